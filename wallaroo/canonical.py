@@ -1,0 +1,106 @@
+"""The canonical structure of a state entity: what two engines compare.
+
+Qualified type and contents through ``__reduce_ex__``; sets sorted, the order of a dict and the
+sharing of objects ignored, floats by their bits. Never ``__eq__``, which user code may define, and
+never pickle's bytes, which tell how an object came to be.
+"""
+
+from __future__ import annotations
+
+import base64
+import copyreg
+import struct
+from types import FunctionType, ModuleType
+from typing import Any
+
+from wallaroo.trace import canonical_json
+
+_PROTOCOL = 4
+
+
+def structure(value: object) -> Any:
+    """Return the canonical structure of `value`, made of JSON values.
+
+    Every object becomes a list whose first item is its qualified type. An object that contains
+    itself becomes ``["cycle", levels up]``.
+
+    Raises:
+        TypeError: `value`, or something in it, cannot be reduced (it could not be pickled either).
+        RecursionError: it is nested too deeply.
+    """
+    return _structure(value, [])
+
+
+def _structure(value: object, above: list[int]) -> Any:
+    kind = type(value)
+    if value is None or kind is bool:
+        return value
+    if kind is str:
+        return ["str", value]
+    if kind is int:
+        return ["int", f"{value:#x}"]
+    if kind is float:
+        return ["float", struct.pack(">d", value).hex()]
+    if kind is complex:
+        assert isinstance(value, complex)  # noqa: S101 - for the type checker
+        return ["complex", struct.pack(">dd", value.real, value.imag).hex()]
+    if kind is bytes or kind is bytearray:
+        return [kind.__name__, base64.b64encode(value).decode("ascii")]  # type: ignore[arg-type]
+    if isinstance(value, (type, FunctionType, ModuleType)):
+        return ["global", f"{getattr(value, '__module__', '')}.{_qualified(value)}"]
+    if id(value) in above:
+        return ["cycle", len(above) - above.index(id(value))]
+    above.append(id(value))
+    try:
+        return _contents(value, kind, above)
+    finally:
+        above.pop()
+
+
+def _contents(value: Any, kind: type, above: list[int]) -> Any:
+    if kind is list or kind is tuple:
+        return [kind.__name__, [_structure(item, above) for item in value]]
+    if kind is dict:
+        return ["dict", _sorted_pairs(value.items(), above)]
+    if kind is set or kind is frozenset:
+        return [kind.__name__, _sorted([_structure(item, above) for item in value])]
+    reduced = _reduce(value, kind)
+    if isinstance(reduced, str):
+        return ["global", f"{kind.__module__}.{reduced}"]
+    callable_, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
+    form: list[Any] = [
+        f"{kind.__module__}.{kind.__qualname__}",
+        _structure(callable_, above),
+        [_structure(argument, above) for argument in arguments],
+        _state(state, above),
+    ]
+    if isinstance(value, (set, frozenset)):
+        # A subclass of set reduces to a list in hash order.
+        form[2] = _sorted([_structure(item, above) for item in value])
+    form.append(None if items is None else [_structure(item, above) for item in items])
+    form.append(None if pairs is None else _sorted_pairs(pairs, above))
+    return form
+
+
+def _state(state: object, above: list[int]) -> Any:
+    # A plain attribute dict is no object of the user's: its being "above" would only hide cycles.
+    if type(state) is dict:
+        return ["dict", _sorted_pairs(state.items(), above)]
+    return _structure(state, above)
+
+
+def _reduce(value: object, kind: type) -> Any:
+    reducer = copyreg.dispatch_table.get(kind)
+    return reducer(value) if reducer is not None else value.__reduce_ex__(_PROTOCOL)
+
+
+def _sorted_pairs(pairs: Any, above: list[int]) -> list[Any]:
+    return _sorted([[_structure(key, above), _structure(item, above)] for key, item in pairs])
+
+
+def _sorted(forms: list[Any]) -> list[Any]:
+    return sorted(forms, key=canonical_json)
+
+
+def _qualified(value: Any) -> str:
+    return str(getattr(value, "__qualname__", getattr(value, "__name__", "")))

@@ -1,0 +1,205 @@
+"""The protocol every engine answers, and how engines are found.
+
+An engine is an object offered under the entry-point group ``wallaroo.engines``. Command line,
+test support and conformance know engines only through this module, so anyone's can be plugged in.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import IO, Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from wallaroo.errors import EngineNotFoundError
+from wallaroo.topology import Application, SinkId
+from wallaroo.trace import InputLog, Trace
+
+ENTRY_POINTS = "wallaroo.engines"
+
+Isolation: TypeAlias = Literal["isolated", "trusting"]
+OnError: TypeAlias = Literal["skip", "stop"]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an engine claims; a case beyond it is answered ``unsupported`` before it runs.
+
+    Args:
+        isolation: the modes it has.
+        partitions: runs on more than one partition.
+        batches: takes chosen micro-batch cuts.
+        live: `serve` works.
+        recovery: keeps recover-1 and recover-2 across kills.
+        faults: kinds of fault `run` can inject, such as ``"task"``.
+        unsupported_rules: ids of rules it does not keep at all.
+    """
+
+    isolation: frozenset[Isolation] = frozenset({"isolated", "trusting"})
+    partitions: bool = True
+    batches: bool = True
+    live: bool = True
+    recovery: bool = False
+    faults: frozenset[str] = frozenset()
+    unsupported_rules: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One bounded run.
+
+    Args:
+        application: what to run.
+        input_log: (source, payload) in the order received.
+        batches: sizes of the micro-batches the input is cut into, in messages; what is left after
+            them is one more batch. `None`: all at once.
+        partitions: number of partitions; `None`: the engine's own choice, 1 in a trace's numbers.
+        isolation: `isolated` keeps every rule for every application.
+        on_error: ``stop`` ends the run at the first dead letter (dead-4).
+        faults: task attempts to kill, for engines that can.
+        options: the engine's own thresholds, such as batch or segment size.
+    """
+
+    application: Application
+    input_log: InputLog
+    batches: Sequence[int] | None = None
+    partitions: int | None = None
+    isolation: Isolation = "isolated"
+    on_error: OnError = "skip"
+    faults: Sequence[Any] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """How to serve an application.
+
+    Args:
+        isolation: the mode; `trusting` is the command line's default on the reference engine.
+        on_error: what a dead letter does to the run.
+        dead_letters: file that gets one JSON line per dead letter.
+        stdin: text or frames come from here instead of the application's only source, a line a
+            message.
+        stdout: the outputs of all sinks go here instead of over TCP.
+        stop_timeout: seconds a clean stop may take before it gives up.
+        progress: what to show while running: nothing, a live line on a terminal, or JSON lines.
+        options: the engine's own, as its `add_arguments` named them.
+    """
+
+    isolation: Isolation = "trusting"
+    on_error: OnError = "skip"
+    dead_letters: Path | None = None
+    stdin: IO[bytes] | None = None
+    stdout: IO[bytes] | None = None
+    stop_timeout: float = 10.0
+    progress: Literal["none", "live", "json"] = "none"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a served run did, when it has ended.
+
+    Args:
+        received: frames per source.
+        written: outputs delivered per sink.
+        undelivered: outputs per sink that a stop gave up on.
+        dead_letters: counts by (pipeline, step, reason).
+        dropped_frames: incomplete or refused frames per source (frame-3, frame-4).
+        seconds: from the first listener's start to the end.
+        exit_code: 0 if all was delivered, else 1 (stop-1).
+        problem: why it ended early, in a line, or `None`.
+    """
+
+    received: Mapping[str, int]
+    written: Mapping[SinkId, int]
+    undelivered: Mapping[SinkId, int]
+    dead_letters: Mapping[tuple[str, str | None, str], int]
+    dropped_frames: Mapping[str, int]
+    seconds: float
+    exit_code: int
+    problem: str | None = None
+
+
+class Handle(Protocol):
+    """A served application."""
+
+    @property
+    def addresses(self) -> Mapping[str, tuple[str, int]]:
+        """Where each source listens."""
+
+    def wait(self, timeout: float | None = None) -> Summary | None:
+        """Wait until the run has ended, `timeout` seconds at most; `None`: it has not."""
+
+    def stop(self) -> None:
+        """Ask for a clean stop (stop-1) and return at once; `wait` tells when it is done."""
+
+    def kill(self) -> None:
+        """End at once, as kill -9 would."""
+
+    def restart(self) -> Handle:
+        """Start again after `kill`, from the same checkpoint where the engine has one."""
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """What an engine offers."""
+
+    @property
+    def name(self) -> str:
+        """The name it is found by."""
+
+    def capabilities(self) -> Capabilities:
+        """Return what it claims."""
+
+    def check(self, application: Application) -> None:
+        """Refuse what cannot be run, before any input is read.
+
+        Raises:
+            UnsupportedTopology: naming rule and step (build-2).
+        """
+
+    def run(self, case: Case) -> Trace:
+        """Run one bounded case."""
+
+    def run_many(self, cases: Sequence[Case]) -> list[Trace]:
+        """Run independent cases, in one job where the engine has jobs; traces in their order."""
+
+    def serve(self, application: Application, options: ServeOptions) -> Handle:
+        """Listen on the application's sources and run until stopped.
+
+        Raises:
+            OSError: an address cannot be listened on.
+            UnsupportedTopology: as `check`.
+        """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the engine's own options of ``wallaroo run`` to `parser`."""
+
+
+def engine_names() -> list[str]:
+    """Return the names of the installed engines, sorted."""
+    return sorted({point.name for point in entry_points(group=ENTRY_POINTS)})
+
+
+def load_engine(name: str) -> Engine:
+    """Return the engine of that name.
+
+    Raises:
+        EngineNotFoundError: there is none, or what it needs is not installed.
+    """
+    for point in entry_points(group=ENTRY_POINTS, name=name):
+        try:
+            engine = point.load()()
+        except ImportError as error:
+            raise EngineNotFoundError(
+                f"engine {name!r} needs a package that is not installed: {error}; "
+                f"try: pip install 'wallaroo[{name}]'"
+            ) from error
+        if not isinstance(engine, Engine):
+            raise EngineNotFoundError(f"{point.value} is no engine: see wallaroo.engine.Engine")
+        return engine
+    known = ", ".join(engine_names()) or "none"
+    raise EngineNotFoundError(f"no engine is called {name!r}; installed: {known}")

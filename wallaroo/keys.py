@@ -1,0 +1,197 @@
+"""Keys: what they are, when two are the same, and the partition number each one has.
+
+A key is a `str`, `bytes`, `int` or a `tuple` of keys, exactly these types (route-2). Its canonical
+encoding is self-delimiting and type-tagged, so two keys are the same exactly when their encodings
+are; the partition number is a stable hash of it (route-4). Encoding::
+
+    str    "s" LENGTH UTF-8 (lone surrogates as three bytes each)
+    bytes  "b" LENGTH the bytes
+    int    "i" LENGTH two's complement, big-endian, as few bytes as hold it (0 is one byte)
+    tuple  "t" COUNT  the items' encodings
+
+where LENGTH and COUNT are four bytes, big-endian. Nested tuples are walked without recursion:
+64 KiB hold some 13,000 levels.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any, TypeAlias
+
+Key: TypeAlias = "str | bytes | int | tuple[Key, ...]"
+
+MAX_ENCODED_KEY = 64 * 1024
+"""Longest canonical encoding of a key, in bytes (route-2)."""
+
+SINGLE_KEY: Key = ()
+"""The key of a `to_stateful` partition's one entity (route-6)."""
+
+_DEEPEST_READABLE = 50  # levels of tuples shown as such in JSON; JSON readers recurse
+_LONGEST_DECIMAL = 1000  # bits
+
+
+class BadKeyError(ValueError):
+    """A value that is no key (route-2)."""
+
+
+def encode_key(key: object) -> bytes:
+    """Return the canonical encoding of `key`.
+
+    Raises:
+        BadKeyError: `key` is no key, or its encoding is over `MAX_ENCODED_KEY` bytes.
+    """
+    parts: list[bytes] = []
+    size = 0
+    stack: list[object] = [key]
+    while stack:
+        item = stack.pop()
+        kind = type(item)
+        if kind is str:
+            # Every code point takes a byte or more: no need to encode what is surely too long.
+            content = _bounded(item).encode("utf-8", "surrogatepass")  # type: ignore[attr-defined]
+            tag = b"s"
+        elif kind is bytes:
+            content, tag = _bounded(item), b"b"
+        elif kind is int:
+            content, tag = _int_bytes(item), b"i"  # type: ignore[arg-type]
+        elif kind is tuple:
+            items: tuple[object, ...] = _bounded(item)
+            parts.append(b"t" + len(items).to_bytes(4, "big"))
+            size += 5
+            stack.extend(reversed(items))
+            content = None
+        else:
+            raise BadKeyError(_not_a_key(key, item))
+        if content is not None:
+            parts.append(tag + len(content).to_bytes(4, "big") + content)
+            size += 5 + len(content)
+        if size > MAX_ENCODED_KEY:
+            raise BadKeyError(f"a key's encoding is over {MAX_ENCODED_KEY} bytes")
+    return b"".join(parts)
+
+
+def partition_number(key: Key, partitions: int) -> int:
+    """Return which of `partitions` partitions `key` belongs to, `0 <= number < partitions`.
+
+    The first eight bytes, big-endian, of BLAKE2b over the canonical encoding, modulo `partitions`
+    (route-4): the same in every process, engine, run and Python version.
+
+    Raises:
+        BadKeyError: `key` is no key.
+        ValueError: `partitions` is less than 1.
+    """
+    return encoded_partition_number(encode_key(key), partitions)
+
+
+def encoded_partition_number(encoded: bytes, partitions: int) -> int:
+    """Return `partition_number` of the key whose canonical encoding is `encoded`."""
+    if partitions < 1:
+        raise ValueError(f"the number of partitions is 1 or more, not {partitions}")
+    digest = hashlib.blake2b(encoded, digest_size=8).digest()
+    return int.from_bytes(digest, "big") % partitions
+
+
+def key_to_json(key: Key) -> dict[str, Any]:
+    """Return the type-tagged JSON form of `key`.
+
+    ``{"str": …}``, ``{"bytes": base64}``, ``{"int": digits}`` (decimal; beyond 1,000 bits with
+    ``0x``), ``{"tuple": [keys]}``; a key of tuples nested deeper than JSON readers follow is
+    ``{"encoded": base64}``.
+    """
+    return _tagged(key, _DEEPEST_READABLE) or {
+        "encoded": base64.b64encode(encode_key(key)).decode("ascii")
+    }
+
+
+def key_from_json(form: dict[str, Any]) -> Key:
+    """Return the key whose `key_to_json` is `form`.
+
+    Raises:
+        ValueError: `form` is no such form.
+    """
+    match form:
+        case {"str": str(text)}:
+            return text
+        case {"bytes": str(text)}:
+            return base64.b64decode(text)
+        case {"int": str(digits)}:
+            return int(digits, 0)
+        case {"tuple": list(items)}:
+            return tuple([key_from_json(item) for item in items])
+        case {"encoded": str(text)}:
+            return decode_key(base64.b64decode(text))
+    raise ValueError(f"no type-tagged key: {form!r:.80}")
+
+
+def decode_key(encoded: bytes) -> Key:
+    """Return the key whose canonical encoding is `encoded`.
+
+    Raises:
+        ValueError: `encoded` is no canonical encoding.
+    """
+    # Right to left, so that a tuple's items are complete when its head is met.
+    heads: list[tuple[bytes, int, int]] = []
+    position = 0
+    while position < len(encoded):
+        tag = encoded[position : position + 1]
+        length = int.from_bytes(encoded[position + 1 : position + 5], "big")
+        heads.append((tag, position + 5, length))
+        position += 5 + (0 if tag == b"t" else length)
+    done: list[Key] = []
+    for tag, start, length in reversed(heads):
+        content = encoded[start : start + length]
+        if tag == b"s":
+            done.append(content.decode("utf-8", "surrogatepass"))
+        elif tag == b"b":
+            done.append(content)
+        elif tag == b"i":
+            done.append(int.from_bytes(content, "big", signed=True))
+        elif tag == b"t" and length <= len(done):
+            items = tuple(reversed(done[len(done) - length :]))
+            del done[len(done) - length :]
+            done.append(items)
+        else:
+            raise ValueError("no canonical encoding of a key")
+    if len(done) != 1 or encode_key(done[0]) != encoded:
+        raise ValueError("no canonical encoding of a key")
+    return done[0]
+
+
+def _tagged(key: Key, levels: int) -> dict[str, Any] | None:
+    if isinstance(key, str):
+        return {"str": key}
+    if isinstance(key, bytes):
+        return {"bytes": base64.b64encode(key).decode("ascii")}
+    if isinstance(key, int):
+        # Decimal is quadratic in the length, and Python refuses it beyond 4,300 digits.
+        return {"int": str(key) if key.bit_length() <= _LONGEST_DECIMAL else f"{key:#x}"}
+    if not levels:
+        return None
+    items = [_tagged(item, levels - 1) for item in key]
+    return None if None in items else {"tuple": items}
+
+
+def _bounded(value: Any) -> Any:
+    if len(value) > MAX_ENCODED_KEY:
+        raise BadKeyError(f"a key's encoding is over {MAX_ENCODED_KEY} bytes")
+    return value
+
+
+def _int_bytes(value: int) -> bytes:
+    if value.bit_length() > 8 * MAX_ENCODED_KEY:
+        raise BadKeyError(f"a key's encoding is over {MAX_ENCODED_KEY} bytes")
+    magnitude = value if value >= 0 else ~value
+    return value.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+
+
+def _not_a_key(key: object, item: object) -> str:
+    kind = type(item).__qualname__
+    where = "" if item is key else f" inside a {type(key).__qualname__}"
+    hint = ""
+    if isinstance(item, (str, bytes, int, tuple)):
+        base = next(b for b in (str, bytes, int, tuple) if isinstance(item, b)).__name__
+        hint = f"; convert it: {base}(key)"
+    elif item is None:
+        hint = "; does the partition function return on every path?"
+    return f"a key is a str, bytes, int or a tuple of keys, not {kind}{where}{hint}"

@@ -1,0 +1,175 @@
+"""The topology: an application as one frozen graph that engines and tools read.
+
+Nodes stand in topological order and name their inputs by index, so the graph is acyclic by
+construction. Today each step and sink has one input and each source one path; nothing here says
+so, which leaves room for merged streams. What a step does is its `operation`, a closed union that
+windows and re-keying can join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, TypeAlias
+
+from wallaroo.components import (
+    Computation,
+    Decoder,
+    Encoder,
+    PartitionFunction,
+    StateBuilder,
+    StateComputation,
+)
+from wallaroo.keys import Key
+
+SinkId: TypeAlias = tuple[str, int]
+"""A sink is known by its pipeline's name and its index there."""
+
+
+class SourceConfig(Protocol):
+    """Where a source's messages come from; `TCPSourceConfig` is the one there is now."""
+
+    @property
+    def decoder(self) -> Decoder: ...
+    @property
+    def address(self) -> str: ...
+
+
+class SinkConfig(Protocol):
+    """Where a sink's outputs go; `TCPSinkConfig` is the one there is now."""
+
+    @property
+    def encoder(self) -> Encoder: ...
+    @property
+    def address(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class StatePartition:
+    """A named set of state entities, one per key.
+
+    Args:
+        name: pipelines that give the same name share the entities (state-8).
+        builder: makes an entity when its first message comes (state-1).
+        keys: the keys there are, in the application's order; `None`: any key (route-3).
+        u64: keys are integers from 0 to 2**64 - 1 (route-5).
+    """
+
+    name: str
+    builder: StateBuilder
+    keys: tuple[Key, ...] | None
+    u64: bool
+
+
+@dataclass(frozen=True)
+class Stateless:
+    """A stateless step; `parallel` frees an engine from order inside it (compute-3)."""
+
+    computation: Computation
+    parallel: bool
+
+
+@dataclass(frozen=True)
+class Stateful:
+    """A step over a state partition.
+
+    `route` finds a message's key; `None` means the one entity of `to_stateful`, whose key is
+    `wallaroo.keys.SINGLE_KEY` (route-6).
+    """
+
+    computation: StateComputation
+    partition: str
+    route: PartitionFunction | None
+
+
+Operation: TypeAlias = Stateless | Stateful
+
+
+@dataclass(frozen=True)
+class Source:
+    """A pipeline's beginning; the source is known by the pipeline's name."""
+
+    pipeline: str
+    config: SourceConfig
+
+
+@dataclass(frozen=True)
+class Step:
+    """A computation in a pipeline; `position` counts the pipeline's steps from 0."""
+
+    pipeline: str
+    position: int
+    operation: Operation
+    inputs: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """The computation's name."""
+        return self.operation.computation.name
+
+
+@dataclass(frozen=True)
+class Sink:
+    """One of a pipeline's ends; `index` counts the pipeline's sinks from 0."""
+
+    pipeline: str
+    index: int
+    config: SinkConfig
+    inputs: tuple[int, ...]
+
+    @property
+    def id(self) -> SinkId:
+        """(pipeline, index)."""
+        return (self.pipeline, self.index)
+
+
+Node: TypeAlias = Source | Step | Sink
+
+
+@dataclass(frozen=True)
+class Application:
+    """A built application.
+
+    Args:
+        name: the application's name.
+        nodes: sources, steps and sinks, in topological order, pipeline by pipeline.
+        partitions: the state partitions, in the order in which they were first named.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    partitions: tuple[StatePartition, ...]
+
+    @cached_property
+    def sources(self) -> dict[str, Source]:
+        """The sources by name, in the order of their pipelines."""
+        return {node.pipeline: node for node in self.nodes if isinstance(node, Source)}
+
+    @cached_property
+    def sinks(self) -> dict[SinkId, Sink]:
+        """The sinks by id, in the order of their pipelines."""
+        return {node.id: node for node in self.nodes if isinstance(node, Sink)}
+
+    @cached_property
+    def partition(self) -> dict[str, StatePartition]:
+        """The state partitions by name."""
+        return {partition.name: partition for partition in self.partitions}
+
+    @cached_property
+    def consumers(self) -> tuple[tuple[int, ...], ...]:
+        """For each node, the indices of the nodes that take its messages, in order."""
+        consumers: list[list[int]] = [[] for _ in self.nodes]
+        for index, node in enumerate(self.nodes):
+            for origin in () if isinstance(node, Source) else node.inputs:
+                consumers[origin].append(index)
+        return tuple([tuple(indices) for indices in consumers])
+
+    @property
+    def steps(self) -> Iterator[Step]:
+        """The steps, pipeline by pipeline."""
+        return (node for node in self.nodes if isinstance(node, Step))
+
+    def pipeline(self, name: str) -> tuple[Node, ...]:
+        """Return the nodes of one pipeline: its source, steps and sinks, in order."""
+        return tuple([node for node in self.nodes if node.pipeline == name])
