@@ -1,0 +1,198 @@
+"""Loading applications by file and by module, and what is said when that fails."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from wallaroo.errors import ApplicationLoadError, WallarooParameterError
+from wallaroo.loading import load_application, load_file, load_module
+
+APPLICATION = """
+import wallaroo
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return payload
+
+@wallaroo.encoder
+def encode(message):
+    return message
+
+def application_setup(args):
+    host, port = wallaroo.tcp_parse_input_addrs(args)[0]
+    ab = wallaroo.ApplicationBuilder("copy")
+    ab.new_pipeline("copy", wallaroo.TCPSourceConfig(host, port, decode))
+    for host, port in wallaroo.tcp_parse_output_addrs(args)[:1]:
+        ab.to_sink(wallaroo.TCPSinkConfig(host, port, encode))
+    return ab.build()
+"""
+ADDRESSES = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002"]
+
+
+def write(path: Path, text: str = APPLICATION) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(dedent(text), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _paths_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[:])
+
+
+def setup_returning(expression: str) -> str:
+    return f"import wallaroo\ndef application_setup(args):\n    return {expression}\n"
+
+
+def test_a_file_is_loaded_with_its_arguments(tmp_path: Path) -> None:
+    application = load_application(str(write(tmp_path / "copy_it.py")), ADDRESSES)
+    assert application.name == "copy"
+    assert application.sources["copy"].config.address == "127.0.0.1:7010"
+    assert application.sinks["copy", 0].config.address == "127.0.0.1:7002"
+
+
+def test_a_file_named_as_a_standard_module_shadows_nothing(tmp_path: Path) -> None:
+    loaded = load_module(str(write(tmp_path / "json.py")))
+    assert loaded.name.startswith("wallaroo_app_json_")
+    assert sys.modules["json"] is json
+    fresh = "import sys; sys.modules.pop('json', None); import wallaroo.loading as l; "
+    fresh += f"l.load_module({str(tmp_path / 'json.py')!r}); sys.modules.pop('json', None); "
+    fresh += "import json; assert hasattr(json, 'dumps')"
+    subprocess.run([sys.executable, "-c", fresh], check=True, timeout=60)
+
+
+def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
+    one = load_module(str(write(tmp_path / "a" / "same.py")))
+    two = load_module(str(write(tmp_path / "b" / "same.py")))
+    assert one.name != two.name
+    assert load_module(str(tmp_path / "a" / "same.py")).module is one.module
+
+
+def test_what_a_file_defines_pickles_by_reference(tmp_path: Path) -> None:
+    loaded = load_module(str(write(tmp_path / "portable.py")))
+    assert sys.modules[loaded.name] is loaded.module
+    assert pickle.loads(pickle.dumps(loaded.module.decode)) is loaded.module.decode
+
+
+def test_a_file_finds_modules_and_data_beside_it(tmp_path: Path) -> None:
+    write(tmp_path / "sibling_of_the_symbols.py", "SYMBOLS = 'symbols.txt'")
+    write(tmp_path / "symbols.txt", "AAPL")
+    path = write(
+        tmp_path / "with_neighbours.py",
+        """
+        from pathlib import Path
+        import sibling_of_the_symbols
+        text = (Path(__file__).parent / sibling_of_the_symbols.SYMBOLS).read_text()
+        """,
+    )
+    loaded = load_module(str(path))
+    assert loaded.module.text == "AAPL"
+    assert (loaded.path, loaded.directory) == (path, tmp_path)
+
+
+def test_a_module_is_found_on_the_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "package_of_applications" / "copy_by_name.py")
+    monkeypatch.chdir(tmp_path)
+    loaded = load_module("package_of_applications.copy_by_name")
+    assert loaded.name == "package_of_applications.copy_by_name"
+    assert loaded.directory == tmp_path
+    application = load_application("package_of_applications.copy_by_name", ADDRESSES)
+    assert application.name == "copy"
+
+
+def test_a_given_name_is_the_name(tmp_path: Path) -> None:
+    loaded = load_file(write(tmp_path / "named.py"), "a_name_chosen_elsewhere")
+    assert loaded.module.decode.__module__ == "a_name_chosen_elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [("[(a, b)]", "[(c, d)]"), ("[(a, _), (b, _)]", "[(c, d)]"), ("a, b, c", "*_, d")],
+)
+def test_placeholders_are_as_many_as_the_application_unpacks(
+    tmp_path: Path, inputs: str, outputs: str
+) -> None:
+    lines = APPLICATION.replace(
+        "    host, port =",
+        f"    {inputs} = wallaroo.tcp_parse_input_addrs(args)\n"
+        f"    {outputs} = wallaroo.tcp_parse_output_addrs(args)\n"
+        "    host, port =",
+    )
+    application = load_application(str(write(tmp_path / "unpacks.py", lines)), placeholders=True)
+    assert application.sources["copy"].config.address == "127.0.0.1:0"
+
+
+def test_placeholders_leave_given_addresses_alone(tmp_path: Path) -> None:
+    path = str(write(tmp_path / "given.py"))
+    application = load_application(path, ["-i", "127.0.0.1:7010"], placeholders=True)
+    assert application.sources["copy"].config.address == "127.0.0.1:7010"
+    assert application.sinks["copy", 0].config.address == "127.0.0.1:0"
+    application = load_application(path, ["--out=127.0.0.1:7002"], placeholders=True)
+    assert application.sinks["copy", 0].config.address == "127.0.0.1:7002"
+
+
+def test_without_placeholders_the_missing_option_is_named(tmp_path: Path) -> None:
+    with pytest.raises(WallarooParameterError, match="wants --in") as caught:
+        load_application(str(write(tmp_path / "missing.py")))
+    assert any("line 13, in application_setup" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = 1", "has no application_setup"),
+        (setup_returning("None"), "returned None. Does it return ab.build()?"),
+        (setup_returning("wallaroo.ApplicationBuilder('a')"), "Write: return ab.build()"),
+        (setup_returning("7"), "returned a int"),
+        (setup_returning("1 / 0"), "line 3, in application_setup: ZeroDivisionError: division"),
+        ("x = 1\n1 / 0", "broken.py, line 2: ZeroDivisionError"),
+        ("x = = 1", "broken.py, line 1: SyntaxError: invalid syntax"),
+        ("import no_such_module_anywhere", "line 1: ModuleNotFoundError: No module named"),
+        ("import sys\nsys.exit('no')", "line 2: it ended with exit code 'no'"),
+        ("class E(Exception):\n def __str__(s): 1/0\nraise E", "E: (its text could not be had)"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(ApplicationLoadError) as caught:
+        load_application(str(write(tmp_path / "broken.py", text)))
+    assert expected in str(caught.value)
+
+
+def test_a_genuine_error_is_shown_once_with_placeholders(tmp_path: Path) -> None:
+    text = setup_returning("int('x')")
+    with pytest.raises(ApplicationLoadError, match="ValueError: invalid literal"):
+        load_application(str(write(tmp_path / "genuine.py", text)), placeholders=True)
+
+
+def test_a_file_that_failed_is_tried_again(tmp_path: Path) -> None:
+    path = write(tmp_path / "mended.py", "1 / 0")
+    with pytest.raises(ApplicationLoadError):
+        load_module(str(path))
+    write(path, APPLICATION + "mended = True  # of another size, so that no cache is taken\n")
+    assert load_module(str(path)).module.mended
+
+
+@pytest.mark.parametrize(
+    ("app", "expected"),
+    [
+        ("no/such/file.py", "there is no file no/such/file.py"),
+        ("no_such_module_anywhere", "there is no module 'no_such_module_anywhere'"),
+        ("no_such_package.module", "there is no module 'no_such_package.module'"),
+        ("what is this", "neither a file nor a module"),
+        ("./", "is a directory"),
+        ("colorsys", "has no application_setup"),
+    ],
+)
+def test_what_cannot_be_found_is_said(app: str, expected: str) -> None:
+    with pytest.raises(ApplicationLoadError) as caught:
+        load_application(app)
+    assert expected in str(caught.value)

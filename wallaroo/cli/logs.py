@@ -1,0 +1,70 @@
+"""What the commands log: one line a record, on stderr, with nothing in it that a terminal obeys."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import IO
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def set_up_logging(level: str, *, as_json: bool, stream: IO[str]) -> None:
+    """Send what logger ``wallaroo`` and its children say to `stream`.
+
+    Args:
+        level: the least level shown, one of `LEVELS`.
+        as_json: a JSON object a line instead of text.
+        stream: where to.
+    """
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JSONFormatter() if as_json else LineFormatter())
+    logger = logging.getLogger("wallaroo")
+    logger.handlers[:] = [handler]
+    logger.setLevel(level.upper())
+    logger.propagate = False
+
+
+def escaped(text: str) -> str:
+    r"""Return `text` on one line: newlines, control and other unprintable characters escaped.
+
+    >>> print(escaped("a\nb\x1b[31m é"))
+    a\nb\x1b[31m é
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        [c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text]
+    )
+
+
+class LineFormatter(logging.Formatter):
+    """``12:00:36 warning: what happened``, escaped; an exception's traceback on the same line."""
+
+    def __init__(self) -> None:
+        super().__init__(datefmt="%H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line."""
+        text = record.getMessage()
+        if record.exc_info:
+            text = f"{text}\n{self.formatException(record.exc_info)}"
+        time = self.formatTime(record, self.datefmt)
+        return f"{time} {record.levelname.lower()}: {escaped(text)}"
+
+
+class JSONFormatter(logging.Formatter):
+    """``{"time": …, "level": …, "logger": …, "message": …}``; time is UTC, ISO 8601."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line of JSON."""
+        fields = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields)

@@ -1,0 +1,181 @@
+"""The command ``wallaroo``: finds its subcommands, reads the arguments, turns errors into one line.
+
+A subcommand is an entry point of the group ``wallaroo.commands`` whose name is the command's and
+whose value is a function ``register(subparsers) -> None``. It adds its parser and calls
+``set_defaults(run=function)``; ``function(namespace) -> int`` is the exit code. A command that
+hands arguments on to an application also sets ``passes_arguments=True`` and finds them, in order,
+in ``namespace.app_arguments``; what follows a ``--`` goes there unread.
+
+Exit codes: 0 all went well, 1 it failed, 2 it was called wrongly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from importlib.metadata import EntryPoint, entry_points, version
+from typing import Any, NoReturn
+
+from wallaroo.cli.logs import LEVELS, escaped, set_up_logging
+from wallaroo.errors import WallarooError
+
+COMMANDS = "wallaroo.commands"
+
+_EXAMPLES = """\
+examples:
+  wallaroo new my_app                       a starting application and its test
+  wallaroo check my_app.py                  is it right? print its topology
+  wallaroo run my_app.py --in 127.0.0.1:7010 --out 127.0.0.1:7002
+  wallaroo receive --listen 127.0.0.1:7002  print what the sink sends
+  wallaroo send words.txt --to 127.0.0.1:7010
+
+`wallaroo COMMAND --help` tells the rest.
+"""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser whose options are never abbreviated: what it does not know is the application's."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("allow_abbrev", False)
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*args, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line, and where help is; exit 2."""
+        self.exit(2, f"{self.prog}: {escaped(message)} (see {self.prog} --help)\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code.
+
+    Args:
+        argv: the arguments, without the program's name; by default the process's.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        namespace = parse(arguments)
+    except SystemExit as end:  # argparse has printed why
+        return end.code if isinstance(end.code, int) else 2
+    return run_command(lambda: namespace.run(namespace), "wallaroo", namespace)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Return the namespace of a command line.
+
+    Raises:
+        SystemExit: help was asked for (0), or the command line is wrong (2).
+    """
+    parser, commands, unavailable = _parser(arguments)
+    word = _command_word(arguments)
+    if word in unavailable:
+        parser.error(f"{word} cannot be used here: {unavailable[word]}")
+    command = commands.get(word)
+    tail: list[str] = []
+    if command is not None and command.get_default("passes_arguments") and "--" in arguments:
+        cut = arguments.index("--")
+        arguments, tail = arguments[:cut], arguments[cut + 1 :]
+    namespace, extras = parser.parse_known_args(arguments)
+    if getattr(namespace, "passes_arguments", False):
+        namespace.app_arguments = extras + tail
+    elif extras:
+        # Named by the command's own parser, whose help lists what there is.
+        (command or parser).error(f"unknown arguments: {' '.join(extras)}")
+    if getattr(namespace, "run", None) is None:
+        (command or parser).print_help(sys.stderr)
+        raise SystemExit(2)
+    return namespace
+
+
+def run_command(command: Callable[[], int], program: str, options: argparse.Namespace) -> int:
+    """Run `command` with logging set up; return its exit code, or that of the error it met.
+
+    Args:
+        command: what to run.
+        program: the program's name, for messages.
+        options: `log_level` and `log_json` are read.
+    """
+    set_up_logging(options.log_level, as_json=options.log_json, stream=sys.stderr)
+    try:
+        code = command()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has gone. Python flushes stdout once more at exit: let it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    except KeyboardInterrupt:
+        return 130  # as a shell reports it
+    except (WallarooError, OSError) as error:
+        if options.log_level == "debug":
+            traceback.print_exception(error)
+        print(f"{program}: {escaped(explained(error))}", file=sys.stderr)
+        return 1
+    return code
+
+
+def explained(error: WallarooError | OSError) -> str:
+    """Return an error as one line: what happened, and where if that is known."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    where = "; ".join(getattr(error, "__notes__", ()))
+    return f"{error} ({where})" if where else str(error)
+
+
+def add_global_options(parser: argparse.ArgumentParser, **defaults: Any) -> None:
+    """Add the options every command has."""
+    group = parser.add_argument_group("logging")
+    group.add_argument("--log-level", choices=LEVELS, help="least level logged (info)", **defaults)
+    group.add_argument(
+        "--log-json", action="store_true", help="log a JSON object a line", **defaults
+    )
+
+
+def _parser(
+    arguments: list[str],
+) -> tuple[CommandParser, dict[str, CommandParser], dict[str, str]]:
+    """Return the parser, its commands by name, and why others cannot be used."""
+    parser = CommandParser(
+        prog="wallaroo",
+        description="Stream processing in plain Python functions.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("--version", action="version", version=f"wallaroo {version('wallaroo')}")
+    add_global_options(parser)
+    parser.set_defaults(log_level="info", log_json=False)
+    subparsers = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command", parser_class=CommandParser
+    )
+    unavailable: dict[str, str] = {}
+    for point in _wanted(_command_word(arguments)):
+        try:
+            point.load()(subparsers)
+        except ImportError as error:
+            unavailable[point.name] = str(error)
+    if unavailable:
+        lines = [f"  {name}: {reason}" for name, reason in sorted(unavailable.items())]
+        parser.epilog = "\n".join([_EXAMPLES, "not usable here:", *lines])
+    commands: dict[str, CommandParser] = dict(subparsers.choices)
+    for command in commands.values():
+        # The same options after the command's name; what stood before it is not overwritten.
+        add_global_options(command, default=argparse.SUPPRESS)
+    return parser, commands, unavailable
+
+
+def _wanted(word: str) -> list[EntryPoint]:
+    """Return the entry points to load: only the command's own, so that others cost nothing."""
+    points = sorted(entry_points(group=COMMANDS), key=lambda point: point.name)
+    return [point for point in points if point.name == word] or points
+
+
+def _command_word(arguments: list[str]) -> str:
+    """Return the command's name, the first argument that is no option or an option's value."""
+    words = iter(arguments)
+    for word in words:
+        if word == "--log-level":
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return ""

@@ -1,0 +1,282 @@
+"""Loading an application: a file or a module in, a built `Application` out.
+
+A file is loaded under a name that can clash with nothing (`wallaroo_app_<stem>_<hash of path>`),
+so an application may be called ``json.py``. Its directory goes to the *end* of `sys.path`: what
+lies beside it can be imported, and shadows neither the standard library nor an installed package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import itertools
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+
+from wallaroo.builder import ApplicationBuilder
+from wallaroo.errors import ApplicationLoadError, WallarooParameterError
+from wallaroo.topology import Application
+
+_ADDRESS_OPTIONS = (("--in", "-i", "--input"), ("--out", "-o", "--output"))
+_PLACEHOLDER = "127.0.0.1:0"
+_MOST_PLACEHOLDERS = 8  # addresses an application is offered before we give up guessing
+
+
+@dataclass(frozen=True)
+class LoadedModule:
+    """An application's module.
+
+    Args:
+        module: the module itself.
+        name: its name in `sys.modules`, by which what it defines pickles.
+        path: its file, absolute; `None` for a module that has none.
+        directory: where the modules beside it are found, absolute; a process that has this on
+            its path can import what the application imports. `None` where `path` is.
+    """
+
+    module: ModuleType
+    name: str
+    path: Path | None
+    directory: Path | None
+
+
+def load_application(
+    app: str | os.PathLike[str], args: Sequence[str] = (), *, placeholders: bool = False
+) -> Application:
+    """Load `app` and return what its ``application_setup(args)`` built.
+
+    Args:
+        app: a file (``apps/word_count.py``) or a module (``word_count``), found on the current
+            directory and ``PYTHONPATH``.
+        args: the application's arguments, without a program's name before them: what
+            ``argparse.ArgumentParser.parse_args(args)`` takes.
+        placeholders: offer ``127.0.0.1:0`` for ``--in`` and ``--out`` where `args` lacks them,
+            for uses that open no port. As many as the application unpacks, 8 at most.
+
+    Raises:
+        ApplicationLoadError: there is no such file or module, it cannot be imported, has no
+            ``application_setup``, or this raised or returned something else.
+        WallarooParameterError: what it describes cannot be built (build-1).
+    """
+    return set_up(load_module(app), args, placeholders=placeholders)
+
+
+def load_module(app: str | os.PathLike[str]) -> LoadedModule:
+    """Import the application's module, once in a process.
+
+    Args:
+        app: a file or a module's name, as for `load_application`.
+
+    Raises:
+        ApplicationLoadError: there is none, or importing it raised.
+        WallarooParameterError: something it describes while being imported cannot be built.
+    """
+    text = os.fspath(app)
+    if text.endswith(".py") or os.sep in text or not isinstance(app, str):
+        return load_file(Path(text))
+    if not all(part.isidentifier() for part in text.split(".")):
+        raise ApplicationLoadError(
+            f"{text!r} is neither a file nor a module; "
+            "write the path of a Python file (word_count.py) or a module's name (word_count)"
+        )
+    return _load_by_name(text)
+
+
+def load_file(path: Path, name: str | None = None) -> LoadedModule:
+    """Import the file at `path` as the module `name`; by default a name made from its path.
+
+    Raises:
+        ApplicationLoadError: there is no such file, or importing it raised.
+        WallarooParameterError: as `load_module`.
+    """
+    shown, path = path, path.resolve()
+    if path.is_dir():
+        raise ApplicationLoadError(f"{shown} is a directory; write the path of a Python file in it")
+    if not path.is_file():
+        raise ApplicationLoadError(f"there is no file {shown}")
+    name = name or _unique_name(path)
+    if name not in sys.modules:
+        loader = SourceFileLoader(name, str(path))
+        spec = importlib.util.spec_from_loader(name, loader)
+        assert spec is not None  # noqa: S101 - for the type checker: a loader is given
+        module = importlib.util.module_from_spec(spec)
+        _make_importable(path.parent)
+        # Registered before it runs: what it defines pickles by reference to this name, and
+        # dataclasses look their module up.
+        sys.modules[name] = module
+        try:
+            with _user_code(str(shown), path.parent):
+                loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return LoadedModule(sys.modules[name], name, path, path.parent)
+
+
+def set_up(
+    loaded: LoadedModule, args: Sequence[str] = (), *, placeholders: bool = False
+) -> Application:
+    """Return what ``application_setup(args)`` of a loaded module built; see `load_application`."""
+    shown = _shown(loaded)
+    setup = getattr(loaded.module, "application_setup", None)
+    if not callable(setup):
+        hint = ""
+        if loaded.name in sys.stdlib_module_names and Path(f"{loaded.name}.py").is_file():
+            hint = f". For the file in this directory write: {loaded.name}.py"
+        raise ApplicationLoadError(
+            f"{shown} has no application_setup(args); an application is a module that has one, "
+            f"and it returns ApplicationBuilder(…)….build(){hint}"
+        )
+    injected = _placeholders(args) if placeholders else iter([()])
+    first_error: Exception | None = None
+    for extra in injected:
+        try:
+            with _user_code(shown, loaded.directory):
+                return _checked(shown, setup([*args, *extra]))
+        except ApplicationLoadError as error:
+            # An application that unpacks two addresses of one raises one of these.
+            if not isinstance(error.__cause__, (IndexError, ValueError)):
+                raise
+            first_error = first_error or error
+    assert first_error is not None  # noqa: S101 - for the type checker: no attempt has returned
+    raise first_error
+
+
+def _load_by_name(name: str) -> LoadedModule:
+    _make_importable(Path.cwd())
+    with _user_code(f"module {name}", Path.cwd(), missing=name):
+        module = importlib.import_module(name)
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return LoadedModule(module, name, None, None)
+    path = Path(file).resolve()
+    levels = name.count(".") + (1 if hasattr(module, "__path__") else 0)
+    return LoadedModule(module, name, path, path.parents[levels])
+
+
+def _unique_name(path: Path) -> str:
+    stem = re.sub(r"\W", "_", path.stem)
+    digest = hashlib.blake2b(os.fsencode(path), digest_size=6).hexdigest()
+    return f"wallaroo_app_{stem}_{digest}"
+
+
+def _make_importable(directory: Path) -> None:
+    if str(directory) not in sys.path:
+        sys.path.append(str(directory))
+
+
+def _placeholders(args: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield arguments to add: for each option that is missing 1, 2, … addresses, fewest first."""
+    missing = [options[0] for options in _ADDRESS_OPTIONS if not _has_option(args, options)]
+    counts = itertools.product(range(1, _MOST_PLACEHOLDERS + 1), repeat=len(missing))
+    for numbers in sorted(counts, key=lambda numbers: (sum(numbers), numbers)):
+        extra: list[str] = []
+        for option, number in zip(missing, numbers, strict=True):
+            extra += (option, ",".join([_PLACEHOLDER] * number))
+        yield tuple(extra)
+
+
+def _has_option(args: Sequence[str], options: tuple[str, ...]) -> bool:
+    short = tuple(option for option in options if not option.startswith("--"))
+    with_value = tuple(f"{option}=" for option in options)
+    return any(
+        argument in options or argument.startswith((*with_value, *short)) for argument in args
+    )
+
+
+def _checked(shown: str, result: object) -> Application:
+    if isinstance(result, Application):
+        return result
+    if result is None:
+        hint = "returned None. Does it return ab.build()?"
+    elif isinstance(result, ApplicationBuilder):
+        hint = "returned the ApplicationBuilder itself. Write: return ab.build()"
+    else:
+        hint = f"returned a {type(result).__name__}. Write: return ab.build()"
+    raise ApplicationLoadError(f"{shown}: application_setup {hint}")
+
+
+@contextmanager
+def _user_code(shown: str, directory: Path | None, missing: str = "") -> Iterator[None]:
+    """Turn what the user's code raises into errors that say where in it."""
+    try:
+        yield
+    except ApplicationLoadError:
+        raise
+    except WallarooParameterError as error:
+        where = _where(error, directory)
+        if where and where not in getattr(error, "__notes__", ()):
+            error.add_note(where)
+        raise
+    except SystemExit as error:
+        if error.code in (None, 0):
+            raise
+        where = _where(error, directory) or shown
+        raise ApplicationLoadError(
+            f"cannot load {shown}: {where}: it ended with exit code {error.code!r:.80}"
+        ) from error
+    except ModuleNotFoundError as error:
+        if (
+            missing
+            and error.name
+            and (missing == error.name or missing.startswith(error.name + "."))
+        ):
+            raise ApplicationLoadError(
+                f"there is no module {missing!r} in the current directory or on PYTHONPATH "
+                "(a file is given with its ending: word_count.py)"
+            ) from error
+        raise _load_error(shown, directory, error) from error
+    except Exception as error:
+        raise _load_error(shown, directory, error) from error
+
+
+def _load_error(shown: str, directory: Path | None, error: Exception) -> ApplicationLoadError:
+    where = _where(error, directory) or shown
+    return ApplicationLoadError(f"cannot load {shown}: {where}: {_described(error)}")
+
+
+def _where(error: BaseException, directory: Path | None) -> str | None:
+    """Return the innermost place in the user's own files, else the innermost outside ours."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{_short(error.filename)}, line {error.lineno}"
+    ours = str(Path(__file__).parent) + os.sep
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((ours, "<frozen importlib", importlib.__file__ or ours))
+    ]
+    own = [f for f in frames if directory and Path(f.filename).is_relative_to(directory)]
+    if not own:
+        return None
+    frame = own[-1]
+    inside = "" if frame.name == "<module>" else f", in {frame.name}"
+    return f"{_short(frame.filename)}, line {frame.lineno}{inside}"
+
+
+def _described(error: BaseException) -> str:
+    try:
+        text = str(error.msg if isinstance(error, SyntaxError) else error)
+    except Exception:  # noqa: BLE001 - user code: its __str__ may raise anything
+        text = "(its text could not be had)"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _shown(loaded: LoadedModule) -> str:
+    return f"module {loaded.name}" if loaded.path is None else _short(loaded.path)
+
+
+def _short(path: str | Path) -> str:
+    """Return `path` as a person would write it here."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
