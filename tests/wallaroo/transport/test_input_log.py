@@ -1,0 +1,299 @@
+"""The input log on real files: what it keeps, what a crash leaves, what a full disk does."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from wallaroo.transport.input_log import InputLog, InputLogError, Record
+from wallaroo.transport.segment import START
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def log(tmp_path: Path):
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
+    yield log
+    log.close()
+
+
+def reopened(log: InputLog, **options) -> InputLog:
+    log.close()
+    return InputLog.open(log.path, max_bytes=log.max_bytes, **options)
+
+
+def test_frames_of_all_sources_are_numbered_in_one_sequence(log):
+    assert log.append("a", [b"1", b""]) == 2
+    assert log.append("b", [b"2"]) == 3
+    assert log.read(0, 3) == [Record(0, "a", b"1"), Record(1, "a", b""), Record(2, "b", b"2")]
+    assert log.read(1, 2) == [Record(1, "a", b"")]
+    assert log.read(2, 2) == []
+
+
+def test_frames_are_durable_once_synced(log):
+    log.append("a", [b"1"])
+    assert log.durable_sequence == 0
+    assert log.sync() == 1
+    assert log.durable_sequence == log.next_sequence == 1
+
+
+def test_numbers_go_on_after_a_restart(log):
+    log.append("ä", [b"1", b"2"])
+    log.sync()
+    log = reopened(log)
+    assert (log.first_sequence, log.next_sequence, log.durable_sequence) == (0, 2, 2)
+    log.append("b", [b"3"])
+    assert [r.payload for r in log.read(0, 3)] == [b"1", b"2", b"3"]
+    log.close()
+
+
+def test_nothing_appended_is_nothing(log):
+    assert log.append("a", []) == 0
+    assert log.sync() == 0
+
+
+@pytest.mark.parametrize("segment_bytes", [1, 100, 3000])
+def test_any_range_reads_back_across_segments(tmp_path, segment_bytes):
+    chance = random.Random(7)
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB, segment_bytes=segment_bytes)
+    expected = []
+    while len(expected) < 300:
+        source = chance.choice("abc")
+        payloads = [chance.randbytes(chance.randrange(40)) for _ in range(chance.randrange(9))]
+        expected += [(source, payload) for payload in payloads]
+        log.append(source, payloads)
+    for _ in range(50):
+        start = chance.randrange(len(expected))
+        stop = chance.randrange(start, len(expected) + 1)
+        read = log.read(start, stop)
+        assert [(r.source, r.payload) for r in read] == expected[start:stop]
+        assert [r.sequence for r in read] == list(range(start, stop))
+    log = reopened(log, segment_bytes=segment_bytes)
+    assert [(r.source, r.payload) for r in log.read(0, len(expected))] == expected
+    log.close()
+
+
+def test_an_append_larger_than_a_block_reads_back(tmp_path):
+    log = InputLog.open(tmp_path / "log", max_bytes=64 * MIB)
+    payloads = [bytes([n]) * MIB for n in range(10)]
+    log.append("a", payloads)
+    assert [r.payload for r in log.read(0, 10)] == payloads
+    log.close()
+
+
+def test_the_index_finds_frames_far_into_a_file(tmp_path):
+    log = InputLog.open(tmp_path / "log", max_bytes=64 * MIB)
+    for n in range(3000):
+        log.append("a", [b"%d" % n, bytes(100)])
+    assert log.read(5998, 5999) == [Record(5998, "a", b"2999")]
+    log = reopened(log)
+    assert log.read(3000, 3001) == [Record(3000, "a", b"1500")]
+    log.close()
+
+
+def test_a_range_that_is_not_held_is_an_error(log):
+    log.append("a", [b"1"])
+    with pytest.raises(InputLogError, match="holds 1 of the frames 0 to 2"):
+        log.read(0, 2)
+
+
+def test_a_batch_ends_by_bytes_or_by_records(log):
+    log.append("a", [bytes(10)] * 10)
+    assert log.end_within(0) == 0, "nothing is durable yet"
+    log.sync()
+    assert log.end_within(0) == 10
+    assert log.end_within(2, max_records=3) == 5
+    assert log.end_within(2, max_bytes=35) == 5
+    assert log.end_within(2, max_bytes=1) == 3, "one frame goes in, however large"
+    assert log.end_within(9, max_bytes=1) == 10
+    assert log.end_within(10, max_bytes=1) == 10
+
+
+def test_a_cut_frees_whole_segments_and_the_numbers_go_on(tmp_path):
+    log = InputLog.open(tmp_path / "log", max_bytes=4000, segment_bytes=1000)
+    while not log.full:
+        log.append("a", [bytes(100)])
+    end = log.sync()
+    log.cut(end // 2)
+    assert not log.full
+    assert 0 < log.first_sequence <= end // 2
+    assert len(log.read(end // 2, end)) == end - end // 2
+    log.cut(end)
+    assert log.size < 2000
+    log = reopened(log, segment_bytes=1000)
+    assert log.next_sequence == end
+    log.close()
+
+
+def test_a_cut_beyond_what_is_durable_is_an_error(log):
+    log.append("a", [b"1"])
+    with pytest.raises(InputLogError, match="only the frames before 0 are durable"):
+        log.cut(1)
+
+
+def test_a_torn_end_is_dropped_at_every_byte(tmp_path, caplog):
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
+    log.append("a", [b"one", b"two"])
+    log.sync()
+    whole = log.size
+    log.append("a", [b"three"])
+    log.close()
+    (path,) = log.path.glob("*.log")
+    data = path.read_bytes()
+    for cut in range(whole, len(data)):
+        path.write_bytes(data[:cut])
+        again = InputLog.open(log.path, max_bytes=MIB)
+        assert [r.payload for r in again.read(0, again.next_sequence)] == [b"one", b"two"]
+        assert path.stat().st_size == whole
+        assert again.append("b", [b"next"]) == 3
+        assert again.read(2, 3) == [Record(2, "b", b"next")]
+        again.close()
+    assert "its 1 bytes are dropped" in caplog.text
+
+
+def test_a_torn_end_of_garbage_is_dropped(log):
+    log.append("a", [b"one"])
+    (path,) = log.path.glob("*.log")
+    with path.open("ab") as file:
+        file.write(bytes(1000))
+    log = reopened(log)
+    assert log.read(0, 1) == [Record(0, "a", b"one")]
+    log.close()
+
+
+def test_damage_before_the_end_is_an_error(tmp_path):
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB, segment_bytes=1)
+    log.append("a", [b"one"])
+    log.append("a", [b"two"])
+    log.close()
+    path = min(log.path.glob("*.log"))
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputLogError, match="is damaged: a block's checksum does not fit at byte"):
+        InputLog.open(log.path, max_bytes=MIB)
+
+
+def test_a_missing_file_is_an_error(tmp_path):
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB, segment_bytes=1)
+    for _ in range(3):
+        log.append("a", [b"x"])
+    log.close()
+    sorted(log.path.glob("*.log"))[1].unlink()
+    with pytest.raises(InputLogError, match="frames 1 to 2 are missing"):
+        InputLog.open(log.path, max_bytes=MIB)
+
+
+def test_a_foreign_file_is_an_error(tmp_path):
+    (tmp_path / "00000000000000000000.log").write_bytes(b"my diary" + bytes(START))
+    with pytest.raises(InputLogError, match="no header of an input log"):
+        InputLog.open(tmp_path, max_bytes=MIB)
+
+
+def test_a_directory_that_cannot_be_made_is_an_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputLogError, match="cannot be opened: Not a directory"):
+        InputLog.open(tmp_path / "file" / "log", max_bytes=MIB)
+
+
+def test_one_process_at_a_time(log):
+    with pytest.raises(InputLogError, match="in use by another process"):
+        InputLog.open(log.path, max_bytes=MIB)
+
+
+def test_threads_append_sync_read_and_cut_together(tmp_path):
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB, segment_bytes=2000)
+    done = threading.Event()
+
+    def append() -> None:
+        for n in range(500):
+            log.append("a", [b"%d" % n])
+        done.set()
+
+    writer = threading.Thread(target=append)
+    writer.start()
+    seen = 0
+    while not (done.is_set() and seen == 500):
+        end = log.sync()
+        assert [r.payload for r in log.read(seen, end)] == [b"%d" % n for n in range(seen, end)]
+        log.cut(end)
+        seen = end
+    writer.join()
+    log.close()
+
+
+FILLING = """
+import resource, sys
+from wallaroo.transport.input_log import InputLog, InputLogError
+log = InputLog.open(sys.argv[1], max_bytes=1 << 30)
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
+taken = 0
+try:
+    while True:
+        taken = log.append("a", [b"x" * 100] * 3)
+except InputLogError as error:
+    print(error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert log.next_sequence == taken
+assert log.append("b", [b"y"]) == taken + 1, "there is room again"
+log.sync()
+print(taken)
+"""
+
+
+def test_a_full_disk_takes_none_of_an_append_and_says_so(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", FILLING, tmp_path / "log"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    message, taken = done.stdout.splitlines()
+    assert message.endswith("cannot be written: File too large; 3 frames were not taken")
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
+    assert log.next_sequence == int(taken) + 1
+    assert log.read(int(taken), int(taken) + 1) == [Record(int(taken), "b", b"y")]
+    assert len(log.read(0, int(taken))) == int(taken)
+    log.close()
+
+
+KILLED = """
+import sys
+from wallaroo.transport.input_log import InputLog
+log = InputLog.open(sys.argv[1], max_bytes=1 << 30, segment_bytes=20_000)
+while True:
+    first = log.next_sequence
+    log.append("a", [b"%d" % n for n in range(first, first + 7)])
+    print(log.sync(), flush=True)
+"""
+
+
+def test_recover_1_what_was_synced_outlives_kill_9(tmp_path):
+    held = 0
+    for run in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, tmp_path / "log"], stdout=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        for _ in range(50 + 37 * run):
+            line = process.stdout.readline()
+        os.kill(process.pid, signal.SIGKILL)
+        rest = [
+            line for line in process.stdout.read().splitlines(keepends=True) if line.endswith(b"\n")
+        ]
+        process.wait()
+        process.stdout.close()
+        synced = int((rest or [line])[-1])
+        log = InputLog.open(tmp_path / "log", max_bytes=MIB)
+        assert log.next_sequence >= synced > held
+        held = log.next_sequence
+        assert [int(r.payload) for r in log.read(0, held)] == list(range(held))
+        log.close()

@@ -1,0 +1,388 @@
+"""A durable, bounded log of the frames received: (sequence, source, payload).
+
+An engine that must survive kill -9 appends each frame here before it counts as received, reads
+batches of it, and cuts off what lies behind a commit::
+
+    log = InputLog.open(directory, max_bytes=256 << 20)
+    log.append("words", payloads)        # numbered from log.next_sequence on; not yet durable
+    log.sync()                           # now it is: log.durable_sequence == log.next_sequence
+    log.read(from_sequence, to_sequence) # [Record(sequence, source, payload), …]
+    log.end_within(from_sequence, max_bytes=…, max_records=…)  # where a batch should end
+    log.cut(before_sequence)             # what lies before it is not needed any more
+    log.full                             # stop reading sockets until a cut has made room
+
+- Frames are numbered 0, 1, 2, … across all sources, and on from there after a restart.
+- `first_sequence <= durable_sequence <= next_sequence`. A cut frees whole segments, so
+  `first_sequence` may stay below what was cut; reading there still works until it is gone.
+- The bound is soft: `append` never refuses what was already received. Whoever fills the log looks
+  at `full` after each append and stops reading; the excess is what was read before that.
+- After kill -9 everything `sync` has returned for is there. An append that was cut in the middle is
+  dropped whole, with a warning that says how many bytes. Damage anywhere else is an error.
+- A write that fails (full disk) raises `InputLogError`, takes none of that append's frames, and
+  leaves the log as it was: a later append may succeed. A failed sync is final, because nobody can
+  tell any more what is on the disk.
+- One process at a time (a lock file); inside it any thread may call anything. `sync` does not hold
+  up `append` or `read`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from wallaroo.errors import WallarooError
+from wallaroo.transport.segment import (
+    START,
+    CorruptSegmentError,
+    Record,
+    Segment,
+    encode_block,
+    file_header,
+)
+
+__all__ = ["InputLog", "InputLogError", "Record"]
+
+_SUFFIX = ".log"
+_MAX_BLOCK = 4 << 20  # payload bytes of a block; a larger append becomes several
+_SEGMENTS = 8  # a full log has about so many, so that a cut frees an eighth of it at a time
+
+_log = logging.getLogger("wallaroo.input_log")
+
+
+class InputLogError(WallarooError):
+    """The input log cannot be opened, written, or read; says which file and why."""
+
+
+class InputLog:
+    """Frames on disk; see the module for its rules. Made by `open`."""
+
+    def __init__(
+        self, path: Path, max_bytes: int, segment_bytes: int, lock_fd: int, segments: list[Segment]
+    ) -> None:
+        self.path = path
+        self.max_bytes = max_bytes
+        self._segment_bytes = segment_bytes
+        self._lock_fd = lock_fd
+        self._segments = segments
+        self._lock = threading.Lock()  # guards everything below and the list above
+        self._fd = os.open(segments[-1].path, os.O_WRONLY | os.O_APPEND)
+        self._durable = segments[-1].next
+        self._broken: str | None = None
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], max_bytes: int, *, segment_bytes: int | None = None
+    ) -> InputLog:
+        """Open the log in the directory `path`, made if it is not there, and repair its end.
+
+        Args:
+            path: a directory of its own.
+            max_bytes: from this size on the log is `full`.
+            segment_bytes: size of a file; an eighth of `max_bytes` unless told.
+
+        Raises:
+            InputLogError: the directory cannot be used, another process has the log open, or a
+                file in it is damaged elsewhere than at the log's end.
+        """
+        directory = Path(path)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            lock_fd = _locked(directory)
+        except OSError as error:
+            raise InputLogError(
+                f"the input log {directory} cannot be opened: {error.strerror}"
+            ) from error
+        try:
+            segments = _recover(directory)
+            return cls(
+                directory, max_bytes, segment_bytes or max_bytes // _SEGMENTS, lock_fd, segments
+            )
+        except BaseException as error:
+            os.close(lock_fd)
+            if isinstance(error, OSError):
+                raise InputLogError(
+                    f"the input log {directory} cannot be opened: {error.strerror}"
+                ) from error
+            raise
+
+    @property
+    def first_sequence(self) -> int:
+        """Sequence of the first frame that is still held, or `next_sequence` if there is none."""
+        return self._segments[0].first
+
+    @property
+    def next_sequence(self) -> int:
+        """Sequence the next frame gets."""
+        return self._segments[-1].next
+
+    @property
+    def durable_sequence(self) -> int:
+        """Frames before this one survive kill -9 and a power cut."""
+        return self._durable
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        with self._lock:
+            return sum([segment.size for segment in self._segments])
+
+    @property
+    def full(self) -> bool:
+        """Whether to stop reading until a `cut` has made room."""
+        return self.size >= self.max_bytes
+
+    def append(self, source: str, payloads: Sequence[bytes]) -> int:
+        """Write frames of one source, in order, and return `next_sequence` after them.
+
+        Raises:
+            InputLogError: they cannot be written; none of them was taken.
+        """
+        with self._lock:
+            self._check()
+            segment = self._segments[-1]
+            if segment.size > START and segment.size >= self._segment_bytes:
+                segment = self._roll()
+            first, counts, blocks = segment.next, [], []
+            for part in _parts(payloads):
+                blocks.append(encode_block(first, source, part))
+                counts.append(len(part))
+                first += len(part)
+            self._write(segment, b"".join(blocks), first - segment.next)
+            for count, block in zip(counts, blocks, strict=True):
+                segment.added(count, len(block))
+            return segment.next
+
+    def sync(self) -> int:
+        """Make durable what was appended before this call; return `durable_sequence` then.
+
+        Raises:
+            InputLogError: the system could not; the log takes nothing from then on.
+        """
+        with self._lock:
+            self._check()
+            reached = self._segments[-1].next
+            if reached == self._durable:
+                return reached
+            fd = os.dup(self._fd)  # a roll may close the other meanwhile
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            self._broken = f"the input log {self.path} could not be synced: {error.strerror}"
+            raise InputLogError(self._broken) from error
+        finally:
+            os.close(fd)
+        with self._lock:
+            self._durable = max(self._durable, reached)
+            return self._durable
+
+    def read(self, from_sequence: int, to_sequence: int) -> list[Record]:
+        """Return the frames with ``from_sequence <= sequence < to_sequence``.
+
+        Raises:
+            InputLogError: some of them are not held: cut off, or not yet appended.
+        """
+        records: list[Record] = []
+        for segment in self._covering(from_sequence, to_sequence):
+            try:
+                records += segment.records(from_sequence, to_sequence)
+            except (OSError, CorruptSegmentError) as error:
+                raise InputLogError(f"the input log's file {segment.path}: {error}") from error
+        if len(records) != to_sequence - from_sequence:
+            raise InputLogError(
+                f"the input log {self.path} holds {len(records)} of the frames "
+                f"{from_sequence} to {to_sequence}"
+            )
+        return records
+
+    def end_within(
+        self, from_sequence: int, *, max_bytes: int | None = None, max_records: int | None = None
+    ) -> int:
+        """Return where a batch that begins at `from_sequence` ends, at `durable_sequence` at most.
+
+        Args:
+            from_sequence: the batch's first frame.
+            max_bytes: of payloads; the first frame goes in even if it alone is larger.
+            max_records: number of frames, 1 or more.
+        """
+        stop = self._durable
+        if max_records is not None:
+            stop = min(stop, from_sequence + max_records)
+        if max_bytes is None or stop <= from_sequence:
+            return max(stop, from_sequence)
+        total = 0
+        for segment in self._covering(from_sequence, stop):
+            for sequence, length in segment.sizes(from_sequence, stop):
+                total += length
+                if total > max_bytes and sequence > from_sequence:
+                    return sequence
+        return stop
+
+    def cut(self, before_sequence: int) -> None:
+        """Delete the files in which every frame lies before `before_sequence`.
+
+        Raises:
+            InputLogError: `before_sequence` is not durable yet, or a file cannot be deleted.
+        """
+        with self._lock:
+            self._check()
+            if before_sequence > self._durable:
+                raise InputLogError(
+                    f"the input log {self.path} cannot be cut at {before_sequence}: "
+                    f"only the frames before {self._durable} are durable"
+                )
+            last = self._segments[-1]
+            if last.next <= before_sequence and last.size >= self._segment_bytes:
+                self._roll()
+            while len(self._segments) > 1 and self._segments[0].next <= before_sequence:
+                try:
+                    self._segments[0].path.unlink(missing_ok=True)
+                except OSError as error:
+                    raise InputLogError(
+                        f"the input log's file {error.filename} cannot be deleted: {error.strerror}"
+                    ) from error
+                del self._segments[0]
+
+    def close(self) -> None:
+        """Give up files and lock; what was not synced is not made durable."""
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+                os.close(self._lock_fd)
+                self._fd = -1
+                self._broken = f"the input log {self.path} is closed"
+
+    def _check(self) -> None:
+        if self._broken is not None:
+            raise InputLogError(self._broken)
+
+    def _covering(self, start: int, stop: int) -> list[Segment]:
+        with self._lock:
+            self._check()
+            return [s for s in self._segments if s.first < stop and s.next > start]
+
+    def _write(self, segment: Segment, data: bytes, frames: int) -> None:
+        """Append `data` to the last file, or leave the file as it was."""
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError as error:
+            try:
+                os.ftruncate(self._fd, segment.size)
+            except OSError as worse:
+                self._broken = f"the input log {self.path} cannot be repaired: {worse.strerror}"
+            raise InputLogError(
+                f"the input log {self.path} cannot be written: {error.strerror}; "
+                f"{frames} frames were not taken"
+            ) from error
+
+    def _roll(self) -> Segment:
+        """Begin a new file; the one before is durable from then on."""
+        segment = self._segments[-1]
+        try:
+            os.fsync(self._fd)
+            fresh = _create(self.path, segment.next)
+            fd = os.open(fresh.path, os.O_WRONLY | os.O_APPEND)
+        except OSError as error:
+            raise InputLogError(
+                f"the input log {self.path} cannot be written: {error.strerror}; "
+                "no frames were taken"
+            ) from error
+        os.close(self._fd)
+        self._fd = fd
+        self._durable = segment.next
+        self._segments.append(fresh)
+        return fresh
+
+
+def _parts(payloads: Sequence[bytes]) -> list[Sequence[bytes]]:
+    """Return `payloads` in parts of bounded size, each of one payload or more."""
+    sizes = list(map(len, payloads))
+    if sum(sizes) <= _MAX_BLOCK:
+        return [payloads] if payloads else []
+    parts: list[Sequence[bytes]] = []
+    start = total = 0
+    for index, size in enumerate(sizes):
+        if total + size > _MAX_BLOCK and index > start:
+            parts.append(payloads[start:index])
+            start, total = index, 0
+        total += size
+    return [*parts, payloads[start:]]
+
+
+def _locked(directory: Path) -> int:
+    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise InputLogError(f"the input log {directory} is in use by another process") from None
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _create(directory: Path, first: int) -> Segment:
+    """Make an empty file whose name and contents survive a power cut."""
+    path = directory / f"{first:020d}{_SUFFIX}"
+    partial = path.with_suffix(".new")
+    try:
+        with partial.open("wb") as file:
+            file.write(file_header(first))
+            file.flush()
+            os.fsync(file.fileno())
+        partial.rename(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+    _sync_directory(directory)
+    return Segment(path, first)
+
+
+def _sync_directory(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _recover(directory: Path) -> list[Segment]:
+    """Return the segments on disk, one at least, after dropping a torn end."""
+    for partial in directory.glob("*.new"):
+        partial.unlink()
+    paths = sorted(directory.glob(f"*{_SUFFIX}"))
+    segments: list[Segment] = []
+    for path in paths:
+        segment = Segment(path, int(path.stem) if path.stem.isdigit() else -1)
+        if segments and segment.first != segments[-1].next:
+            raise InputLogError(
+                f"the input log {directory} is damaged: frames {segments[-1].next} to "
+                f"{segment.first} are missing before {path.name}"
+            )
+        try:
+            segment.scan()
+        except CorruptSegmentError as error:
+            if path is not paths[-1] or error.offset < START:
+                raise InputLogError(f"the input log's file {path} is damaged: {error}") from error
+            dropped = path.stat().st_size - error.offset
+            os.truncate(path, error.offset)
+            _log.warning(
+                "the input log %s ends in an append that was cut off; its %d bytes are dropped",
+                directory,
+                dropped,
+            )
+        segments.append(segment)
+    if segments:
+        # Read back from the page cache, they are not yet known to be on the disk.
+        fd = os.open(segments[-1].path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    return segments or [_create(directory, 0)]

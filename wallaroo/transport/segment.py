@@ -1,0 +1,190 @@
+"""One file of an input log: blocks of frames, each with a checksum, the last perhaps torn.
+
+A file is `MAGIC`, the sequence of its first frame (8 bytes), then blocks. A block is what one
+`append` wrote for one source::
+
+    u32 length of what follows the checksum · u32 CRC-32 of it
+    u64 sequence of the first frame · u32 number of frames · u16 length of the source's name
+    the name, UTF-8 · u32 length of each payload · the payloads
+
+All numbers are big-endian. A block is read whole or not at all, so that a crash in the middle of a
+write leaves nothing that could be mistaken for a frame.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+MAGIC = b"wallaroo input log 1\n"
+_FIRST = struct.Struct(">Q")
+_OUTER = struct.Struct(">II")
+_INNER = struct.Struct(">QIH")
+_HEAD = _OUTER.size + _INNER.size
+START = len(MAGIC) + _FIRST.size
+"""Bytes of a file before its first block."""
+
+_INDEX_EVERY = 64 * 1024  # bytes of file for each entry of the index
+
+
+class Record(NamedTuple):
+    """A frame in the log."""
+
+    sequence: int
+    source: str
+    payload: bytes
+
+
+class Block(NamedTuple):
+    """A block's header: which frames it holds and how far it reaches in the file."""
+
+    first: int
+    frames: int
+    offset: int
+    end: int
+
+
+class CorruptSegmentError(Exception):
+    """A block that is incomplete or whose checksum does not fit; `offset` is where it begins."""
+
+    def __init__(self, offset: int, what: str) -> None:
+        super().__init__(f"{what} at byte {offset}")
+        self.offset = offset
+
+
+def file_header(first: int) -> bytes:
+    """Return the beginning of a file whose first frame has sequence `first`."""
+    return MAGIC + _FIRST.pack(first)
+
+
+def encode_block(first: int, source: str, payloads: Sequence[bytes]) -> bytes:
+    """Return the block of `payloads`, the first of which has sequence `first`."""
+    name = source.encode()
+    lengths = struct.pack(f">{len(payloads)}I", *map(len, payloads))
+    inner = _INNER.pack(first, len(payloads), len(name))
+    body = b"".join([inner, name, lengths, *payloads])
+    return _OUTER.pack(len(body), zlib.crc32(body)) + body
+
+
+class Segment:
+    """A file of the log.
+
+    Args:
+        path: the file.
+        first: sequence of its first frame.
+
+    Attributes:
+        next: sequence after its last frame.
+        size: bytes of the file.
+    """
+
+    def __init__(self, path: Path, first: int) -> None:
+        self.path = path
+        self.first = first
+        self.next = first
+        self.size = START
+        self._index: list[tuple[int, int]] = [(first, START)]
+
+    def added(self, count: int, size: int) -> None:
+        """Note that a block of `count` frames and `size` bytes was written at the end."""
+        if self.size - self._index[-1][1] >= _INDEX_EVERY:
+            self._index.append((self.next, self.size))
+        self.next += count
+        self.size += size
+
+    def scan(self) -> None:
+        """Find the blocks of a file met on disk.
+
+        Raises:
+            CorruptSegmentError: the blocks before `offset` are whole, and noted; that one is not.
+        """
+        file_size = self.path.stat().st_size
+        with self.path.open("rb") as file:
+            header = file.read(START)
+            if header != file_header(self.first):
+                raise CorruptSegmentError(0, "no header of an input log")
+            while self.size < file_size:
+                body, _ = _read_block(file.fileno(), self.size, file_size)
+                first, count, _ = _INNER.unpack_from(body)
+                if first != self.next:
+                    raise CorruptSegmentError(self.size, f"frame {first} where {self.next} belongs")
+                self.added(count, _OUTER.size + len(body))
+
+    def records(self, start: int, stop: int) -> Iterator[Record]:
+        """Yield the frames with `start <= sequence < stop`.
+
+        Raises:
+            CorruptSegmentError: the file is not what was written.
+        """
+        end = self.size
+        fd = os.open(self.path, os.O_RDONLY)
+        try:
+            for block in self._blocks(fd, start, stop, end):
+                body, _ = _read_block(fd, block.offset, end)
+                yield from _records(body, start, stop)
+        finally:
+            os.close(fd)
+
+    def sizes(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Yield (sequence, payload's length in bytes) of the frames `start <= sequence < stop`."""
+        end = self.size
+        fd = os.open(self.path, os.O_RDONLY)
+        try:
+            for block in self._blocks(fd, start, stop, end):
+                head = os.pread(fd, _INNER.size, block.offset + _OUTER.size)
+                skip = _HEAD + _INNER.unpack(head)[2]
+                table = os.pread(fd, 4 * block.frames, block.offset + skip)
+                lengths = struct.unpack(f">{block.frames}I", table)
+                for sequence, length in enumerate(lengths, block.first):
+                    if start <= sequence < stop:
+                        yield sequence, length
+        finally:
+            os.close(fd)
+
+    def _blocks(self, fd: int, start: int, stop: int, end: int) -> Iterator[Block]:
+        place = bisect_right(self._index, start, key=lambda entry: entry[0]) - 1
+        offset = self._index[max(place, 0)][1]
+        while offset < end:
+            head = os.pread(fd, _HEAD, offset)
+            if len(head) < _HEAD:
+                raise CorruptSegmentError(offset, "a block's header is cut off")
+            length, _ = _OUTER.unpack_from(head)
+            first, count, _ = _INNER.unpack_from(head, _OUTER.size)
+            if first >= stop:
+                return
+            following = offset + _OUTER.size + length
+            if first + count > start:
+                yield Block(first, count, offset, following)
+            offset = following
+
+
+def _read_block(fd: int, offset: int, end: int) -> tuple[bytes, int]:
+    """Return the body of the block at `offset`, checked, and where the next begins."""
+    head = os.pread(fd, _OUTER.size, offset)
+    if len(head) < _OUTER.size:
+        raise CorruptSegmentError(offset, "a block's header is cut off")
+    length, checksum = _OUTER.unpack(head)
+    following = offset + _OUTER.size + length
+    if length < _INNER.size or following > end:
+        raise CorruptSegmentError(offset, "a block is cut off")
+    body = os.pread(fd, length, offset + _OUTER.size)
+    if len(body) < length or zlib.crc32(body) != checksum:
+        raise CorruptSegmentError(offset, "a block's checksum does not fit")
+    return body, following
+
+
+def _records(body: bytes, start: int, stop: int) -> Iterator[Record]:
+    first, count, name_length = _INNER.unpack_from(body)
+    position = _INNER.size + name_length
+    source = body[_INNER.size : position].decode()
+    lengths = struct.unpack_from(f">{count}I", body, position)
+    position += 4 * count
+    for sequence, length in enumerate(lengths, first):
+        if start <= sequence < stop:
+            yield Record(sequence, source, body[position : position + length])
+        position += length
