@@ -15,7 +15,7 @@ from typing import IO, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from wallaroo.errors import EngineNotFoundError
 from wallaroo.topology import Application, SinkId
-from wallaroo.trace import InputLog, Trace
+from wallaroo.trace import Finding, InputLog, Trace
 
 ENTRY_POINTS = "wallaroo.engines"
 
@@ -80,11 +80,11 @@ class ServeOptions:
         isolation: the mode; `trusting` is the command line's default on the reference engine.
         on_error: what a dead letter does to the run.
         dead_letters: file that gets one JSON line per dead letter.
-        stdin: text or frames come from here instead of the application's only source, a line a
-            message.
-        stdout: the outputs of all sinks go here instead of over TCP.
+        stdin: payloads come from here instead of the application's only source, a line a message,
+            without its newline.
+        stdout: the outputs of all sinks go here instead of over TCP, a line an output: one that
+            does not end in a newline gets one.
         stop_timeout: seconds a clean stop may take before it gives up.
-        progress: what to show while running: nothing, a live line on a terminal, or JSON lines.
         options: the engine's own, as its `add_arguments` named them.
     """
 
@@ -94,7 +94,6 @@ class ServeOptions:
     stdin: IO[bytes] | None = None
     stdout: IO[bytes] | None = None
     stop_timeout: float = 10.0
-    progress: Literal["none", "live", "json"] = "none"
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -111,6 +110,7 @@ class Summary:
         seconds: from the first listener's start to the end.
         exit_code: 0 if all was delivered, else 1 (stop-1).
         problem: why it ended early, in a line, or `None`.
+        findings: about the application, in `isolated` mode.
     """
 
     received: Mapping[str, int]
@@ -121,6 +121,26 @@ class Summary:
     seconds: float
     exit_code: int
     problem: str | None = None
+    findings: Sequence[Finding] = ()
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a served run has done so far.
+
+    Args:
+        received: frames, of all sources.
+        written: outputs delivered, of all sinks.
+        pending: outputs not delivered yet.
+        dead_letters: their number.
+        details: the engine's own figures by name, such as the time of a batch; shown as they are.
+    """
+
+    received: int
+    written: int
+    pending: int
+    dead_letters: int
+    details: Mapping[str, int | float | str] = field(default_factory=dict)
 
 
 class Handle(Protocol):
@@ -129,6 +149,9 @@ class Handle(Protocol):
     @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
         """Where each source listens."""
+
+    def progress(self) -> Progress:
+        """Return what it has done so far; cheap enough to be asked several times a second."""
 
     def wait(self, timeout: float | None = None) -> Summary | None:
         """Wait until the run has ended, `timeout` seconds at most; `None`: it has not."""
