@@ -1,4 +1,4 @@
-"""`ApplicationBuilder`: the calls an application is described with, and what they refuse (build-1)."""
+"""`ApplicationBuilder`: the calls that describe an application, and what they refuse (build-1)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from wallaroo.topology import (
     Operation,
     Sink,
     Source,
-    StatePartition,
     Stateful,
     Stateless,
+    StatePartition,
     Step,
 )
 
@@ -89,7 +89,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         return self._stateless("to", computation, parallel=False)
 
     def to_parallel(self, computation: Any) -> ApplicationBuilder:
-        """Add a computation that an engine may spread; what it gives keeps its order (compute-3)."""
+        """Add a computation that an engine may spread; results keep their order (compute-3)."""
         return self._stateless("to_parallel", computation, parallel=True)
 
     def to_stateful(
@@ -142,7 +142,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         partition_function: Any,
         partition_keys: list[Any] | None = None,
     ) -> ApplicationBuilder:
-        """Add a state computation as `to_state_partition`, with keys `0 <= key < 2**64` (route-5)."""
+        """Add a step as `to_state_partition` does, with keys `0 <= key < 2**64` (route-5)."""
         where = self._where("to_state_partition_u64", computation)
         return self._keyed(
             where, computation, state, state_name, partition_function, partition_keys, u64=True
@@ -209,7 +209,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         *,
         u64: bool,
     ) -> StatePartition:
-        """Return the partition described, which agrees with what was said of it before (state-8)."""
+        """Return the partition described; it agrees with what was said of it before (state-8)."""
         if not isinstance(name, str) or not name:
             raise WallarooParameterError(
                 f"{where}: a state partition's name is a non-empty str, not {_described(name)}"

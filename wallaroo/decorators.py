@@ -20,7 +20,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from wallaroo.components import decoder_format
 from wallaroo.errors import WallarooParameterError
-from wallaroo.frames import MAX_HEADER_LENGTH
+from wallaroo.frames import MAX_HEADER_LENGTH, StructLength
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,17 +55,12 @@ class DecodingFunction(Decorated[P, R]):
     def __init__(self, function: Callable[P, R], header_length: int, length_fmt: str) -> None:
         super().__init__(function)
         self._header_length = header_length
-        self._length = decoder_format(length_fmt, header_length)
+        self.payload_length = StructLength(decoder_format(length_fmt, header_length))
         self.decode = function
 
     def header_length(self) -> int:
         """Return the header's length, in bytes."""
         return self._header_length
-
-    def payload_length(self, header: bytes) -> int:
-        """Return the payload's length that `header` claims, in bytes."""
-        length: int = self._length.unpack(header)[0]
-        return length
 
 
 class EncodingFunction(Decorated[P, R]):
@@ -198,7 +193,8 @@ def _named(
     if not isinstance(name, str) or not name:
         given = getattr(name, "__name__", repr(name))
         raise WallarooParameterError(
-            f'@wallaroo.{decorator} wants a name, not {given}; write: @wallaroo.{decorator}(name="…")'
+            f"@wallaroo.{decorator} wants a name, not {given}; "
+            f'write: @wallaroo.{decorator}(name="…")'
         )
 
     def decorate(function: Callable[P, R]) -> Any:

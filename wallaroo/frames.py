@@ -1,10 +1,10 @@
-"""Frames: a header of 1 to 8 bytes that tells a payload's length, then the payload.
+r"""Frames: a header of 1 to 8 bytes that tells a payload's length, then the payload.
 
 Sans-IO: bytes go in, payloads come out. The frames depend on the bytes alone, never on how they
 were cut on the way (frame-1), so `FrameParser` may be fed a byte at a time.
 
 >>> parser = FrameParser()
->>> parser.feed(b"\\0\\0\\0\\x02h"), parser.feed(b"i\\0\\0\\0\\0")
+>>> parser.feed(b"\0\0\0\x02h"), parser.feed(b"i\0\0\0\0")
 ([], [b'hi', b''])
 """
 
@@ -43,10 +43,28 @@ def frames(payloads: Iterable[bytes]) -> bytes:
     return b"".join([frame(payload) for payload in payloads])
 
 
-def uint32_length(header: bytes) -> int:
-    """Return the length a 4-byte big-endian header claims."""
-    length: int = _UINT32.unpack(header)[0]
-    return length
+class StructLength:
+    """Turns a header into the payload's length by a `struct` format.
+
+    A function that says how it does it: `FrameParser` then need not call it for each frame.
+
+    Args:
+        length_fmt: yields one number; its size is the header's.
+    """
+
+    __slots__ = ("unpack_from",)
+
+    def __init__(self, length_fmt: struct.Struct) -> None:
+        self.unpack_from = length_fmt.unpack_from
+
+    def __call__(self, header: bytes) -> int:
+        """Return the payload's length that `header` claims, in bytes."""
+        length: int = self.unpack_from(header)[0]
+        return length
+
+
+uint32_length = StructLength(_UINT32)
+"""The length a 4-byte big-endian header claims."""
 
 
 class FrameParser:
@@ -73,6 +91,7 @@ class FrameParser:
         self.error: FrameError | None = None
         self._header_length = header_length
         self._payload_length = payload_length
+        self._unpack = payload_length.unpack_from if type(payload_length) is StructLength else None
         self._max_size = max_size
         self._buffer = bytearray()
         self._needed = header_length  # bytes the buffer must hold before parsing is worth a try
@@ -88,19 +107,23 @@ class FrameParser:
             return []
         buffer = self._buffer
         if buffer:
-            buffer += data
-            if len(buffer) < self._needed:
+            if len(buffer) + len(data) < self._needed:
+                buffer += data
                 return []
-            data = bytes(buffer)
+            data = b"".join((buffer, data))
             buffer.clear()
         payloads: list[bytes] = []
         position = 0
         end = len(data)
         header_length = self._header_length
-        while position + header_length <= end:
-            start = position + header_length
-            length = self._claim(data[position:start])
-            if length < 0:
+        max_size = self._max_size
+        unpack = self._unpack
+        while (start := position + header_length) <= end:
+            length = (
+                self._claim(data[position:start]) if unpack is None else unpack(data, position)[0]
+            )
+            if type(length) is not int or not 0 <= length <= max_size:
+                self._refuse(data[position:start], length)
                 return payloads
             stop = start + length
             if stop > end:
@@ -113,22 +136,27 @@ class FrameParser:
         buffer += data[position:]
         return payloads
 
-    def _claim(self, header: bytes) -> int:
-        """Return the length `header` claims, or -1 with `error` set."""
+    def _claim(self, header: bytes) -> object:
+        """Return what `payload_length` says of `header`, or what it raises."""
         try:
-            length = self._payload_length(header)
+            return self._payload_length(header)
         except Exception as error:  # noqa: BLE001 - the decoder is the user's; all it raises counts
-            return self._refuse(header, f"yields no length ({type(error).__name__}: {error})")
-        if type(length) is not int:
-            return self._refuse(header, f"yields no length (payload_length gave {length!r:.80})")
-        if length < 0:
-            return self._refuse(header, f"claims a payload of {length} bytes")
-        if length > self._max_size:
-            claim = f"claims a payload of {length} bytes; at most {self._max_size} are taken"
-            return self._refuse(header, f"{claim} (max_size)")
-        return length
+            return error
 
-    def _refuse(self, header: bytes, claim: str) -> int:
+    def _refuse(self, header: bytes, length: object) -> None:
+        if isinstance(length, Exception):
+            claim = f"yields no length ({type(length).__name__}: {_shown(length, str)})"
+        elif type(length) is not int:
+            claim = f"yields no length (payload_length gave {_shown(length, repr)})"
+        else:
+            claim = f"claims a payload of {_shown(length, str)} bytes"
+            if length > self._max_size:
+                claim = f"{claim}; at most {self._max_size} are taken (max_size)"
         self.error = FrameError(f"header {header.hex(' ')} {claim}")
-        self._buffer.clear()
-        return -1
+
+
+def _shown(value: object, how: Callable[[object], str]) -> str:
+    try:
+        return f"{how(value):.200}"
+    except Exception as error:  # noqa: BLE001 - user code: its __str__ may raise anything
+        return f"(cannot be shown: {type(error).__name__})"

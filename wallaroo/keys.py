@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Hashable
 from typing import Any, TypeAlias
 
 Key: TypeAlias = "str | bytes | int | tuple[Key, ...]"
@@ -29,6 +30,8 @@ SINGLE_KEY: Key = ()
 
 _DEEPEST_READABLE = 50  # levels of tuples shown as such in JSON; JSON readers recurse
 _LONGEST_DECIMAL = 1000  # bits
+_WIDEST_SHOWN = 80  # characters
+_SURELY_SHORT = MAX_ENCODED_KEY // 4 - 5  # code points whose encoding fits, whichever they are
 
 
 class BadKeyError(ValueError):
@@ -49,7 +52,7 @@ def encode_key(key: object) -> bytes:
         kind = type(item)
         if kind is str:
             # Every code point takes a byte or more: no need to encode what is surely too long.
-            content = _bounded(item).encode("utf-8", "surrogatepass")  # type: ignore[attr-defined]
+            content = _bounded(item).encode("utf-8", "surrogatepass")
             tag = b"s"
         elif kind is bytes:
             content, tag = _bounded(item), b"b"
@@ -92,6 +95,24 @@ def encoded_partition_number(encoded: bytes, partitions: int) -> int:
     return int.from_bytes(digest, "big") % partitions
 
 
+def identity(key: object) -> Hashable:
+    """Return a cheap hashable that two keys have in common exactly when they are the same.
+
+    Keys of the four types compare as route-2 says, once their types are known to be exact; only
+    tuples must be encoded, since comparing deep ones would recurse.
+
+    Raises:
+        BadKeyError: `key` is no key.
+    """
+    kind = type(key)
+    if (kind is str or kind is bytes) and len(key) <= _SURELY_SHORT:  # type: ignore[arg-type]
+        return key
+    if kind is int and key.bit_length() <= _SURELY_SHORT:  # type: ignore[attr-defined]
+        return key
+    encoded = encode_key(key)
+    return (encoded,) if kind is tuple else key
+
+
 def key_to_json(key: Key) -> dict[str, Any]:
     """Return the type-tagged JSON form of `key`.
 
@@ -102,6 +123,15 @@ def key_to_json(key: Key) -> dict[str, Any]:
     return _tagged(key, _DEEPEST_READABLE) or {
         "encoded": base64.b64encode(encode_key(key)).decode("ascii")
     }
+
+
+def show_key(key: Key) -> str:
+    """Return `key` for a person to read, 80 characters at most."""
+    try:
+        text = repr(key)
+    except (ValueError, RecursionError):  # an int of thousands of digits, a very deep tuple
+        text = str(key_to_json(key))
+    return text if len(text) <= _WIDEST_SHOWN else text[:_WIDEST_SHOWN] + "…"
 
 
 def key_from_json(form: dict[str, Any]) -> Key:

@@ -1,0 +1,141 @@
+"""Copies by pickle round trip: how `isolated` mode keeps one call from reaching into another.
+
+The pickler is the standard library's `pickle.dumps` at protocol 5, with `pickle.loads` on the way
+back; never ``__deepcopy__``. What survives that is *portable*: it means the same in another
+process, which is what Spark needs of it.
+
+Two kinds of value come out of a round trip in a way that is known beforehand, and need none:
+
+- *atoms*, exactly `str`, `bytes`, `int`, `float`, `bool` and `None`, and tuples of them: nobody can
+  change them, so they are their own copies;
+- instances of *plain* classes, which leave pickling wholly to `object`, whose attributes are atoms:
+  the round trip makes a bare instance and puts the attributes back, and so does `_Plain`.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import pickle
+from typing import Any, Final
+
+PROTOCOL: Final = 5
+ATOMS: Final = frozenset({str, bytes, int, float, bool, type(None)})
+_ATTRIBUTES_OF_OBJECT = ("__reduce_ex__", "__reduce__", "__getstate__", "__getattribute__")
+_HOOKS = ("__setstate__", "__getnewargs__", "__getnewargs_ex__", "__getattr__", "__slots__")
+
+
+class UnportableError(Exception):
+    """A value that does not survive a pickle round trip."""
+
+
+class Frozen:
+    """A value as it was when it was frozen; `thaw` gives a copy of its own to each who asks."""
+
+    __slots__ = ("_first", "blob")
+
+    def __init__(self, blob: bytes, first: Any) -> None:
+        self.blob = blob
+        # Made to see that the value survives; the first to ask may as well have it.
+        self._first = first
+
+    def thaw(self) -> Any:
+        """Return a copy that nobody else holds."""
+        first = self._first
+        if first is not None:
+            self._first = None
+            return first
+        return pickle.loads(self.blob)  # noqa: S301 - our own bytes, never the network's
+
+    def same(self, value: Any) -> bool:
+        """Whether `value` pickles to the very same bytes; it may be the same where it does not."""
+        return pickle.dumps(value, PROTOCOL) == self.blob
+
+
+class _Plain(Frozen):
+    """An instance of a plain class whose attributes are atoms."""
+
+    __slots__ = ("attributes", "kind")
+
+    def __init__(self, kind: type, attributes: dict[str, Any]) -> None:
+        self.kind = kind
+        self.attributes = attributes
+
+    def thaw(self) -> Any:
+        """Return a bare instance with the attributes put back, as `object`'s pickling does."""
+        value: Any = object.__new__(self.kind)
+        value.__dict__.update(self.attributes)
+        return value
+
+    def same(self, value: Any) -> bool:
+        """Whether `value` has the very same attributes."""
+        now = value.__dict__
+        if now.keys() != self.attributes.keys():
+            return False
+        return all(now[name] is item for name, item in self.attributes.items())
+
+
+def freeze(value: Any) -> Any:
+    """Return `value` as it is now: itself if nobody can change it, else `Frozen`.
+
+    Raises:
+        UnportableError: it does not survive a round trip.
+    """
+    kind = type(value)
+    if kind in ATOMS:
+        return value
+    if kind is tuple:
+        for item in value:
+            if type(item) not in ATOMS:
+                break
+        else:
+            return value
+    else:
+        plain = _plain.get(kind)
+        if plain is None:
+            plain = _plain[kind] = _is_plain(kind)
+        if plain:
+            attributes = value.__dict__.copy()
+            for name, item in attributes.items():
+                if type(item) not in ATOMS or name in _OWN_HOOKS:
+                    break
+            else:
+                return _Plain(kind, attributes)
+    try:
+        blob = pickle.dumps(value, PROTOCOL)
+        return Frozen(blob, pickle.loads(blob))  # noqa: S301 - our own bytes
+    except Exception as error:
+        raise UnportableError(
+            f"a {kind.__module__}.{kind.__qualname__} does not survive pickling: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def thaw(value: Any) -> Any:
+    """Return a copy of what `freeze` was given."""
+    return value.thaw() if isinstance(value, Frozen) else value
+
+
+_plain: dict[type, bool] = {}
+"""Which classes are plain, found once for each."""
+
+_OWN_HOOKS = frozenset({*_ATTRIBUTES_OF_OBJECT, *_HOOKS, "__class__"})
+"""Names that pickling would look up on the instance itself."""
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether `kind` leaves pickling to `object` and is found again by its name."""
+    if type(kind) is not type or getattr(kind, "__new__", None) is not object.__new__:
+        return False
+    if kind in copyreg.dispatch_table:
+        return False
+    if any(getattr(kind, name) is not getattr(object, name) for name in _ATTRIBUTES_OF_OBJECT):
+        return False
+    if any(name in base.__dict__ for base in kind.__mro__[:-1] for name in (*_HOOKS, "__class__")):
+        return False
+    dictionary = [base.__dict__["__dict__"] for base in kind.__mro__ if "__dict__" in base.__dict__]
+    if len(dictionary) != 1 or type(dictionary[0]).__name__ != "getset_descriptor":
+        return False
+    try:
+        return pickle.loads(pickle.dumps(kind, PROTOCOL)) is kind  # noqa: S301 - our own bytes
+    except Exception:  # noqa: BLE001 - not importable: pickling its instances says so too
+        return False

@@ -1,0 +1,107 @@
+"""The reference engine, as the engine protocol sees it, and its compiled path beside it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from itertools import groupby
+
+from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
+from wallaroo.errors import UnsupportedTopology
+from wallaroo.topology import Application
+from wallaroo.trace import Trace, sorted_entities
+from wallaroo_reference.compiled import Compiled, compiled_source
+from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.machine import Machine
+
+
+class ReferenceEngine:
+    """The semantics: interpreted when `isolated`, compiled when `trusting`."""
+
+    name = "reference"
+
+    def capabilities(self) -> Capabilities:
+        """Return what it claims: everything but recovery and faults."""
+        return Capabilities()
+
+    def check(self, application: Application) -> None:
+        """Refuse nothing: it runs every application that can be built."""
+
+    def compiled_source(self, application: Application) -> str:
+        """Return the Python source that `trusting` mode runs."""
+        return compiled_source(application)
+
+    def run(self, case: Case) -> Trace:
+        """Run one case; `Case.options` may say ``thorough=True`` to look at every call."""
+        machine = self._machine(case)
+        for source, payloads in _batches(case):
+            machine.feed(source, payloads)
+        return Trace(
+            outputs={sink: tuple(outputs) for sink, outputs in machine.outputs.items()},
+            dead_letters=tuple(machine.dead_letters),
+            entities=sorted_entities(machine.entities()),
+            ended=machine.ended,
+            findings=tuple(machine.findings),
+        )
+
+    def run_many(self, cases: Sequence[Case]) -> list[Trace]:
+        """Run cases one after the other."""
+        return [self.run(case) for case in cases]
+
+    def serve(self, application: Application, options: ServeOptions) -> Handle:
+        """Listen on the application's sources and run until stopped."""
+        from wallaroo_reference.server import serve  # asyncio, only where it is served
+
+        make = Interpreter if options.isolation == "isolated" else Compiled
+        machine: Machine = make(application, on_error=options.on_error)
+        return serve(application, machine, options)
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add nothing: it has no options of its own."""
+
+    def _machine(self, case: Case) -> Machine:
+        partitions = case.partitions or 1
+        if case.isolation == "trusting":
+            return Compiled(case.application, partitions=partitions, on_error=case.on_error)
+        return Interpreter(
+            case.application,
+            partitions=partitions,
+            on_error=case.on_error,
+            thorough=bool(case.options.get("thorough", False)),
+        )
+
+
+class CompiledEngine(ReferenceEngine):
+    """The compiled path as an engine of its own, so that it can be checked like any other."""
+
+    name = "compiled"
+
+    def capabilities(self) -> Capabilities:
+        """Return what it claims: it has no `isolated` mode."""
+        return Capabilities(isolation=frozenset({"trusting"}))
+
+    def run(self, case: Case) -> Trace:
+        """Run one case in `trusting` mode.
+
+        Raises:
+            UnsupportedTopology: the case asks for `isolated` mode.
+        """
+        if case.isolation != "trusting":
+            raise UnsupportedTopology(
+                "state-4", case.application.name, "the compiled path has no isolated mode"
+            )
+        return super().run(case)
+
+
+def _batches(case: Case) -> list[tuple[str, list[bytes]]]:
+    """Return the input cut as the case says, and where the source changes."""
+    sizes = list(case.batches or ())
+    cut: list[tuple[str, list[bytes]]] = []
+    position = 0
+    while position < len(case.input_log):
+        size = sizes.pop(0) if sizes else len(case.input_log) - position
+        batch = case.input_log[position : position + size]
+        position += size
+        for source, group in groupby(batch, key=lambda entry: entry[0]):
+            cut.append((source, [payload for _, payload in group]))
+    return cut

@@ -1,0 +1,227 @@
+"""What `isolated` mode notices about an application: where `trusting` mode would not forgive it.
+
+Nothing here decides a result. What must be compared anyway (an entity that a call left without
+saying ``changed=True``) is looked at each time; what costs a walk over objects is looked at for
+each component's first calls and then ever more seldom, unless `thorough`.
+"""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from collections.abc import Iterable
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+from wallaroo.canonical import structure
+from wallaroo.components import Component
+from wallaroo.keys import Key
+from wallaroo.topology import Application, Stateful
+from wallaroo.trace import Finding, FindingKind, Lineage, Reason
+from wallaroo_reference.copies import ATOMS, PROTOCOL, Frozen, thaw
+from wallaroo_reference.places import EntityNow, Place
+
+_ALWAYS = 16  # first calls of each component that are looked at
+_BY_REFERENCE = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType)
+_WIDEST_WALK = 10_000  # objects; beyond that a walk gives up rather than be slow
+
+
+class Observer:
+    """Collects findings; each kind once per step, where it was met first."""
+
+    def __init__(self, application: Application, *, thorough: bool) -> None:
+        self.findings: list[Finding] = []
+        self._met: set[tuple[FindingKind, str, int]] = set()
+        self._thorough = thorough
+        self._attributes = {
+            id(record): _attributes(record.component) for record in _components(application)
+        }
+
+    def due(self, place: Place) -> bool:
+        """Count a call and return whether it is one to look at closely."""
+        place.calls += 1
+        if place.calls < place.next_look and not self._thorough:
+            return False
+        place.next_look = place.calls + 1 if place.calls < _ALWAYS else 2 * place.calls
+        return True
+
+    def called(self, place: Place, lineage: Lineage) -> None:
+        """Look whether a component's own attributes are what they were when the run began."""
+        route = None if place.stateful is None else place.stateful.route
+        for record in (place.component, route):
+            if record is not None and _attributes(record.component) != self._attributes[id(record)]:
+                self._find(
+                    FindingKind.COMPONENT_ALTERED,
+                    place,
+                    lineage,
+                    None,
+                    f"{record.name} altered its own attributes. Other processes have copies of it "
+                    "that do not see this: keep what must last in the state",
+                )
+
+    def copied(self, place: Place, lineage: Lineage, message: Any, mine: Any, what: str) -> None:
+        """Look whether who was only to read a message has altered its copy."""
+        if type(mine) not in ATOMS and not _same(thaw(message), mine):
+            self._find(
+                FindingKind.SHARED_MESSAGE,
+                place,
+                lineage,
+                None,
+                f"{what} altered the message, which others get too. Let it read only",
+            )
+
+    def produced(self, place: Place, lineage: Lineage, items: Any) -> None:
+        """Look whether items of one multi output have an object in common."""
+        seen: dict[int, Any] = {}
+        for item in items if place.multi else ():
+            mine = _mutables(item)
+            shared = _shared(seen, mine)
+            if shared is not None:
+                self._find(
+                    FindingKind.SHARED_MESSAGE,
+                    place,
+                    lineage,
+                    None,
+                    f"two items of its result share a {shared}. Give each its own",
+                )
+                return
+            seen.update(mine)
+
+    def built(
+        self, place: Place, lineage: Lineage, key: Key, builder: Component, state: Any
+    ) -> None:
+        """Look whether a new state can be changed at all."""
+        if not _mutables(state):
+            self._find(
+                FindingKind.IMMUTABLE_STATE,
+                place,
+                lineage,
+                key,
+                f"{builder.name} builds a {type(state).__name__}, which no computation can change. "
+                "Write a class with an attribute instead",
+            )
+
+    def visited(
+        self, place: Place, lineage: Lineage, key: Key, message: Any, state: Any, given: Any
+    ) -> None:
+        """Look whether the state and a message have an object in common after the call."""
+        outputs = given if place.multi else [given]
+        parts = [("the message it was given", message), *[("its output", item) for item in outputs]]
+        parts = [(what, value) for what, value in parts if type(value) not in ATOMS]
+        kept = _mutables(state) if parts else {}
+        for what, value in parts:
+            shared = _shared(kept, _mutables(value))
+            if shared is not None:
+                self._find(
+                    FindingKind.SHARED_MESSAGE,
+                    place,
+                    lineage,
+                    key,
+                    f"it left a {shared} that is part of {what} in the state. Keep a copy of it",
+                )
+
+    def left(self, place: Place, lineage: Lineage, entity: EntityNow, state: Any, how: str) -> None:
+        """Look whether a call that was not to change the state has altered its copy."""
+        frozen = entity.state
+        if not isinstance(frozen, Frozen):
+            return
+        try:
+            if frozen.same(state):
+                return
+            now = pickle.dumps(state, PROTOCOL)
+            if now == entity.like:
+                return
+            if _same(frozen.thaw(), state):
+                entity.like = now
+                return
+        except Exception:  # noqa: BLE001, S110 - it can no longer be pickled: altered, surely
+            pass
+        self._find(
+            FindingKind.UNFLAGGED_MUTATION,
+            place,
+            lineage,
+            entity.key,
+            f"it altered the state and then {how}; the state is as it was before the call. "
+            "Return (output, True) to keep what it did",
+        )
+
+    def unportable(self, place: Place, lineage: Lineage, key: Key | None, error: str) -> None:
+        """Note a value that does not survive pickling."""
+        self._find(FindingKind.UNPORTABLE, place, lineage, key, error)
+
+    def _find(
+        self, kind: FindingKind, place: Place, lineage: Lineage, key: Key | None, text: str
+    ) -> None:
+        if (kind, place.pipeline, place.position) not in self._met:
+            self._met.add((kind, place.pipeline, place.position))
+            step = place.step or place.component.name
+            self.findings.append(Finding(kind, place.pipeline, step, key, lineage, text))
+
+
+HOW_IT_FAILED = {
+    Reason.RAISED: "raised",
+    Reason.BAD_RESULT: "returned a bad result",
+    Reason.UNPORTABLE: "gave what cannot be pickled",
+}
+
+
+def _components(application: Application) -> Iterable[Component]:
+    for source in application.sources.values():
+        yield source.config.decoder
+    for step in application.steps:
+        yield step.operation.computation
+        if isinstance(step.operation, Stateful) and step.operation.route is not None:
+            yield step.operation.route
+    for partition in application.partitions:
+        yield partition.builder
+    for sink in application.sinks.values():
+        yield sink.config.encoder
+
+
+def _attributes(component: object) -> Any:
+    """Return the structure of an instance's attributes; `None` where there are none to compare."""
+    attributes = getattr(component, "__dict__", None)
+    if not attributes or isinstance(component, type) or hasattr(component, "__wrapped__"):
+        return None
+    try:
+        return structure(dict(attributes))
+    except Exception:  # noqa: BLE001 - what cannot be reduced cannot be compared
+        return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    try:
+        return bool(structure(one) == structure(other))
+    except Exception:  # noqa: BLE001 - user code in __reduce_ex__ may raise anything
+        return False
+
+
+def _mutables(value: Any) -> dict[int, Any]:
+    """Return the objects reachable from `value` that someone could alter, by id."""
+    if type(value) in ATOMS:
+        return {}
+    found: dict[int, Any] = {}
+    seen: set[int] = set()
+    todo = [value]
+    while todo and len(seen) < _WIDEST_WALK:
+        item = todo.pop()
+        if type(item) in ATOMS or isinstance(item, _BY_REFERENCE) or id(item) in seen:
+            continue
+        seen.add(id(item))
+        if type(item) not in (tuple, frozenset, complex):
+            found[id(item)] = item
+        todo.extend(gc.get_referents(item))
+    return found
+
+
+def _shared(one: dict[int, Any], other: dict[int, Any]) -> str | None:
+    """Return the type of an object in both, unless pickling keeps its identity, as an enum's."""
+    for key in one.keys() & other.keys():
+        item = one[key]
+        try:
+            if pickle.loads(pickle.dumps(item, PROTOCOL)) is item:  # noqa: S301 - our own bytes
+                continue
+        except Exception:  # noqa: BLE001, S110 - not portable, which is found elsewhere
+            pass
+        return type(item).__name__
+    return None

@@ -1,0 +1,366 @@
+"""The interpreter: what an application means, in `isolated` mode, rule by rule.
+
+Theory of operation
+-------------------
+The machine is fed one frame after the other and takes each to its end before the next begins. A
+frame's payload is decoded; the message walks down the graph, depth first: what a step gives goes
+on to its consumers at once, item by item, before the step's next item. So every entity meets its
+messages, and every sink gets its outputs, in order of lineage (order-1), and nothing needs sorting.
+
+Between calls nothing is alive. A message that a call has produced is *frozen* the moment the call
+has ended, and each consumer thaws a copy of its own; an entity lives frozen too, is thawed for one
+call, and frozen again only if that call said ``changed=True``. Everything the rules say about who
+may see whose changes (route-1, state-3, -4, -6, -7) follows from that, and a call that fails needs
+no undoing: what it did is dropped with the copy it did it to.
+
+What cannot go on raises `_Dead` on its way down to the step that was visited; there it becomes a
+dead letter, and the message's siblings go on (dead-2). `_Stop` unwinds the whole frame when the run
+is over (dead-3, dead-4).
+
+Where the rules leave a choice: a message that no step or sink takes is frozen all the same, so
+`unportable` does not depend on who comes after; a result is judged in the order raised, shape,
+consumption of a multi result, portability of the outputs, portability of the state; a dead letter
+has a key from the moment the key is known to be one, and `error_type` only where user code raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal, NoReturn
+
+from wallaroo.canonical import structure
+from wallaroo.keys import (
+    SINGLE_KEY,
+    BadKeyError,
+    Key,
+    identity,
+    partition_number,
+    show_key,
+)
+from wallaroo.topology import Application, SinkId, Stateful
+from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Lineage, Reason, describe_error
+from wallaroo_reference.copies import ATOMS, UnportableError, freeze, thaw
+from wallaroo_reference.findings import HOW_IT_FAILED, Observer
+from wallaroo_reference.places import U64, EntityNow, Place, Store, places
+from wallaroo_reference.results import BadResultError, items_of, pair_of
+
+
+class Interpreter:
+    """An application, running in `isolated` mode; see `wallaroo_reference.machine.Machine`.
+
+    Args:
+        application: what to run.
+        partitions: number of partitions the entities' numbers are of (route-4).
+        on_error: ``stop`` ends the run at the first dead letter (dead-4).
+        thorough: look for findings at every call, not at a sample of them.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        partitions: int = 1,
+        on_error: str = "skip",
+        thorough: bool = False,
+    ) -> None:
+        self.sequence = 0
+        self.outputs: dict[SinkId, list[bytes]] = {sink: [] for sink in application.sinks}
+        self.dead_letters: list[DeadLetter] = []
+        self.ended: Ended | None = None
+        self._partitions = partitions
+        self._stop_on_error = on_error == "stop"
+        self._observer = Observer(application, thorough=thorough)
+        self._stores = {part.name: Store(part) for part in application.partitions}
+        self._places = places(application)
+        self._payload = b""
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What was noticed about the application, in the order it was met."""
+        return self._observer.findings
+
+    def feed(self, source: str, payloads: Sequence[bytes]) -> None:
+        """Process frames of one source, in order."""
+        place = self._places[source]
+        for payload in payloads:
+            if self.ended is not None:
+                return
+            self._payload = payload
+            lineage = (self.sequence,)
+            self.sequence += 1
+            try:
+                self._decode(place, payload, lineage)
+            except _Stop:
+                return
+
+    def entities(self) -> list[Entity]:
+        """Return the state entities as they are now."""
+        return [
+            Entity(
+                name,
+                entity.key,
+                partition_number(entity.key, self._partitions),
+                structure(thaw(entity.state)),
+            )
+            for name, store in self._stores.items()
+            for entity in store.entities.values()
+        ]
+
+    # -- decode ------------------------------------------------------------------------------
+
+    def _decode(self, place: Place, payload: bytes, lineage: Lineage) -> None:
+        try:
+            try:
+                message = place.call(payload)
+            except BaseException as error:
+                raise self._raised(place, lineage, error) from error
+            if message is None:  # decode-1
+                return
+            produced = _freeze(message)
+        except _Dead as dead:
+            self._bury(place, lineage, None, dead)
+            return
+        if self._observer.due(place):
+            self._observer.called(place, lineage)
+        self._follow(place, produced, lineage)
+
+    def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
+        """Take a frozen message to each consumer of what `place` gives, to its end (order-1)."""
+        for consumer in place.consumers:
+            if consumer.sink is not None:
+                self._encode(consumer, message, lineage)
+            elif consumer.stateful is not None:
+                self._compute_with_state(consumer, consumer.stateful, message, lineage)
+            else:
+                self._compute(consumer, message, lineage)
+
+    # -- computations ------------------------------------------------------------------------
+
+    def _compute(self, place: Place, message: Any, lineage: Lineage) -> None:
+        try:
+            try:
+                result = place.call(thaw(message))
+            except BaseException as error:
+                raise self._raised(place, lineage, error) from error
+            if not place.multi:
+                output = None if result is None else _freeze(result)  # compute-1
+            else:
+                result, output = self._items(place, lineage, result)
+        except _Dead as dead:
+            self._bury(place, lineage, None, dead)
+            return
+        if self._observer.due(place):
+            self._observer.called(place, lineage)
+            self._observer.produced(place, lineage, result)
+        self._send(place, output, lineage)
+
+    def _items(self, place: Place, lineage: Lineage, result: Any) -> tuple[list[Any], list[Any]]:
+        """Return a multi result's items, consumed completely, and each of them frozen (compute-2).
+
+        An item that is `None` keeps its index and goes no further.
+        """
+        try:
+            items = items_of(result)
+        except BadResultError as error:
+            raise _Dead(Reason.BAD_RESULT, str(error)) from None
+        except BaseException as error:
+            raise self._raised(place, lineage, error) from error
+        return items, [None if item is None else _freeze(item) for item in items]
+
+    def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
+        if not place.multi:
+            if output is not None:
+                self._follow(place, output, lineage)
+            return
+        for index, item in enumerate(output):
+            if item is not None:
+                self._follow(place, item, (*lineage, index))
+
+    # -- state computations ------------------------------------------------------------------
+
+    def _compute_with_state(
+        self, place: Place, operation: Stateful, message: Any, lineage: Lineage
+    ) -> None:
+        store = self._stores[operation.partition]
+        key: Key | None = None
+        try:
+            candidate = self._route(place, operation, message, lineage)
+            known = _judge(store, candidate)
+            key = candidate
+            entity = store.entities.get(known)
+            if entity is None:
+                entity = self._build(place, store, key, known, lineage)
+            output = self._visit(place, entity, message, lineage)
+        except _Dead as dead:
+            self._bury(place, lineage, key, dead)
+            return
+        self._send(place, output, lineage)
+
+    def _route(self, place: Place, operation: Stateful, message: Any, lineage: Lineage) -> Any:
+        """Return the message's key; what finding it does to the message is lost (route-1)."""
+        route = operation.route
+        if route is None:  # route-6
+            return SINGLE_KEY
+        mine = thaw(message)
+        try:
+            key = route.call(mine)
+        except BaseException as error:
+            raise self._raised(place, lineage, error) from error
+        if type(mine) not in ATOMS and self._observer.due(place):
+            self._observer.copied(place, lineage, message, mine, "the partition function")
+        return key
+
+    def _build(
+        self, place: Place, store: Store, key: Key, known: Hashable, lineage: Lineage
+    ) -> EntityNow:
+        """Return the entity of a key that has none yet: its first message has come (state-1)."""
+        partition = store.partition
+        if store.listed is not None and known not in store.listed:  # route-3
+            raise _Dead(
+                Reason.UNKNOWN_KEY,
+                f"{show_key(key)} is not among the {len(store.listed)} keys of "
+                f"state partition {partition.name!r}",
+            )
+        try:
+            state = partition.builder.call()
+        except BaseException as error:
+            raise self._raised(place, lineage, error) from error
+        self._observer.built(place, lineage, key, partition.builder, state)
+        entity = store.entities[known] = EntityNow(key, _freeze(state))
+        return entity
+
+    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+        """Return a state computation's frozen output, and leave the entity as the rules say."""
+        mine, state = thaw(message), thaw(entity.state)
+        try:
+            try:
+                result = place.call(mine, state)
+            except BaseException as error:
+                raise self._raised(place, lineage, error) from error
+            try:
+                given, changed = pair_of(result)  # state-2
+            except BadResultError as error:
+                raise _Dead(Reason.BAD_RESULT, str(error)) from None
+            if not place.multi:
+                output = None if given is None else _freeze(given)  # state-5, state-6
+            else:
+                given, output = self._items(place, lineage, given)
+            after = _freeze(state) if changed else entity.state
+        except _Dead as dead:
+            how = HOW_IT_FAILED[dead.reason]
+            self._observer.left(place, lineage, entity, state, how)
+            raise  # the entity is as before the call: state-2, state-7
+        if changed:
+            entity.state = after  # state-3
+        else:  # state-4: what it did to its copy is dropped
+            self._observer.left(place, lineage, entity, state, "said changed=False")
+        if self._observer.due(place):
+            self._observer.called(place, lineage)
+            self._observer.visited(place, lineage, entity.key, mine, state, given)
+            self._observer.produced(place, lineage, given)
+        return output
+
+    # -- sinks -------------------------------------------------------------------------------
+
+    def _encode(self, place: Place, message: Any, lineage: Lineage) -> None:
+        mine = thaw(message)
+        try:
+            try:
+                output = place.call(mine)
+            except BaseException as error:
+                raise self._raised(place, lineage, error) from error
+            if output is None:  # sink-1
+                return
+            written = _written(output)
+        except _Dead as dead:
+            self._bury(place, lineage, None, dead)
+            return
+        assert place.sink is not None
+        self.outputs[place.sink].append(written)
+        if self._observer.due(place):
+            self._observer.called(place, lineage)
+            self._observer.copied(place, lineage, message, mine, "the encoder")
+
+    # -- what can go wrong -------------------------------------------------------------------
+
+    def _raised(self, place: Place, lineage: Lineage, error: BaseException) -> _Dead:
+        """Return the end of a message whose user code raised, or end the run (dead-3)."""
+        if not isinstance(error, Exception):
+            self._end("exit", place, lineage, type(error).__name__)
+        return _Dead(place.reason, describe_error(error), type(error).__name__)
+
+    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: _Dead) -> None:
+        """Write the dead letter; under `--on-error stop` it is the last thing that happens."""
+        self.dead_letters.append(
+            DeadLetter(
+                lineage=lineage,
+                source=place.source,
+                pipeline=place.pipeline,
+                step=place.step,
+                position=place.position,
+                sink=None if place.sink is None else place.sink[1],
+                key=key,
+                reason=dead.reason,
+                error_type=dead.error_type,
+                error=dead.error,
+                payload=self._payload,
+            )
+        )
+        if dead.reason is Reason.UNPORTABLE:
+            self._observer.unportable(place, lineage, key, dead.error)
+        if self._stop_on_error:
+            self._end("on-error", place, lineage, None)
+
+    def _end(
+        self,
+        kind: Literal["on-error", "exit"],
+        place: Place,
+        lineage: Lineage,
+        error_type: str | None,
+    ) -> NoReturn:
+        self.ended = Ended(kind, place.pipeline, place.step, lineage, error_type)
+        raise _Stop
+
+
+def _judge(store: Store, key: Any) -> Hashable:
+    """Return what the store knows `key` by, if it is a key at all (route-2, route-5)."""
+    try:
+        known = identity(key)
+    except BadKeyError as error:
+        raise _Dead(Reason.BAD_KEY, str(error)) from None
+    if store.partition.u64 and not (type(key) is int and 0 <= key < U64):
+        raise _Dead(Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {show_key(key)}")
+    return known
+
+
+def _freeze(value: Any) -> Any:
+    try:
+        return freeze(value)
+    except UnportableError as error:
+        raise _Dead(Reason.UNPORTABLE, str(error)) from error
+
+
+def _written(output: Any) -> bytes:
+    """Return what an encoder gave as bytes (sink-1)."""
+    if isinstance(output, str):
+        try:
+            return output.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise _Dead(Reason.ENCODE, f"UTF-8 refuses the encoder's text: {error}") from None
+    if isinstance(output, bytes):
+        return bytes(output)
+    kind = type(output).__name__
+    raise _Dead(Reason.ENCODE, f"an encoder returns bytes, str or None, not a {kind}")
+
+
+class _Dead(Exception):  # noqa: N818 - it is no error of ours, but the end of a message
+    """A message cannot go on, and why."""
+
+    def __init__(self, reason: Reason, error: str, error_type: str | None = None) -> None:
+        self.reason = reason
+        self.error = error
+        self.error_type = error_type
+
+
+class _Stop(Exception):  # noqa: N818 - control flow
+    """The run is over."""

@@ -1,0 +1,79 @@
+"""What a computation may return, and what to say when it returns something else (`bad-result`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+_PAIR = "a state computation returns a pair, (output, changed), with changed True or False"
+
+
+class BadResultError(Exception):
+    """A result of the wrong shape; its text says what is wrong and what to write."""
+
+
+def pair_of(result: Any) -> tuple[Any, bool]:
+    """Return a state computation's ``(output, changed)``.
+
+    Raises:
+        BadResultError: it is no `tuple` of length 2, or ``type(changed) is not bool`` (state-2).
+    """
+    if isinstance(result, tuple) and len(result) == 2:
+        output, changed = result
+        if type(changed) is bool:
+            return output, changed
+        if type(output) is bool:
+            hint = " The two stand the wrong way round"
+        elif changed in (0, 1) and isinstance(changed, int):
+            hint = f" Write: bool({changed!r})"
+        else:
+            hint = ""
+        raise BadResultError(f"{_PAIR}; here changed is {_kind(changed)}.{hint}")
+    if result is None:
+        hint = "Write: return (None, False), or (None, True) if the state is to be kept"
+    elif isinstance(result, list) and len(result) == 2:
+        hint = "Write parentheses: return (output, changed)"
+    elif isinstance(result, tuple):
+        hint = f"It has {len(result)} items"
+    else:
+        hint = "Write: return (output, True)"
+    raise BadResultError(f"{_PAIR}, not {_kind(result)}. {hint}")
+
+
+def items_of(result: Any) -> list[Any]:
+    """Return the items of a multi computation's result, consumed completely (compute-2).
+
+    `None` gives none; items that are `None` are still there, so that indices count them. What
+    consuming raises passes through.
+
+    Raises:
+        BadResultError: it is a str, bytes, mapping or set, or cannot be iterated.
+    """
+    if type(result) is list:
+        return result[:]
+    if result is None:
+        return []
+    if isinstance(result, (str, bytes, bytearray)):
+        raise BadResultError(
+            f"a multi computation returns an iterable of messages, not {_kind(result)}. "
+            "For a single message write: return [message]"
+        )
+    if isinstance(result, (Mapping, Set)):
+        raise BadResultError(
+            f"a multi computation returns messages in an order; {_kind(result)} has none. "
+            "Write: return sorted(result), or a list of what is meant"
+        )
+    try:
+        iterator = iter(result)
+    except TypeError:
+        if getattr(type(result), "__iter__", None) is not None:
+            raise  # it is iterable, and its __iter__ failed
+        raise BadResultError(
+            f"a multi computation returns an iterable of messages, not {_kind(result)}. "
+            "For a single message write: return [message]"
+        ) from None
+    return list(iterator)
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"

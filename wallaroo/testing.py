@@ -1,0 +1,144 @@
+"""Run an application in a test or a notebook: payloads in, outputs out, no ports.
+
+>>> import wallaroo
+>>> from wallaroo import testing
+>>> @wallaroo.decoder(header_length=4, length_fmt=">I")
+... def decode(payload):
+...     return payload.decode("utf-8")
+>>> @wallaroo.computation(name="shout")
+... def shout(text):
+...     return text.upper()
+>>> @wallaroo.encoder
+... def encode(text):
+...     return text + "\\n"
+>>> application = (
+...     wallaroo.ApplicationBuilder("shouting")
+...     .new_pipeline("words", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
+...     .to(shout)
+...     .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode))
+...     .build()
+... )
+>>> testing.run(application, {"words": [b"hello", b"\\xff"]}).outputs
+{('words', 0): [b'HELLO\\n']}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.engine import Case, Isolation, OnError, load_engine
+from wallaroo.errors import WallarooParameterError
+from wallaroo.keys import Key
+from wallaroo.topology import Application, SinkId
+from wallaroo.trace import DeadLetter, Finding, InputLog, Trace
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run did, in the shapes a test asks for.
+
+    Args:
+        outputs: for each sink, (pipeline, index), what it was sent, in order.
+        dead_letters: what could not go on, in order.
+        entities: for each state partition its entities by key, as canonical structure.
+        findings: what `isolated` mode noticed about the application.
+        trace: all of it, as conformance compares it.
+    """
+
+    outputs: dict[SinkId, list[bytes]]
+    dead_letters: list[DeadLetter]
+    entities: dict[str, dict[Key, Any]]
+    findings: list[Finding]
+    trace: Trace
+
+    @property
+    def output(self) -> list[bytes]:
+        """The outputs of the application's only sink.
+
+        Raises:
+            ValueError: it has none, or several.
+        """
+        if len(self.outputs) != 1:
+            raise ValueError(f"the application has {len(self.outputs)} sinks: use outputs[SINK]")
+        return next(iter(self.outputs.values()))
+
+
+def run(
+    application: Application,
+    payloads: Mapping[str, Sequence[bytes]] | Iterable[tuple[str, bytes]],
+    *,
+    engine: str = "reference",
+    isolation: Isolation = "isolated",
+    on_error: OnError = "skip",
+    partitions: int | None = None,
+    batches: Sequence[int] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Result:
+    """Run `application` on payloads (frames without their headers) and return what it did.
+
+    Args:
+        application: what `ApplicationBuilder.build` returned.
+        payloads: for each source, by its pipeline's name, its payloads: first all of the first
+            source, then all of the second; or pairs (source, payload), in the order received.
+        engine: an installed engine's name.
+        isolation: `isolated` keeps every rule and reports findings; `trusting` is fast.
+        on_error: ``stop`` ends the run at the first dead letter (dead-4).
+        partitions: number of partitions; the engine's choice unless given.
+        batches: sizes of micro-batches, in messages, for engines that have them.
+        options: the engine's own thresholds.
+
+    Raises:
+        WallarooParameterError: a source the application has not, or a payload that is not bytes.
+        EngineNotFoundError: there is no such engine.
+        UnsupportedTopology: the engine cannot run this application (build-2).
+    """
+    chosen = load_engine(engine)
+    chosen.check(application)
+    case = Case(
+        application,
+        _input_log(application, payloads),
+        batches=batches,
+        partitions=partitions,
+        isolation=isolation,
+        on_error=on_error,
+        options={"thorough": True} if options is None else options,
+    )
+    trace = chosen.run(case)
+    entities: dict[str, dict[Key, Any]] = {name: {} for name in application.partition}
+    for entity in trace.entities:
+        entities[entity.partition][entity.key] = entity.state
+    return Result(
+        outputs={sink: list(trace.outputs.get(sink, ())) for sink in application.sinks},
+        dead_letters=list(trace.dead_letters),
+        entities=entities,
+        findings=list(trace.findings),
+        trace=trace,
+    )
+
+
+def _input_log(
+    application: Application,
+    payloads: Mapping[str, Sequence[bytes]] | Iterable[tuple[str, bytes]],
+) -> InputLog:
+    if isinstance(payloads, Mapping):
+        for source, items in payloads.items():
+            if isinstance(items, (bytes, str)):
+                raise WallarooParameterError(
+                    f"source {source!r}: expected a list of payloads, not one {type(items).__name__}"
+                )
+        log = [(source, payload) for source, items in payloads.items() for payload in items]
+    else:
+        log = list(payloads)
+    for source, payload in log:
+        if source not in application.sources:
+            known = ", ".join(repr(name) for name in application.sources)
+            raise WallarooParameterError(
+                f"application {application.name!r} has no source {source!r}; it has {known}"
+            )
+        if type(payload) is not bytes:
+            raise WallarooParameterError(
+                f"source {source!r}: a payload is bytes, not {type(payload).__name__} {payload!r:.60}"
+            )
+    return log
