@@ -1,4 +1,4 @@
-"""Run an application in a test or a notebook: payloads in, outputs out, no ports.
+r"""Run an application in a test or a notebook: payloads in, outputs out, no ports.
 
 >>> import wallaroo
 >>> from wallaroo import testing
@@ -10,7 +10,7 @@
 ...     return text.upper()
 >>> @wallaroo.encoder
 ... def encode(text):
-...     return text + "\\n"
+...     return text + "\n"
 >>> application = (
 ...     wallaroo.ApplicationBuilder("shouting")
 ...     .new_pipeline("words", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
@@ -18,8 +18,8 @@
 ...     .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode))
 ...     .build()
 ... )
->>> testing.run(application, {"words": [b"hello", b"\\xff"]}).outputs
-{('words', 0): [b'HELLO\\n']}
+>>> testing.run(application, {"words": [b"hello", b"\xff"]}).outputs
+{('words', 0): [b'HELLO\n']}
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ def _input_log(
         for source, items in payloads.items():
             if isinstance(items, (bytes, str)):
                 raise WallarooParameterError(
-                    f"source {source!r}: expected a list of payloads, not one {type(items).__name__}"
+                    f"source {source!r}: expected a list of payloads, "
+                    f"not one {type(items).__name__}"
                 )
         log = [(source, payload) for source, items in payloads.items() for payload in items]
     else:
@@ -139,6 +140,7 @@ def _input_log(
             )
         if type(payload) is not bytes:
             raise WallarooParameterError(
-                f"source {source!r}: a payload is bytes, not {type(payload).__name__} {payload!r:.60}"
+                f"source {source!r}: a payload is bytes, "
+                f"not {type(payload).__name__} {payload!r:.60}"
             )
     return log

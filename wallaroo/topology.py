@@ -31,18 +31,24 @@ class SourceConfig(Protocol):
     """Where a source's messages come from; `TCPSourceConfig` is the one there is now."""
 
     @property
-    def decoder(self) -> Decoder: ...
+    def decoder(self) -> Decoder:
+        """Its decoder."""
+
     @property
-    def address(self) -> str: ...
+    def address(self) -> str:
+        """Where it is, for people."""
 
 
 class SinkConfig(Protocol):
     """Where a sink's outputs go; `TCPSinkConfig` is the one there is now."""
 
     @property
-    def encoder(self) -> Encoder: ...
+    def encoder(self) -> Encoder:
+        """Its encoder."""
+
     @property
-    def address(self) -> str: ...
+    def address(self) -> str:
+        """Where it is, for people."""
 
 
 @dataclass(frozen=True)
