@@ -1,0 +1,1 @@
+"""Is an engine right? Cases, laws by rule, batched search and reduction, mutants, report."""

@@ -1,0 +1,125 @@
+"""A case: one application and its input, as one value.
+
+Frozen dataclasses over the catalogue of operators, with a canonical JSON form both ways. Indices
+are taken modulo what there is, so that whatever is cut out of a case leaves a case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from wallaroo.engine import Isolation, OnError
+from wallaroo.trace import InputLog, canonical_json
+
+FORMAT = "wallaroo-case/1"
+
+Shape: TypeAlias = Literal["single", "keyed", "u64"]
+
+APPLICATION = "case"
+PIPELINES = ("first", "second", "third")
+PARTITIONS = ("north", "south", "east")
+
+
+@dataclass(frozen=True)
+class PartitionSpec:
+    """A state partition.
+
+    Args:
+        shape: `to_stateful`, `to_state_partition` or `to_state_partition_u64`.
+        builder: name of its builder.
+        keys: name of the list of its keys; `None`: any key. Without meaning if it is `single`.
+    """
+
+    shape: Shape = "single"
+    builder: str = "Notebook"
+    keys: str | None = None
+
+
+@dataclass(frozen=True)
+class StepSpec:
+    """A step.
+
+    Args:
+        operator: name of its computation.
+        parallel: `to_parallel` instead of `to`; for stateless steps.
+        partition: index of its state partition; for steps with state.
+        route: name of its partition function; for keyed partitions.
+    """
+
+    operator: str = "identity"
+    parallel: bool = False
+    partition: int = 0
+    route: str = "by_text"
+
+
+@dataclass(frozen=True)
+class PipelineSpec:
+    """A pipeline; no sinks: `done()`."""
+
+    decoder: str = "text"
+    steps: tuple[StepSpec, ...] = ()
+    sinks: tuple[str, ...] = ("line",)
+
+
+@dataclass(frozen=True)
+class Input:
+    """A frame: the source it comes by, its payload, and which of the source's connections."""
+
+    pipeline: int
+    payload: bytes
+    connection: int = 0
+
+
+@dataclass(frozen=True)
+class ConformanceCase:
+    """An application and its input.
+
+    Args:
+        pipelines: one to three.
+        partitions: those that steps name by index.
+        inputs: frames in the order received, over all sources and connections.
+        cuts: sizes of the pieces in which TCP delivers bytes, over and over; empty: whole frames.
+        batches: sizes of the micro-batches; `None`: all at once.
+        number: of partitions; `None`: the engine's own choice.
+        isolation: the engine's mode.
+        on_error: what a dead letter does to the run.
+    """
+
+    pipelines: tuple[PipelineSpec, ...] = (PipelineSpec(),)
+    partitions: tuple[PartitionSpec, ...] = (PartitionSpec(),)
+    inputs: tuple[Input, ...] = ()
+    cuts: tuple[int, ...] = ()
+    batches: tuple[int, ...] | None = None
+    number: int | None = None
+    isolation: Isolation = "isolated"
+    on_error: OnError = "skip"
+
+    @property
+    def input_log(self) -> InputLog:
+        """(source, payload) in the order received."""
+        return [(PIPELINES[entry.pipeline], entry.payload) for entry in self.inputs]
+
+    def partition_of(self, step: StepSpec) -> int:
+        """Return the index of the partition a step with state is over."""
+        return step.partition % len(self.partitions)
+
+    def steps(self) -> Iterator[tuple[int, int, StepSpec]]:
+        """Yield (pipeline's index, position, step)."""
+        for index, pipeline in enumerate(self.pipelines):
+            for position, step in enumerate(pipeline.steps):
+                yield index, position, step
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the case as JSON values; a payload is text with a character for each byte."""
+        form: dict[str, Any] = {"format": FORMAT, **asdict(self)}
+        form["inputs"] = [
+            [entry.pipeline, entry.payload.decode("latin-1"), entry.connection]
+            for entry in self.inputs
+        ]
+        return form
+
+    def canonical_json(self) -> str:
+        """Return the case's canonical JSON text: the same for equal cases."""
+        return canonical_json(self.to_json())

@@ -1,0 +1,159 @@
+"""Partition functions and lists of keys. The first of each is the plainest."""
+
+from __future__ import annotations
+
+import enum
+import string
+from typing import Any
+
+import wallaroo
+
+
+class Suit(enum.IntEnum):
+    """Looks like an int, and is no key (route-2)."""
+
+    HEARTS = 1
+
+
+class Name(str):
+    """Looks like a str, and is no key (route-2)."""
+
+    __slots__ = ()
+
+
+@wallaroo.partition
+def by_text(message: Any) -> Any:
+    """Return the message's text."""
+    return str(message)[:6]
+
+
+@wallaroo.partition
+def hot(message: Any) -> Any:
+    """Return one key for all."""
+    return "hot"
+
+
+@wallaroo.partition
+def by_letter(message: Any) -> Any:
+    """Return the first letter, a to z, else an exclamation mark."""
+    first = str(message)[:1].lower()
+    return first if first in string.ascii_lowercase and first else "!"
+
+
+@wallaroo.partition
+def by_value(message: Any) -> Any:
+    """Return the message itself, whatever it is."""
+    return message
+
+
+class BySize:
+    """Returns a small number. Written as a class."""
+
+    def partition(self, message: Any) -> Any:
+        """Return the text's length, of 4."""
+        return len(str(message)) % 4
+
+
+@wallaroo.partition
+def alike(message: Any) -> Any:
+    """Return one of the keys that look alike, two of which are none."""
+    return ("1", b"1", 1, (1,), True, "\uff11", ("1",), 1.0)[len(str(message)) % 8]
+
+
+@wallaroo.partition
+def unusual(message: Any) -> Any:
+    """Return text that is easily taken for other text."""
+    keys = ("\u00e9", "e\u0301", "\u00df", "ss", "", "\0", "\0\0", "\ud800", "\udc00", "\ufeffe")
+    return keys[len(str(message)) % 10]
+
+
+@wallaroo.partition
+def first_of_any(message: Any) -> Any:
+    """Return the first character, ASCII or not, upper or lower case."""
+    return str(message)[:1]
+
+
+@wallaroo.partition
+def nested(message: Any) -> Any:
+    """Return tuples in tuples."""
+    written = str(message)[:2]
+    return ((), (written,), ((written,),), (written, written), (written * 2,))[len(written) % 5]
+
+
+@wallaroo.partition
+def no_key(message: Any) -> Any:
+    """Return a key for some messages, and what is no key for others."""
+    if len(str(message)) % 2:
+        return (Suit.HEARTS, Name("1"), None, ["1"], ("1", None))[len(str(message)) % 5]
+    return "even"
+
+
+@wallaroo.partition
+def failing(message: Any) -> Any:
+    """Raise on a message with an x."""
+    if "x" in str(message):
+        raise LookupError("no key")
+    return str(message)[:2]
+
+
+@wallaroo.partition
+def taking(message: Any) -> Any:
+    """Find the key by taking the message apart."""
+    if isinstance(message, list):
+        message.append("routed")
+        return len(message)
+    if isinstance(message, dict):
+        message.clear()
+    return str(type(message).__name__)
+
+
+@wallaroo.partition
+def long(message: Any) -> Any:
+    """Return a key just short enough, or just too long, on a message with an x."""
+    return "k" * (65531 + len(str(message)) % 2) if "x" in str(message) else "short"
+
+
+@wallaroo.partition
+def number(message: Any) -> Any:
+    """Return a number of any size, from 0 to the largest 64-bit one and beyond."""
+    numbers = (0, 1, 2**64 - 1, 2**64, -1, 2**63, 10**40, 255, 256)
+    return message if type(message) is int else numbers[len(str(message)) % 9]
+
+
+ROUTES: dict[str, Any] = {
+    "by_text": by_text,
+    "hot": hot,
+    "by_letter": by_letter,
+    "by_value": by_value,
+    "BySize": BySize,
+    "first_of_any": first_of_any,
+    "alike": alike,
+    "unusual": unusual,
+    "nested": nested,
+    "no_key": no_key,
+    "failing": failing,
+    "taking": taking,
+    "number": number,
+    "long": long,
+}
+
+U64_ROUTES: dict[str, Any] = {
+    "BySize": BySize,
+    "number": number,
+    "by_value": by_value,
+    "alike": alike,
+    "taking": taking,
+    "no_key": no_key,
+    "failing": failing,
+}
+
+KEY_LISTS: dict[str, list[Any]] = {
+    "letters": [*string.ascii_lowercase, "!"],
+    "few": ["hot", "a", "even", "1", b"1", 1, (1,)],
+    "strange": ["\u00e9", "\ud800", "", "\0", (), ("a",), 2, -1],
+}
+
+U64_KEY_LISTS: dict[str, list[Any]] = {
+    "small": [0, 1, 2, 3],
+    "extreme": [0, 2**63, 2**64 - 1],
+}

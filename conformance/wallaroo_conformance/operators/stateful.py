@@ -1,0 +1,272 @@
+"""State computations, one output or several. The first of each kind is the plainest.
+
+Marks in a message as in `computing`; states are those of `states`, or not even that.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import wallaroo
+
+
+class Answer(NamedTuple):
+    """A pair with names: a `tuple` of length 2 like any other."""
+
+    output: Any
+    changed: Any
+
+
+@wallaroo.state_computation(name="count")
+def count(message: Any, state: Any) -> Any:
+    """Count what comes."""
+    state.pages += 1
+    return (f"{str(message)[:12]}={state.pages}", True)
+
+
+@wallaroo.state_computation(name="note")
+def note(message: Any, state: Any) -> Any:
+    """Write the message down, and send nothing."""
+    state.notes.append(str(message)[:8])
+    del state.notes[:-6]
+    return (None, True)
+
+
+@wallaroo.state_computation(name="read")
+def read(message: Any, state: Any) -> Any:
+    """Send what is written, and change nothing."""
+    return (f"{str(message)[:4]}:{state.pages}{state.notes[-3:]}", False)
+
+
+@wallaroo.state_computation(name="note in secret")
+def note_in_secret(message: Any, state: Any) -> Any:
+    """Alter the state, and say it has not changed."""
+    state.pages += 1
+    state.notes.append(str(message)[:8])
+    return (len(state.notes), False)
+
+
+@wallaroo.state_computation(name="give notes")
+def give_notes(message: Any, state: Any) -> Any:
+    """Send a list that stays part of the state."""
+    state.notes.append(str(message)[:8])
+    del state.notes[:-4]
+    return (state.notes, True)
+
+
+@wallaroo.state_computation(name="give state")
+def give_state(message: Any, state: Any) -> Any:
+    """Send the state itself."""
+    state.pages += 1
+    state.last = str(message)[:4]
+    return (state, True)
+
+
+@wallaroo.state_computation(name="keep message")
+def keep_message(message: Any, state: Any) -> Any:
+    """Keep the message, and give the same object on."""
+    state.last = message if isinstance(message, (str, int, list, bytes)) else str(message)[:8]
+    return (message, True)
+
+
+@wallaroo.state_computation(name="exchange")
+def exchange(message: Any, state: Any) -> Any:
+    """Send what was kept last, and keep the message."""
+    output = state.last
+    state.last = message if isinstance(message, (str, int, list, bytes)) else str(message)[:8]
+    return (output, True)
+
+
+@wallaroo.state_computation(name="mark kept")
+def mark_kept(message: Any, state: Any) -> Any:
+    """Alter the message that was kept, and the one that has come."""
+    for kept in (state.last, message):
+        if isinstance(kept, list):
+            kept.append("kept")
+            del kept[:-3]
+    return (str(state.last)[:20], True)
+
+
+@wallaroo.state_computation(name="refuse, then count")
+def refuse_then_count(message: Any, state: Any) -> Any:
+    """Raise on a message with an x, before anything is altered."""
+    if "x" in str(message):
+        raise ValueError("refused")
+    state.pages += 1
+    return (state.pages, True)
+
+
+@wallaroo.state_computation(name="count, then refuse")
+def count_then_refuse(message: Any, state: Any) -> Any:
+    """Raise on a message with an x, when the state is altered already."""
+    state.pages += 1
+    state.notes.append("counted")
+    del state.notes[:-4]
+    if "x" in str(message):
+        raise ValueError("refused late")
+    return (state.pages, True)
+
+
+@wallaroo.state_computation(name="wrong pair")
+def wrong_pair(message: Any, state: Any) -> Any:
+    """Alter the state, then return what is no pair of output and flag, on a message with a y."""
+    state.pages += 1
+    written = str(message)[:6]
+    if "y" not in written:
+        return Answer(written, True)
+    shapes = (None, written, [written, True], (written,), (written, 1), (True, written), (1, None))
+    return shapes[len(written) % 7]
+
+
+@wallaroo.state_computation(name="keep closure")
+def keep_closure(message: Any, state: Any) -> Any:
+    """Put what cannot be pickled into the state, or the output, for a message with a z."""
+    state.pages += 1
+    if "z" in str(message):
+        if len(str(message)) % 2:
+            state.last = lambda: message
+        else:
+            return ((lambda: message), True)
+    return (state.pages, True)
+
+
+class Every:
+    """Sends every second message's number: falsy outputs, filtered ones, unchanged states."""
+
+    def name(self) -> str:
+        """Return the computation's name."""
+        return "every"
+
+    def compute(self, message: Any, state: Any) -> Any:
+        """Change the state for some messages only."""
+        if len(str(message)) % 2:
+            return (0, False)
+        state.pages += 1
+        return (None if state.pages % 2 else "", True)
+
+
+@wallaroo.state_computation(name="start over")
+def start_over(message: Any, state: Any) -> Any:
+    """Replace what the state is made of."""
+    pages = state.pages
+    state.notes = [pages]
+    state.last = f"over {str(message)[:4]}"
+    state.pages = 0
+    return (pages, True)
+
+
+@wallaroo.state_computation(name="leave late")
+def leave_late(message: Any, state: Any) -> Any:
+    """End the process on the message quit, when the state is altered already."""
+    state.pages += 1
+    if message in ("quit", b"quit"):
+        sys.exit(3)
+    return (state.pages, True)
+
+
+@wallaroo.state_computation_multi(name="history")
+def history(message: Any, state: Any) -> Any:
+    """Send all that is written."""
+    state.notes.append(str(message)[:6])
+    del state.notes[:-3]
+    return (list(state.notes), True)
+
+
+@wallaroo.state_computation_multi(name="lazy")
+def lazy(message: Any, state: Any) -> Any:
+    """Alter the state while what it gives is consumed."""
+
+    def pages() -> Iterator[Any]:
+        for _ in range(2):
+            state.pages += 1
+            yield state.pages
+
+    return (pages(), True)
+
+
+@wallaroo.state_computation_multi(name="lazy secret")
+def lazy_secret(message: Any, state: Any) -> Any:
+    """Alter the state while what it gives is consumed, and say it has not changed."""
+
+    def pages() -> Iterator[Any]:
+        state.pages += 1
+        yield state.pages
+        state.notes.append("secret")
+
+    return (pages(), False)
+
+
+@wallaroo.state_computation_multi(name="same notes")
+def same_notes(message: Any, state: Any) -> Any:
+    """Send a list of the state's twice."""
+    state.notes.append(str(message)[:6])
+    del state.notes[:-3]
+    return ([state.notes, None, state.notes], True)
+
+
+@wallaroo.state_computation_multi(name="window")
+def window(message: Any, state: Any) -> Any:
+    """Send two messages together, then start over."""
+    state.notes.append(str(message)[:6])
+    if len(state.notes) < 2:
+        return (None, True)
+    notes, state.notes = state.notes, []
+    return (notes, True)
+
+
+@wallaroo.state_computation_multi(name="lazy stumble")
+def lazy_stumble(message: Any, state: Any) -> Any:
+    """Alter the state, give a message, then raise on one with an x."""
+
+    def pages() -> Iterator[Any]:
+        state.pages += 1
+        yield state.pages
+        if "x" in str(message):
+            raise RuntimeError("stumbled")
+        state.pages += 1
+        yield state.pages
+
+    return (pages(), True)
+
+
+@wallaroo.state_computation_multi(name="wrong items")
+def wrong_items(message: Any, state: Any) -> Any:
+    """Alter the state, then return items of a wrong shape, on a message with a y."""
+    state.pages += 1
+    written = str(message)[:6]
+    if "y" not in written:
+        return ((), True)
+    pairs: list[Any] = [(written, True), ({}, True), (5, True), ([written], 1)]
+    return [*pairs, [[written], True], [written]][len(written) % 6]
+
+
+STATE_COMPUTATIONS: dict[str, Any] = {
+    "count": count,
+    "note": note,
+    "read": read,
+    "note_in_secret": note_in_secret,
+    "give_notes": give_notes,
+    "give_state": give_state,
+    "keep_message": keep_message,
+    "exchange": exchange,
+    "mark_kept": mark_kept,
+    "refuse_then_count": refuse_then_count,
+    "count_then_refuse": count_then_refuse,
+    "wrong_pair": wrong_pair,
+    "keep_closure": keep_closure,
+    "Every": Every(),
+    "start_over": start_over,
+    "leave_late": leave_late,
+}
+
+STATE_MULTI_COMPUTATIONS: dict[str, Any] = {
+    "history": history,
+    "lazy": lazy,
+    "lazy_secret": lazy_secret,
+    "same_notes": same_notes,
+    "window": window,
+    "lazy_stumble": lazy_stumble,
+    "wrong_items": wrong_items,
+}

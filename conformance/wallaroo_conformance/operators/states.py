@@ -1,0 +1,108 @@
+"""States and their builders. The first builder is the plainest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Notebook:
+    """What every state computation of the catalogue knows how to use."""
+
+    def __init__(self) -> None:
+        self.pages = 0
+        self.notes: list[Any] = []
+        self.last: Any = "nothing yet"
+
+    def __repr__(self) -> str:
+        return f"Notebook({self.pages}, {self.notes}, {self.last})"
+
+
+class Slotted:
+    """The same without a ``__dict__``."""
+
+    __slots__ = ("last", "notes", "pages")
+
+    def __init__(self) -> None:
+        self.pages = 0
+        self.notes: list[Any] = []
+        self.last: Any = "nothing yet"
+
+    def __repr__(self) -> str:
+        return f"Slotted({self.pages}, {self.notes}, {self.last})"
+
+
+class Deceptive(Notebook):
+    """Equal to everything, and lies when it is copied by any way but pickling."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+class Stocked:
+    """A builder with an attribute, so that instances may agree or not (state-8)."""
+
+    def __init__(self, notes: int) -> None:
+        self.notes = notes
+
+    def build(self) -> Any:
+        """Return a notebook that is not empty."""
+        notebook = Notebook()
+        notebook.notes.extend(["old"] * self.notes)
+        return notebook
+
+
+class Shared:
+    """A builder that hands out one object again and again."""
+
+    def __init__(self) -> None:
+        self.only = Notebook()
+
+    def build(self) -> Any:
+        """Return the object all entities would share."""
+        return self.only
+
+
+class Broken:
+    """A builder that raises."""
+
+    def build(self) -> Any:
+        """Raise."""
+        raise OSError("no paper")
+
+
+class Portless:
+    """A builder of a state that cannot be pickled."""
+
+    def build(self) -> Any:
+        """Return a notebook with a function in it."""
+        notebook = Notebook()
+        notebook.last = lambda: notebook
+        return notebook
+
+
+class Number:
+    """A builder of a state that no computation can change."""
+
+    def build(self) -> Any:
+        """Return a number."""
+        return 0
+
+
+BUILDERS: dict[str, Any] = {
+    "Notebook": Notebook,
+    "Slotted": Slotted,
+    "Stocked": Stocked(2),
+    "Deceptive": Deceptive,
+    "Shared": Shared(),
+    "Broken": Broken(),
+    "Portless": Portless(),
+    "Number": Number(),
+}

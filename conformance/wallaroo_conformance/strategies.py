@@ -1,0 +1,219 @@
+"""Hypothesis strategies of cases.
+
+A draw is the dear part of generating, so a case is drawn as one string of bytes of fixed length and
+mapped: each choice has its byte at a place of its own, scaled so that 0 is the plainest choice.
+Lowering bytes, which is what Hypothesis does to shrink, then simplifies one choice at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeVar
+
+from hypothesis import strategies as st
+
+from wallaroo_conformance.case import (
+    ConformanceCase,
+    Input,
+    PartitionSpec,
+    PipelineSpec,
+    Shape,
+    StepSpec,
+)
+from wallaroo_conformance.operators import (
+    BUILDERS,
+    COMPUTATIONS,
+    DECODERS,
+    ENCODERS,
+    KEY_LISTS,
+    MULTI_COMPUTATIONS,
+    ROUTES,
+    STATE_COMPUTATIONS,
+    STATE_MULTI_COMPUTATIONS,
+    U64_KEY_LISTS,
+    U64_ROUTES,
+)
+
+T = TypeVar("T")
+
+Tone = Literal["any", "tame"]
+"""`tame` cases keep to operators that `trusting` mode promises to run right."""
+
+_TEXTS = (
+    *("a", "b", "ab", "c", "a b", "aaa", "b a c", "A", "abc d", "dd"),
+    *("", "0", "1", "'1'", "b'1'", "(1,)", "True", "False", "None", "[]", "[1, 'a']", "''"),
+    *("b''", "()", "{}", "{'a': 1}", "-1", "2", "3", "1.5", "{1, 2}", "['b']", "'a'", "'x y'"),
+    *("x", "ax", "a x b", "['x']", "y", "ya", "yab", "y a b", "z", "az", "['z', 1]"),
+    *("\u00e9", "e\u0301", "\u00c9t\u00e9", "\u00df", "\u0130", "\ufb01", "\0", "a\0b"),
+    *("\u03a9", "\u65e5\u672c", "\U0001f600", "\ufeffa", "\u200b", "\ud800", "'\\ud800'"),
+    *("18446744073709551615", "18446744073709551616", "9223372036854775808"),
+    *(" ", "\n", "a\nb", "quit", "'quit'", "many", "k" * 300),
+)
+
+PAYLOADS: tuple[bytes, ...] = (
+    *[text.encode("utf-8", "surrogatepass") for text in _TEXTS],
+    *(b"\xff\xfe", b"a\xffb", b"\x80"),
+)
+"""The plainest first; marks in them are told in `operators.computing`."""
+
+_RARE = {b"many", b"quit", b"'quit'", b"k" * 300}
+_COMMON = 10  # payloads from the front of the list that come as often as all others
+
+_PIPELINES, _STEPS, _SINKS, _PARTITIONS, _INPUTS = 3, 8, 3, 3, 24
+_HEAD = 16
+_PIPELINE_BYTES = 2 + _SINKS + 5 * _STEPS
+_INPUT_BYTES = 2
+LENGTH = _HEAD + 3 * _PARTITIONS + _PIPELINES * _PIPELINE_BYTES + _INPUTS * _INPUT_BYTES
+"""Bytes a case is made of."""
+
+# What `trusting` mode is not promised to: these alter what is not theirs, or keep a share of it.
+_WILD = frozenset(
+    {
+        *("note_in_secret", "lazy_secret", "give_notes", "give_state", "keep_message", "exchange"),
+        *("mark_kept", "count_then_refuse", "wrong_pair", "keep_closure", "same_notes"),
+        *("lazy_stumble", "wrong_items", "closure", "one_buffer", "twice", "window", "leave_late"),
+        *("taking", "stamping", "Reused", "Unpicklable", "Shared", "Portless", "Number"),
+    }
+)
+
+
+def cases(tone: Tone = "any") -> st.SearchStrategy[ConformanceCase]:
+    """Return a strategy of cases; `tame` ones have no findings, nearly always."""
+    return st.binary(min_size=LENGTH, max_size=LENGTH).map(
+        case_from_bytes if tone == "any" else _tame_case_from_bytes
+    )
+
+
+def case_from_bytes(drawn: bytes, tone: Tone = "any") -> ConformanceCase:
+    """Return the case that `LENGTH` bytes stand for."""
+    tables = _TABLES[tone]
+    head, position = drawn[:_HEAD], _HEAD
+    partitions = []
+    for _ in range(_PARTITIONS):
+        partitions.append(_partition(drawn[position : position + 3], tables))
+        position += 3
+    del partitions[1 + _pick(head[2], (0, 1, 2)) :]
+    pipelines = []
+    for _ in range(1 + _pick(head[0], (0, 0, 0, 1, 1, 2))):
+        bytes_ = drawn[position : position + _PIPELINE_BYTES]
+        pipelines.append(_pipeline(bytes_, partitions, tables))
+        position += _PIPELINE_BYTES
+    position = LENGTH - _INPUTS * _INPUT_BYTES
+    inputs = []
+    for _ in range(1 + head[1] * head[1] * _INPUTS // 65536):
+        inputs.append(_input(drawn[position : position + _INPUT_BYTES], len(pipelines)))
+        position += _INPUT_BYTES
+    return ConformanceCase(
+        pipelines=tuple(pipelines),
+        partitions=tuple(partitions),
+        inputs=tuple(inputs),
+        cuts=_cuts(head[3:6]),
+        batches=_batches(head[6:12], len(inputs)),
+        number=_pick(head[12], (None, None, 1, 2, 3, 4, 7)),
+        isolation="isolated" if tone == "any" else "trusting",
+        on_error="stop" if head[13] > 230 else "skip",
+    )
+
+
+def _tame_case_from_bytes(drawn: bytes) -> ConformanceCase:
+    return case_from_bytes(drawn, "tame")
+
+
+class _Tables:
+    """What there is to choose from, as often as it is to be chosen."""
+
+    def __init__(self, tone: Tone) -> None:
+        def those(table: dict[str, object]) -> tuple[str, ...]:
+            return tuple([name for name in table if tone == "any" or name not in _WILD])
+
+        self.decoders = (*(("text", "literal", "words", "Record") * 2), *those(DECODERS))
+        self.single = those(COMPUTATIONS)
+        self.multi = those(MULTI_COMPUTATIONS)
+        self.stateful = those(STATE_COMPUTATIONS)
+        self.multi_stateful = those(STATE_MULTI_COMPUTATIONS)
+        self.routes = ("by_text", "by_text", "hot", "by_letter", "by_value", *those(ROUTES))
+        self.u64_routes = ("BySize", "number", *those(U64_ROUTES))
+        self.builders = (*(("Notebook", "Notebook", "Slotted", "Stocked") * 5), *those(BUILDERS))
+        self.encoders = ("line", "described", "described", *those(ENCODERS))
+
+
+_TABLES: dict[Tone, _Tables] = {"any": _Tables("any"), "tame": _Tables("tame")}
+_SHAPES: tuple[Shape, ...] = ("single", "keyed", "keyed", "keyed", "u64")
+_SUITABLE = {
+    "letters": "by_letter",
+    "few": "hot",
+    "strange": "unusual",
+    "small": "BySize",
+    "extreme": "number",
+}
+_PAYLOAD_TABLE = (*PAYLOADS[:_COMMON], *PAYLOADS[:_COMMON], *PAYLOADS)
+
+
+def _pick(byte: int, table: Sequence[T]) -> T:
+    """Return one of `table`: for 0 the first."""
+    return table[byte * len(table) >> 8]
+
+
+def _partition(drawn: bytes, tables: _Tables) -> PartitionSpec:
+    shape = _pick(drawn[0], _SHAPES)
+    lists = tuple(U64_KEY_LISTS if shape == "u64" else KEY_LISTS)
+    keys = _pick(drawn[2], (None,) * (3 * len(lists)) + lists)
+    return PartitionSpec(
+        shape, _pick(drawn[1], tables.builders), None if shape == "single" else keys
+    )
+
+
+def _pipeline(drawn: bytes, partitions: list[PartitionSpec], tables: _Tables) -> PipelineSpec:
+    decoder = _pick(drawn[0], tables.decoders)
+    count = _pick(drawn[1], (0, 1, 1, 2, 2, 3, 3, 4, 5, _STEPS))
+    steps = []
+    wanted = 0  # the partition a step takes unless it insists: mostly in order, each once
+    wide = 0
+    for number in range(count):
+        byte = drawn[2 + _SINKS + 5 * number :][:5]
+        kind = _pick(byte[0], (0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3))
+        if kind == 1 and wide == 2:
+            kind = 0  # outputs stay few
+        if kind == 0:
+            steps.append(StepSpec(_pick(byte[1], tables.single), byte[2] > 170))
+        elif kind == 1:
+            wide += 1
+            steps.append(StepSpec(_pick(byte[1], tables.multi), byte[2] > 170))
+        else:
+            operators = tables.stateful if kind == 2 else tables.multi_stateful
+            if byte[2] > 215:
+                partition = byte[2] % 3
+            else:
+                partition, wanted = wanted % 3, wanted + 1
+            route = _route(byte[3], partitions[partition % len(partitions)], tables)
+            steps.append(StepSpec(_pick(byte[1], operators), False, partition, route))
+    sinks = [
+        _pick(byte, tables.encoders)
+        for byte in drawn[3 : 3 + _pick(drawn[2], (1, 1, 1, 1, 1, 2, 2, 0))]
+    ]
+    return PipelineSpec(decoder, tuple(steps), tuple(sinks))
+
+
+def _route(byte: int, partition: PartitionSpec, tables: _Tables) -> str:
+    if partition.keys is not None and byte % 4:
+        return _SUITABLE[partition.keys]
+    return _pick(byte, tables.u64_routes if partition.shape == "u64" else tables.routes)
+
+
+def _input(drawn: bytes, pipelines: int) -> Input:
+    payload = _pick(drawn[1], _PAYLOAD_TABLE)
+    if payload in _RARE and drawn[0] % 3:
+        payload = PAYLOADS[drawn[0] % _COMMON]
+    return Input(drawn[0] * pipelines >> 8, payload, drawn[0] % 3)
+
+
+def _cuts(drawn: bytes) -> tuple[int, ...]:
+    if drawn[0] < 128:
+        return ()
+    return tuple([1 + byte % 9 for byte in drawn[: 1 + drawn[0] % 3]])
+
+
+def _batches(drawn: bytes, inputs: int) -> tuple[int, ...] | None:
+    if drawn[0] < 128:
+        return None
+    return tuple([1 + byte % 4 for byte in drawn[1 : 1 + min(inputs, 1 + drawn[0] % 5)]])
