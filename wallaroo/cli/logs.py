@@ -7,6 +7,8 @@ import logging
 from datetime import UTC, datetime
 from typing import IO
 
+from wallaroo.text import escaped
+
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -24,19 +26,6 @@ def set_up_logging(level: str, *, as_json: bool, stream: IO[str]) -> None:
     logger.handlers[:] = [handler]
     logger.setLevel(level.upper())
     logger.propagate = False
-
-
-def escaped(text: str) -> str:
-    r"""Return `text` on one line: newlines, control and other unprintable characters escaped.
-
-    >>> print(escaped("a\nb\x1b[31m é"))
-    a\nb\x1b[31m é
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        [c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text]
-    )
 
 
 class LineFormatter(logging.Formatter):

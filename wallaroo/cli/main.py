@@ -19,8 +19,9 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Any, NoReturn
 
-from wallaroo.cli.logs import LEVELS, escaped, set_up_logging
+from wallaroo.cli.logs import LEVELS, set_up_logging
 from wallaroo.errors import WallarooError
+from wallaroo.text import escaped
 
 COMMANDS = "wallaroo.commands"
 

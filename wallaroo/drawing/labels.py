@@ -1,0 +1,76 @@
+"""What a drawing says of each part of an application."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wallaroo.keys import SINGLE_KEY
+from wallaroo.text import escaped
+from wallaroo.topology import Application, Node, Sink, Source, Stateful, StatePartition
+
+
+@dataclass(frozen=True)
+class Label:
+    """Three short texts, each on one line.
+
+    Args:
+        kind: what it is.
+        name: what it is called.
+        detail: what else there is to know.
+    """
+
+    kind: str
+    name: str
+    detail: str
+
+
+def node_label(application: Application, node: Node) -> Label:
+    """Return the label of a source, step or sink."""
+    if isinstance(node, Source):
+        decoder = f"decoder {node.config.decoder.name}"
+        return _label("source", _place(node.config.address), decoder)
+    if isinstance(node, Sink):
+        several = sum(sink.pipeline == node.pipeline for sink in application.sinks.values()) > 1
+        encoder = f"encoder {node.config.encoder.name}"
+        kind = f"sink {node.index}" if several else "sink"
+        return _label(kind, _place(node.config.address), encoder)
+    operation = node.operation
+    many = "one to many" if operation.computation.multi else ""
+    if isinstance(operation, Stateful):
+        key = "" if operation.route is None else f"key {operation.route.name}"
+        return _label("state computation", node.name, ", ".join(filter(None, (key, many))))
+    kind = "computation, parallel" if operation.parallel else "computation"
+    return _label(kind, node.name, many)
+
+
+def partition_label(application: Application, partition: StatePartition) -> Label:
+    """Return the label of a state partition."""
+    pipelines = len(sharing(application, partition))
+    kind = f"state shared by {pipelines} pipelines" if pipelines > 1 else "state"
+    number = "64-bit key" if partition.u64 else "key"
+    if partition.keys is None:
+        keys = f"any {number}"
+    elif partition.keys == (SINGLE_KEY,):
+        keys = "one entity"
+    else:
+        keys = f"{len(partition.keys)} {number}{'s' if len(partition.keys) > 1 else ''}"
+    return _label(kind, partition.name, f"{keys}, {partition.builder.name}")
+
+
+def sharing(application: Application, partition: StatePartition) -> list[str]:
+    """Return the names of the pipelines that use `partition`, in their order."""
+    names = [
+        step.pipeline
+        for step in application.steps
+        if isinstance(step.operation, Stateful) and step.operation.partition == partition.name
+    ]
+    return list(dict.fromkeys(names))
+
+
+def _place(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    return f"{host}, any port" if port == "0" else address
+
+
+def _label(kind: str, name: str, detail: str) -> Label:
+    return Label(kind, escaped(name), escaped(detail))

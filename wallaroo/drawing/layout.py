@@ -1,0 +1,284 @@
+"""Where everything stands in the picture, in pixels. `svg` draws it.
+
+Each pipeline is a lane, left to right; below the lane that uses a state partition first lies the
+partition, tied to every step over it. Steps that share a partition are put into one column where
+their order allows, so that the tie between two lanes is a straight line.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+from wallaroo.drawing.labels import Label, node_label, partition_label
+from wallaroo.topology import Application, Sink, Source, Stateful, Step
+
+MARGIN = 24
+TITLE = 44  # height of the application's name
+HEIGHT = 66  # of a node
+PARTITION_HEIGHT = 82
+NAME_SIZE = 15.5  # as wide as bold text of 14 pixels is
+SMALL_SIZE = 11.5
+_GAP = 52  # between columns: room for arrows and for ties
+_SINK_GAP = 14  # between the sinks of one lane
+_LANE_TITLE = 34
+_LANE_PADDING = 20
+_LANE_GAP = 28
+_NARROWEST, _WIDEST = 132, 230
+_TRACKS = 4  # ties that run side by side in one gap between columns
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A node's or partition's rectangle and its label."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: Label
+
+    @property
+    def right(self) -> float:
+        """The right edge."""
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        """The lower edge."""
+        return self.y + self.height
+
+    @property
+    def middle(self) -> Point:
+        """The centre."""
+        return self.x + self.width / 2, self.y + self.height / 2
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A pipeline's background, and where it ends if it ends in `done()`."""
+
+    pipeline: str
+    y: float
+    height: float
+    done: Point | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The whole picture.
+
+    Args:
+        width: of the picture.
+        height: of the picture.
+        lanes: the pipelines.
+        nodes: a box per node of the application.
+        partitions: a box per state partition.
+        flows: (from, to) indices of nodes.
+        ties: for each tie between a step and its partition its corners.
+    """
+
+    width: float
+    height: float
+    lanes: list[Lane]
+    nodes: list[Box]
+    partitions: list[Box]
+    flows: list[tuple[int, int]]
+    ties: list[list[Point]]
+
+
+def layout(application: Application) -> Layout:
+    """Return where the parts of `application` stand."""
+    return _Plan(application).layout()
+
+
+def text_width(text: str, size: float) -> float:
+    """Return about how wide `text` is in a proportional font of `size` pixels."""
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return size * (0.56 * (len(text) - wide) + 1.0 * wide)
+
+
+class _Plan:
+    def __init__(self, application: Application) -> None:
+        self.application = application
+        nodes = application.nodes
+        self.lane_of = {name: index for index, name in enumerate(application.sources)}
+        self.users: list[list[int]] = [
+            [i for i, node in enumerate(nodes) if _partition(node) == partition.name]
+            for partition in application.partitions
+        ]
+        self.labels = [node_label(application, node) for node in nodes]
+        self.partition_labels = [partition_label(application, p) for p in application.partitions]
+        self.columns = self._columns()
+        self.x, self.widths = self._places()
+
+    def _columns(self) -> list[int]:
+        """Return each node's column, counted from 0 with none left empty."""
+        columns = self._ranked([]) or []
+        aligned: list[list[int]] = []
+        for users in self.users:
+            first_of_pipeline = {self._lane(user): user for user in reversed(users)}
+            level = list(first_of_pipeline.values())
+            # Two partitions visited in opposite orders cannot both be level: the first one is.
+            ranked = self._ranked([*aligned, level])
+            if ranked is not None:
+                columns, aligned = ranked, [*aligned, level]
+        return [sorted(set(columns)).index(column) for column in columns]
+
+    def _ranked(self, aligned: list[list[int]]) -> list[int] | None:
+        """Return the leftmost columns in which each group of `aligned` is level, if there are."""
+        nodes = self.application.nodes
+        columns = [0] * len(nodes)
+        for _ in range(len(nodes) + 2):
+            before = columns[:]
+            for group in aligned:
+                furthest = max(columns[user] for user in group)
+                for user in group:
+                    columns[user] = furthest
+            for index, node in enumerate(nodes):
+                for origin in () if isinstance(node, Source) else node.inputs:
+                    columns[index] = max(columns[index], columns[origin] + 1)
+            if columns == before:
+                return columns
+        return None
+
+    def _places(self) -> tuple[list[float], list[float]]:
+        """Return each column's left edge and width; the last is the right edge of all."""
+        widths = [float(_NARROWEST)] * (max(self.columns) + 2)
+        homes = [self._home(partition) for partition in range(len(self.users))]
+        boxes = list(zip(self.columns, self.labels, strict=True))
+        boxes += zip(homes, self.partition_labels, strict=True)
+        for column, label in boxes:
+            widest = max(
+                text_width(label.name, NAME_SIZE),
+                text_width(label.detail, SMALL_SIZE),
+                text_width(label.kind, SMALL_SIZE),
+            )
+            widths[column] = max(widths[column], min(widest + 28, _WIDEST))
+        x = [float(MARGIN + _LANE_PADDING)]
+        for width in widths:
+            x.append(x[-1] + width + _GAP)
+        return x, widths
+
+    def _first_lane(self, partition: int) -> int:
+        return min(self._lane(user) for user in self.users[partition])
+
+    def _home(self, partition: int) -> int:
+        """Return the partition's column: that of its first step in its first lane."""
+        lane = self._first_lane(partition)
+        return min(self.columns[u] for u in self.users[partition] if self._lane(u) == lane)
+
+    def _lane(self, node: int) -> int:
+        return self.lane_of[self.application.nodes[node].pipeline]
+
+    def _rows(self, lane: int) -> list[list[int]]:
+        """Return the partitions below `lane`, those in one row side by side without overlap."""
+        rows: list[list[int]] = []
+        for partition in range(len(self.users)):
+            if self._first_lane(partition) != lane:
+                continue
+            span = self._span(partition)
+            for row in rows:
+                if all(_apart(span, self._span(other)) for other in row):
+                    row.append(partition)
+                    break
+            else:
+                rows.append([partition])
+        return rows
+
+    def _span(self, partition: int) -> tuple[int, int]:
+        columns = [self.columns[user] for user in self.users[partition]]
+        return min(columns), max(columns)
+
+    def layout(self) -> Layout:
+        nodes = self.application.nodes
+        y = float(MARGIN + TITLE)
+        boxes: dict[int, Box] = {}
+        partitions: dict[int, Box] = {}
+        lanes: list[Lane] = []
+        last_column = max(self.columns)
+        for name, lane in self.lane_of.items():
+            members = [i for i, node in enumerate(nodes) if node.pipeline == name]
+            sinks = [i for i in members if isinstance(nodes[i], Sink)]
+            inside = max(1, len(sinks)) * (HEIGHT + _SINK_GAP) - _SINK_GAP
+            top = y + _LANE_TITLE
+            spine = top + (inside - HEIGHT) / 2
+            for index in members:
+                node = nodes[index]
+                own_y = top + node.index * (HEIGHT + _SINK_GAP) if isinstance(node, Sink) else spine
+                column = self.columns[index]
+                width, label = self.widths[column], self.labels[index]
+                boxes[index] = Box(self.x[column], own_y, width, HEIGHT, label)
+            done = None
+            if not sinks:
+                end = self.columns[members[-1]] + 1
+                last_column = max(last_column, end)
+                done = (self.x[end] + 12, spine + HEIGHT / 2)
+            height = _LANE_TITLE + inside + _LANE_PADDING
+            lanes.append(Lane(name, y, height, done))
+            y += height + _LANE_GAP
+            for row in self._rows(lane):
+                for partition in row:
+                    column = self._home(partition)
+                    width, label = self.widths[column], self.partition_labels[partition]
+                    partitions[partition] = Box(self.x[column], y, width, PARTITION_HEIGHT, label)
+                y += PARTITION_HEIGHT + _LANE_GAP
+        right = self.x[last_column] + self.widths[last_column] + _LANE_PADDING + MARGIN
+        placed = [boxes[index] for index in range(len(nodes))]
+        states = [partitions[index] for index in range(len(self.users))]
+        flows = [
+            (origin, index)
+            for index, node in enumerate(nodes)
+            if not isinstance(node, Source)
+            for origin in node.inputs
+        ]
+        title = text_width(self.application.name, 20) + 2 * MARGIN
+        return Layout(
+            max(right, min(title, 2 * _WIDEST)),
+            y - _LANE_GAP + MARGIN,
+            lanes,
+            placed,
+            states,
+            flows,
+            self._ties(placed, states),
+        )
+
+    def _ties(self, nodes: list[Box], partitions: list[Box]) -> list[list[Point]]:
+        ties: list[list[Point]] = []
+        tracks = 0
+        for partition, box in enumerate(partitions):
+            first, home = self._first_lane(partition), self._home(partition)
+            level = box.middle[1] - 18  # where the next tie meets the partition's side
+            for user in self.users[partition]:
+                step, column, lane = nodes[user], self.columns[user], self._lane(user)
+                x = step.middle[0]
+                if lane == first and column == home:
+                    ties.append([(x, step.bottom), (x, box.y)])
+                    continue
+                if lane == first + 1 and column == home:
+                    ties.append([(x, step.y), (x, box.bottom)])
+                    continue
+                side = box.x if column < home else box.right
+                if lane == first:
+                    ties.append([(x, step.bottom), (x, level), (side, level)])
+                else:
+                    # Up through the gap beside the step's column, so that no box is crossed.
+                    track = step.right + 12 + 9 * (tracks % _TRACKS)
+                    tracks += 1
+                    start, over = step.right - 18, step.y - 9
+                    up = [(start, step.y), (start, over), (track, over), (track, level)]
+                    ties.append([*up, (side, level)])
+                level = min(level + 9, box.bottom - 14)
+        return ties
+
+
+def _partition(node: object) -> str | None:
+    if isinstance(node, Step) and isinstance(node.operation, Stateful):
+        return node.operation.partition
+    return None
+
+
+def _apart(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[1] < other[0] or other[1] < one[0]

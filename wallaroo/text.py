@@ -1,0 +1,16 @@
+"""Text from outside, made fit for a terminal, a log or a picture."""
+
+from __future__ import annotations
+
+
+def escaped(text: str) -> str:
+    r"""Return `text` on one line: newlines, control and other unprintable characters escaped.
+
+    >>> print(escaped("a\nb\x1b[31m é"))
+    a\nb\x1b[31m é
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        [c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text]
+    )
