@@ -14,8 +14,8 @@ rejected order goes out as an order result.
     wallaroo send /tmp/orders.frames --frames --to 127.0.0.1:7010
 
 The first ``--in`` address takes orders, the second market data. ``--symbols FILE`` lists the traded
-symbols (``data/symbols.txt``); a message about any other is a dead letter. ``--clock NS`` stamps all
-results with one time, in nanoseconds since 1970, for runs that can be repeated.
+symbols (``data/symbols.txt``); a message about any other is a dead letter. ``--clock NS`` stamps
+all results with one time, in nanoseconds since 1970, for runs that can be repeated.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ WIDEST_SPREAD = 0.05
 
 def application_setup(args: Sequence[str]) -> wallaroo.Application:
     """Describe the application: two pipelines that share the symbols' entities."""
-    orders_in, market_data_in = wallaroo.tcp_parse_input_addrs(args)
-    results_out = wallaroo.tcp_parse_output_addrs(args)[0]
     options = parse_options(args)
     symbols = load_symbols(options.symbols)
+    orders_in, market_data_in = wallaroo.tcp_parse_input_addrs(args)
+    results_out = wallaroo.tcp_parse_output_addrs(args)[0]
 
     return (
         wallaroo.ApplicationBuilder("Market Spread")
