@@ -1,0 +1,123 @@
+"""What becomes of dead letters: a log line, a count, and a line of JSON in a file (dead-1)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from wallaroo.errors import WallarooError
+from wallaroo.trace import DeadLetter
+from wallaroo.transport.rate_limit import RateLimited
+
+_log = logging.getLogger("wallaroo.dead_letters")
+
+
+class DeadLetterFileError(WallarooError):
+    """The file for dead letters cannot be opened or written; says which, why, and what is lost."""
+
+
+class DeadLetters:
+    """Logs, counts and stores dead letters.
+
+    Args:
+        path: gets one JSON line for each; what it holds already stays. `None`: no file.
+        clock: seconds, monotonic; limits the rate of log lines.
+
+    Attributes:
+        counts: by (pipeline, step, reason).
+
+    Raises:
+        DeadLetterFileError: the file cannot be opened.
+    """
+
+    def __init__(
+        self, path: Path | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.counts: Counter[tuple[str, str | None, str]] = Counter()
+        self._path = path
+        self._fd = -1
+        self._limited = RateLimited(_log, clock=clock)
+        if path is not None:
+            try:
+                self._fd = _opened(path)
+            except OSError as error:
+                raise DeadLetterFileError(
+                    f"dead letters cannot be written to {path}: {error.strerror}"
+                ) from error
+
+    def add(self, letters: Sequence[DeadLetter]) -> None:
+        """Take dead letters, in order.
+
+        Raises:
+            DeadLetterFileError: they are logged and counted and cannot be written.
+        """
+        for letter in letters:
+            self.counts[letter.pipeline, letter.step, letter.reason.value] += 1
+            self._limited.log(
+                logging.WARNING,
+                (letter.pipeline, letter.step, letter.reason),
+                "dead letter: pipeline %s, %s, %s%s, message %s: %a",
+                letter.pipeline,
+                f"step {letter.step}" if letter.step else _edge(letter),
+                letter.reason.value,
+                f" ({letter.error_type})" if letter.error_type else "",
+                ".".join(map(str, letter.lineage)),
+                letter.error,
+            )
+        if self._fd >= 0:
+            self._write(letters)
+
+    def close(self) -> None:
+        """Close the file, and log what was left out."""
+        self._limited.flush()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _write(self, letters: Sequence[DeadLetter]) -> None:
+        lines = [json.dumps(letter.to_json()).encode() + b"\n" for letter in letters]
+        size = os.fstat(self._fd).st_size
+        view = memoryview(b"".join(lines))
+        written = 0
+        try:
+            while view:
+                count = os.write(self._fd, view)
+                written += count
+                view = view[count:]
+        except OSError as error:
+            whole = 0
+            while whole < len(lines) and written >= len(lines[whole]):
+                written -= len(lines[whole])
+                whole += 1
+            if written:
+                # Half a line would make a reader stumble; what can be repaired is.
+                _truncate(self._fd, size + sum(map(len, lines[:whole])))
+            raise DeadLetterFileError(
+                f"dead letters cannot be written to {self._path}: {error.strerror}; the last "
+                f"{len(lines) - whole} are not in it, from message "
+                f"{'.'.join(map(str, letters[whole].lineage))} on"
+            ) from error
+
+
+def _edge(letter: DeadLetter) -> str:
+    return "decoder" if letter.sink is None else f"encoder of sink {letter.sink}"
+
+
+def _opened(path: Path) -> int:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    size = os.fstat(fd).st_size
+    if size and os.pread(fd, 1, size - 1) not in (b"\n", b""):
+        os.write(fd, b"\n")  # a crash left half a line; it must not spoil the next
+    return fd
+
+
+def _truncate(fd: int, size: int) -> None:
+    try:
+        os.ftruncate(fd, size)
+    except OSError:  # a pipe or a device; its reader sees the half line
+        return

@@ -1,0 +1,331 @@
+"""TCP in: frames of many connections, delivered in batches to one callback.
+
+`deliver(source, payloads)` is called in the loop's thread with all the frames that one read
+completed, in the order of the bytes (frame-1, frame-5). A header that cannot be met closes its
+connection and no other (frame-3). What a connection leaves unfinished is dropped and counted
+(frame-4).
+
+The listener holds one incomplete frame per connection and nothing else. Whoever cannot take more
+calls `pause`, and senders feel it by TCP's own flow control.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import errno
+import fcntl
+import logging
+import socket
+import termios
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any, TypeAlias
+
+from wallaroo.config import TCPSourceConfig, format_address
+from wallaroo.errors import UnsupportedTopology, WallarooError
+from wallaroo.frames import FrameParser
+from wallaroo.topology import Source
+from wallaroo.transport.rate_limit import RateLimited
+
+Deliver: TypeAlias = Callable[[str, list[bytes]], None]
+Address: TypeAlias = tuple[str, int]
+
+_BACKLOG = 1024  # connections the system keeps for us until they are accepted
+_WITHOUT_ACCEPTING = 0.5  # seconds, once there are no file descriptors left
+
+_log = logging.getLogger("wallaroo.listener")
+
+
+class ListenError(WallarooError):
+    """A source's address cannot be listened on; says which and why."""
+
+
+def listening_sources(sources: Mapping[str, Source]) -> dict[str, TCPSourceConfig]:
+    """Return the sources' configurations, all of which listen.
+
+    Raises:
+        UnsupportedTopology: one is of another kind.
+    """
+    configs: dict[str, TCPSourceConfig] = {}
+    for name, source in sources.items():
+        if not isinstance(source.config, TCPSourceConfig):
+            kind = type(source.config).__name__
+            raise UnsupportedTopology("build-2", name, f"there is no listener for a {kind}")
+        configs[name] = source.config
+    return configs
+
+
+class Listener:
+    """Listens on the addresses of sources; bound from the beginning, accepting once started.
+
+    All methods belong to the thread of the loop it is started in (`LoopThread.call` brings others
+    there); the counts may be read anywhere.
+
+    Args:
+        sources: by name.
+        deliver: takes the frames; what it raises is a bug.
+        when_sequenced: is given a function to call, from the loop's thread, once all that was
+            delivered before is sequenced; then the connection of a sender that has half-closed is
+            closed from this side too (frame-4). By default that is at once.
+        addresses: where to listen instead, for sources that must be found where they were.
+
+    Attributes:
+        addresses: where each source listens.
+        received: frames per source.
+        dropped: incomplete and refused frames per source.
+
+    Raises:
+        ListenError: an address cannot be listened on; no other is, then.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, TCPSourceConfig],
+        deliver: Deliver,
+        *,
+        when_sequenced: Callable[[Callable[[], None]], None] | None = None,
+        addresses: Mapping[str, Address] | None = None,
+    ) -> None:
+        self.deliver = deliver
+        self.when_sequenced = when_sequenced or (lambda close: close())
+        self.addresses: dict[str, Address] = {}
+        self.received = dict.fromkeys(sources, 0)
+        self.dropped = dict.fromkeys(sources, 0)
+        self.paused = False
+        self.troubles = RateLimited(_log)
+        self._sources = sources
+        self._sockets: dict[str, socket.socket] = {}
+        self._connections: set[Connection] = set()
+        self._opening: set[asyncio.Task[Any]] = set()
+        self._all_closed: asyncio.Future[None] | None = None
+        try:
+            for name, source in sources.items():
+                host, port = (addresses or {}).get(name, (source.host, source.port))
+                sock = self._sockets[name] = _bound(name, host, port)
+                self.addresses[name] = sock.getsockname()[:2]
+        except BaseException:
+            self._stop_listening()
+            raise
+
+    def announce(self, stream: IO[str]) -> None:
+        """Print ``source NAME listening on HOST:PORT`` for each source."""
+        for name, address in self.addresses.items():
+            print(f"source {name} listening on {format_address(*address)}", file=stream)
+        stream.flush()
+
+    def start(self) -> None:
+        """Accept connections, in the running loop."""
+        for name in self._sockets:
+            self._start_accepting(name)
+
+    def pause(self) -> None:
+        """Read nothing more from any connection until `resume`; `deliver` may call this."""
+        self.paused = True
+        for connection in self._connections:
+            connection.follow()
+
+    def resume(self) -> None:
+        """Read again."""
+        self.paused = False
+        for connection in self._connections:
+            connection.follow()
+
+    async def stop(self) -> None:
+        """Stop listening, read what senders have sent by now, and close all connections.
+
+        What lies in the system's buffers counts as received, since senders were told so. It is
+        still delivered, by and by if `paused`; this returns when all of it has been.
+        """
+        loop = asyncio.get_running_loop()
+        for name, sock in self._sockets.items():
+            loop.remove_reader(sock.fileno())
+            self._accept(name, sock)
+        self._stop_listening()
+        if self._opening:
+            await asyncio.gather(*self._opening, return_exceptions=True)
+        for connection in list(self._connections):
+            connection.finish()
+        if self._connections:
+            self._all_closed = loop.create_future()
+            await self._all_closed
+
+    def close(self) -> None:
+        """Stop listening and drop all connections and what they have not delivered."""
+        loop = asyncio.get_running_loop()
+        for sock in self._sockets.values():
+            loop.remove_reader(sock.fileno())
+        self._stop_listening()
+        for task in self._opening:
+            task.cancel()
+        for connection in list(self._connections):
+            connection.abort()
+        self.troubles.flush()
+
+    def opened(self, connection: Connection) -> None:
+        """Note a connection."""
+        self._connections.add(connection)
+
+    def closed(self, connection: Connection) -> None:
+        """Forget a connection."""
+        self._connections.discard(connection)
+        if self._all_closed and not self._connections and not self._all_closed.done():
+            self._all_closed.set_result(None)
+
+    def _start_accepting(self, name: str) -> None:
+        if (sock := self._sockets.get(name)) is not None:
+            asyncio.get_running_loop().add_reader(sock.fileno(), self._accept, name, sock)
+
+    def _accept(self, name: str, sock: socket.socket) -> None:
+        """Accept all connections that wait.
+
+        Our own accepting, since asyncio's server closes its socket in the face of those that wait.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = sock.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    raise
+                text = "source %s: cannot accept another connection: %s"
+                self.troubles.log(logging.ERROR, ("accept", name), text, name, error.strerror)
+                loop.remove_reader(sock.fileno())
+                loop.call_later(_WITHOUT_ACCEPTING, self._start_accepting, name)
+                return
+            accepted.setblocking(False)
+            opening = loop.create_task(self._open(name, accepted))
+            self._opening.add(opening)
+            opening.add_done_callback(self._opening.discard)
+
+    async def _open(self, name: str, sock: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        config = self._sources[name]
+        await loop.connect_accepted_socket(lambda: Connection(self, name, config), sock)
+
+    def _stop_listening(self) -> None:
+        for sock in self._sockets.values():
+            sock.close()
+        self._sockets.clear()
+
+
+class Connection(asyncio.Protocol):
+    """One sender's connection."""
+
+    def __init__(self, listener: Listener, source: str, config: TCPSourceConfig) -> None:
+        self._listener = listener
+        self._source = source
+        self._peer = ""
+        self._transport: asyncio.Transport
+        decoder = config.decoder
+        self._parser = FrameParser(decoder.header_length, decoder.payload_length, config.max_size)
+        self._ended = False
+        self._to_read: int | None = None  # once stopping: bytes sent by then and not yet read
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin; asyncio calls this."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        peer = transport.get_extra_info("peername")  # None if it has gone already
+        self._peer = format_address(*peer[:2]) if peer else "a sender that is gone"
+        self._listener.opened(self)
+        # Not at once: Python 3.11 starts to read right after this, paused or not.
+        asyncio.get_running_loop().call_soon(self.follow)
+        _log.debug("source %s: %s connected", self._source, self._peer)
+
+    def data_received(self, data: bytes) -> None:
+        """Deliver the frames that `data` completes; asyncio calls this."""
+        payloads = self._parser.feed(data)
+        if payloads:
+            self._listener.received[self._source] += len(payloads)
+            self._listener.deliver(self._source, payloads)
+        if self._parser.error is not None:
+            self._refuse()
+        elif self._to_read is not None:
+            self._to_read -= len(data)
+            if self._to_read <= 0:
+                self._transport.close()
+
+    def eof_received(self) -> bool:
+        """Close this side too once all before is sequenced (frame-4); asyncio calls this."""
+        self._ended = True
+        self._listener.when_sequenced(self._transport.close)
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Count what is left over; asyncio calls this."""
+        if self._parser.pending:
+            self._listener.dropped[self._source] += 1
+            self._listener.troubles.log(
+                logging.WARNING,
+                ("incomplete", self._source),
+                "source %s: the connection of %s ended inside a frame; "
+                "its %d bytes are dropped (frame-4)",
+                self._source,
+                self._peer,
+                self._parser.pending,
+            )
+        _log.debug("source %s: %s is gone%s", self._source, self._peer, f" ({exc})" if exc else "")
+        self._listener.closed(self)
+
+    def follow(self) -> None:
+        """Read or do not, as the listener says."""
+        if self._transport.is_closing():
+            return
+        if self._listener.paused:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def finish(self) -> None:
+        """Close once what has arrived by now is read."""
+        if self._ended or self._transport.is_closing():
+            return
+        self._to_read = _unread(self._transport.get_extra_info("socket").fileno())
+        if not self._to_read:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._transport.abort()
+
+    def _refuse(self) -> None:
+        self._listener.dropped[self._source] += 1
+        self._listener.troubles.log(
+            logging.ERROR,
+            ("refused", self._source),
+            "source %s: %s from %s; the connection is closed (frame-3)",
+            self._source,
+            self._parser.error,
+            self._peer,
+        )
+        self._transport.abort()
+
+
+def _unread(fd: int) -> int:
+    """Return how many bytes the system has received that have not been read."""
+    count = array.array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, count, True)
+    return count[0]
+
+
+def _bound(source: str, host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = _resolved(host, port)[0]
+        sock = socket.create_server(
+            tuple(address[:2]), family=socket.AddressFamily(family), backlog=_BACKLOG
+        )
+    except OSError as error:
+        raise ListenError(
+            f"source {source} cannot listen on {format_address(host, port)}: "
+            f"{error.strerror or error}"
+        ) from error
+    sock.setblocking(False)
+    return sock
+
+
+def _resolved(host: str, port: int) -> Sequence[Any]:
+    """Return the host's addresses, IPv4 first: what is printed is one address."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return sorted(found, key=lambda info: info[0] != socket.AF_INET)

@@ -1,0 +1,84 @@
+"""An asyncio event loop in a thread, for engines that have none of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_log = logging.getLogger("wallaroo.transport")
+
+
+class LoopThread:
+    """Runs a `Listener` and `TCPSink`s, which belong to their loop's thread, for other threads.
+
+    Args:
+        name: the thread's name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(_logged)
+        # A daemon: user code that never returns must not keep a process from ending.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, R], timeout: float | None = None) -> R:
+        """Run `coroutine` in the loop and return its result, or raise what it raises.
+
+        Raises:
+            TimeoutError: it took longer than `timeout` seconds; it has been cancelled.
+        """
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result(timeout)
+        except TimeoutError:
+            future.cancel()
+            raise
+
+    def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call `function` in the loop's thread and return its result, or raise what it raises."""
+
+        async def call() -> R:
+            return function(*args, **kwargs)
+
+        return self.run(call())
+
+    def post(self, function: Callable[..., object], *args: object) -> None:
+        """Have `function(*args)` called in the loop's thread soon; nothing once it has stopped."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function, *args)
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Stop the loop, wait `timeout` seconds at most, and say whether the thread has ended."""
+        self.post(self._loop.stop)
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            tasks = asyncio.all_tasks(self._loop)
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                gathered = asyncio.gather(*tasks, return_exceptions=True)
+                self._loop.run_until_complete(gathered)
+            self._loop.close()
+
+
+def _logged(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    error = context.get("exception")
+    _log.error("%s", context["message"], exc_info=error)

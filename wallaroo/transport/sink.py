@@ -1,0 +1,370 @@
+"""TCP out: one connection, made again whenever it is lost, without a gap (sink-3).
+
+Outputs are kept until the peer's kernel has acknowledged their last byte. After a reconnect the
+sink starts at the first byte of the first output that is not acknowledged whole: repeats are
+possible, half an output is not, a gap is not.
+
+How much is acknowledged, the system tells: what was handed over less what it still holds
+(``SIOCOUTQ`` on Linux, ``SO_NWRITE`` on macOS). Elsewhere, what was handed over counts.
+
+What is kept is bounded: from `limit` bytes on the sink is `full`, and whoever feeds it stops until
+`on_room` is called.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import contextlib
+import fcntl
+import logging
+import random
+import socket
+import sys
+import termios
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from wallaroo.config import format_address
+from wallaroo.topology import SinkId
+from wallaroo.transport.rate_limit import RateLimited
+
+DEFAULT_LIMIT = 16 << 20
+"""Bytes of outputs, and of what it costs to keep them, from which a sink is full."""
+
+_CHUNK_COST = 512  # bytes of bookkeeping for a chunk, roughly
+_OUTPUT_COST = 4  # and for each output in it
+_LOOK = 0.05  # seconds between looks at what was acknowledged
+_HURRIED_LOOK = 0.002  # when someone waits for it
+_CONNECT_TIMEOUT = 5.0  # seconds
+_SO_NWRITE = 0x1024  # macOS; the socket module does not name it
+
+_log = logging.getLogger("wallaroo.sink")
+
+
+class Backoff:
+    """Growing pauses between attempts, with jitter so that many do not come at once.
+
+    Args:
+        first: seconds, the first pause.
+        longest: seconds, the longest.
+        chance: where the jitter comes from.
+    """
+
+    def __init__(
+        self, first: float = 0.05, longest: float = 2.0, chance: random.Random | None = None
+    ) -> None:
+        self._first = first
+        self._longest = longest
+        self._chance = chance or random.Random()  # noqa: S311 - jitter is no secret
+        self._next = first
+
+    def pause(self) -> float:
+        """Return how many seconds to wait now."""
+        pause = self._next * self._chance.uniform(0.75, 1.0)
+        self._next = min(2 * self._next, self._longest)
+        return pause
+
+    def reset(self) -> None:
+        """Begin again with the first pause."""
+        self._next = self._first
+
+
+class Chunk:
+    """Outputs that were written together: their bytes in one, and each one's length."""
+
+    __slots__ = ("cost", "data", "lengths")
+
+    def __init__(self, data: bytes, lengths: Iterable[int]) -> None:
+        self.data = data
+        self.lengths = array.array("I", lengths)
+        self.cost = len(data) + _OUTPUT_COST * len(self.lengths) + _CHUNK_COST
+
+    def split(self, acknowledged: int) -> tuple[int, int]:
+        """Return how many outputs lie whole within that many bytes, and where the next begins."""
+        start = 0
+        for count, length in enumerate(self.lengths):
+            if start + length > acknowledged:
+                return count, start
+            start += length
+        return len(self.lengths), start
+
+
+class TCPSink:
+    """A sink's connection. All methods belong to the thread of the loop it is started in.
+
+    Args:
+        sink: the sink's id, for messages.
+        host: where to connect.
+        port: where to connect.
+        limit: bytes from which it is full.
+        backoff: pauses between attempts to connect.
+        on_room: called when it was full and is no more.
+
+    Attributes:
+        written: outputs the peer's kernel has acknowledged.
+        pending: outputs that are kept.
+        full: whether to stop writing until `on_room` is called; what is written all the same is
+            kept all the same.
+    """
+
+    def __init__(
+        self,
+        sink: SinkId,
+        host: str,
+        port: int,
+        *,
+        limit: int = DEFAULT_LIMIT,
+        backoff: Backoff | None = None,
+        on_room: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.written = 0
+        self.pending = 0
+        self.full = False
+        self._name = f"sink {sink[0]}/{sink[1]}"
+        self._host = host
+        self._port = port
+        self._limit = limit
+        self._backoff = backoff or Backoff()
+        self._on_room = on_room
+        self._troubles = RateLimited(_log, burst=1)
+        self._loop: asyncio.AbstractEventLoop
+        self._connecting: asyncio.Task[None] | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._kept: deque[Chunk] = deque()  # not acknowledged whole, in order
+        self._cost = 0
+        # Of the connection there is now:
+        self._sock: socket.socket | None = None
+        self._unsent: deque[memoryview] = deque()
+        self._blocked = False  # the system takes no more; its writer callback is set
+        self._handed = 0  # bytes handed to the system
+        self._released = 0  # bytes of chunks that were kept and are not any more
+
+    def start(self) -> None:
+        """Begin to connect, in the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._connecting = self._loop.create_task(self._connect())
+
+    def write(self, outputs: Sequence[bytes]) -> None:
+        """Send outputs, now or as soon as the peer is there."""
+        data = b"".join(outputs)
+        chunk = Chunk(data, map(len, outputs))
+        self._kept.append(chunk)
+        self._cost += chunk.cost
+        self.pending += len(outputs)
+        if self._sock is not None:
+            self._unsent.append(memoryview(data))
+            if not self._blocked:
+                self._send()
+        if self._cost >= self._limit:
+            self._release()
+            self.full = self._cost >= self._limit
+        if self._look is None and self._sock is not None:
+            self._look = self._loop.call_later(_LOOK, self._on_look)
+
+    async def drain(self) -> None:
+        """Wait until the peer's kernel has acknowledged everything."""
+        while self._kept:
+            await asyncio.sleep(_HURRIED_LOOK)
+            self._release()
+
+    def close(self) -> None:
+        """Close the connection; what is still kept stays `pending`."""
+        self._closed = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._look is not None:
+            self._look.cancel()
+        self._release()
+        self._disconnect()
+        self._troubles.flush()
+
+    async def _connect(self) -> None:
+        while True:
+            try:
+                sock = await asyncio.wait_for(self._open(), _CONNECT_TIMEOUT)
+            except OSError as error:
+                reason = error.strerror or str(error) or "no answer"
+                self._troubles.log(
+                    logging.WARNING,
+                    "connect",
+                    "%s: cannot connect to %s: %s; trying again",
+                    self._name,
+                    self._address,
+                    reason,
+                )
+                await asyncio.sleep(self._backoff.pause())
+            else:
+                break
+        _log.info("%s: connected to %s", self._name, self._address)
+        self._sock = sock
+        self._handed = self._released = 0
+        self._unsent = deque([memoryview(chunk.data) for chunk in self._kept])
+        self._loop.add_reader(sock.fileno(), self._on_readable)
+        self._send()
+        self._on_look()
+
+    @property
+    def _address(self) -> str:
+        return format_address(self._host, self._port)
+
+    async def _open(self) -> socket.socket:
+        """Return a connected socket.
+
+        Raises:
+            OSError: nobody is there.
+        """
+        trouble = OSError(f"{self._host} has no address")
+        for family, kind, protocol, _, address in await self._loop.getaddrinfo(
+            self._host, self._port, type=socket.SOCK_STREAM
+        ):
+            sock = socket.socket(family, kind, protocol)
+            try:
+                sock.setblocking(False)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                await self._loop.sock_connect(sock, address)
+                if sock.getsockname() == sock.getpeername():
+                    # TCP lets a socket that tries a free local port connect to itself.
+                    raise ConnectionRefusedError(None, "nobody listens there")
+            except OSError as error:
+                sock.close()
+                trouble = error
+            except BaseException:
+                sock.close()
+                raise
+            else:
+                return sock
+        raise trouble
+
+    def _send(self) -> None:
+        """Hand to the system what it takes."""
+        sock = self._sock
+        if sock is None:
+            return
+        unsent = self._unsent
+        try:
+            while unsent:
+                view = unsent[0]
+                sent = sock.send(view)
+                self._handed += sent
+                if sent < len(view):
+                    unsent[0] = view[sent:]
+                else:
+                    unsent.popleft()
+        except BlockingIOError:
+            if not self._blocked:
+                self._blocked = True
+                self._loop.add_writer(sock.fileno(), self._on_writable)
+        except OSError as error:
+            self._lost(error.strerror or str(error))
+        else:
+            if self._blocked:
+                self._blocked = False
+                self._loop.remove_writer(sock.fileno())
+
+    def _on_writable(self) -> None:
+        self._send()
+        self._release()
+
+    def _on_readable(self) -> None:
+        """Throw away what the peer says; it may close its side and read on."""
+        assert self._sock is not None
+        try:
+            if not self._sock.recv(65536):
+                self._loop.remove_reader(self._sock.fileno())
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self._lost(error.strerror or str(error))
+
+    def _on_look(self) -> None:
+        """See how much was acknowledged, and whether the connection still stands."""
+        self._look = None
+        if self._sock is None:
+            return
+        self._release()
+        # A peer that closed its side is not read any more, so nobody else would see it go.
+        error = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if error:
+            self._lost(OSError(error, "").strerror or "lost")
+        elif self._kept:
+            pause = _HURRIED_LOOK if self.full else _LOOK
+            self._look = self._loop.call_later(pause, self._on_look)
+
+    def _release(self) -> None:
+        """Let go of the chunks that are acknowledged whole."""
+        if self._sock is None:
+            return
+        acknowledged = self._handed - _unacknowledged(self._sock)
+        kept = self._kept
+        progress = False
+        while kept and self._released + len(kept[0].data) <= acknowledged:
+            chunk = kept.popleft()
+            self._released += len(chunk.data)
+            self._let_go(len(chunk.lengths), chunk.cost)
+            progress = True
+        if progress:
+            self._backoff.reset()
+            if self.full and self._cost <= self._limit // 2:
+                self.full = False
+                self._loop.call_soon(self._on_room)
+
+    def _let_go(self, outputs: int, cost: int) -> None:
+        self._cost -= cost
+        self.pending -= outputs
+        self.written += outputs
+
+    def _lost(self, reason: str) -> None:
+        """Give the connection up and make another."""
+        self._release()
+        assert self._sock is not None
+        if self._kept:
+            # The first chunk may be acknowledged in part: go on at an output's first byte.
+            chunk = self._kept[0]
+            acknowledged = self._handed - _unacknowledged(self._sock) - self._released
+            count, start = chunk.split(acknowledged)
+            rest = Chunk(chunk.data[start:], chunk.lengths[count:])
+            self._kept[0] = rest
+            self._let_go(count, chunk.cost - rest.cost)
+        self._disconnect()
+        self._troubles.log(
+            logging.WARNING,
+            "lost",
+            "%s: lost the connection to %s: %s; %d outputs are to be sent, perhaps again",
+            self._name,
+            self._address,
+            reason,
+            self.pending,
+        )
+        if not self._closed:
+            self._connecting = self._loop.create_task(self._reconnect())
+
+    async def _reconnect(self) -> None:
+        await asyncio.sleep(self._backoff.pause())
+        await self._connect()
+
+    def _disconnect(self) -> None:
+        if self._sock is None:
+            return
+        self._loop.remove_reader(self._sock.fileno())
+        if self._blocked:
+            self._loop.remove_writer(self._sock.fileno())
+        self._blocked = False
+        self._unsent.clear()
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_WR)
+        self._sock.close()
+        self._sock = None
+
+
+def _unacknowledged(sock: socket.socket) -> int:
+    """Return how many bytes handed to the system the peer's has not acknowledged."""
+    if sys.platform == "linux":
+        count = array.array("i", [0])
+        fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, count, True)  # SIOCOUTQ has the same number
+        return count[0]
+    if sys.platform == "darwin":
+        return sock.getsockopt(socket.SOL_SOCKET, _SO_NWRITE)
+    return 0

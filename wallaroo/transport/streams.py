@@ -1,0 +1,204 @@
+"""A pipe in, a pipe out: lines in place of a source, and outputs in place of sinks.
+
+Both block, so each has a thread of its own; neither holds more than a bounded amount.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import IO
+
+from wallaroo.errors import FrameError
+
+_READ = 256 * 1024  # bytes at a time
+_LIMIT = 4 << 20  # bytes kept for a slow reader of our output
+
+
+class LineParser:
+    """Cuts a byte stream into lines; a line's newline is not part of its payload.
+
+    Args:
+        max_size: the longest line taken, in bytes.
+    """
+
+    def __init__(self, max_size: int) -> None:
+        self._max_size = max_size
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the lines that `data` completes.
+
+        Raises:
+            TooLongError: a line is longer than `max_size`; the error's `lines` are those before it.
+        """
+        *lines, rest = (bytes(self._rest) + data).split(b"\n")
+        self._rest = bytearray(rest)
+        for index, line in enumerate([*lines, rest]):
+            if len(line) > self._max_size:
+                raise TooLongError(self._max_size, lines[:index])
+        return lines
+
+    def end(self) -> list[bytes]:
+        """Return what stands after the last newline, if anything does."""
+        return [bytes(self._rest)] if self._rest else []
+
+
+class TooLongError(FrameError):
+    """A line that is longer than its source takes."""
+
+    def __init__(self, max_size: int, lines: list[bytes]) -> None:
+        super().__init__(f"a line is longer than {max_size} bytes (max_size)")
+        self.lines = lines
+
+
+class LineReader:
+    """Reads lines in a thread.
+
+    Args:
+        stream: where from.
+        max_size: the longest line taken, in bytes.
+        deliver: takes lines, in that thread; it may block for as long as no more can be taken.
+        ended: called at the end, in that thread, with what was wrong, if anything was.
+    """
+
+    def __init__(
+        self,
+        stream: IO[bytes],
+        max_size: int,
+        deliver: Callable[[list[bytes]], None],
+        ended: Callable[[str | None], None],
+    ) -> None:
+        self._read = getattr(stream, "read1", stream.read)
+        self._parser = LineParser(max_size)
+        self._deliver = deliver
+        self._ended = ended
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="wallaroo-stdin", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Deliver nothing more; a read that blocks goes on blocking."""
+        self._stopped = True
+
+    def _run(self) -> None:
+        problem: str | None = None
+        try:
+            while not self._stopped and (data := self._read(_READ)):
+                if lines := self._parser.feed(data):
+                    self._deliver(lines)
+            if not self._stopped and (rest := self._parser.end()):
+                self._deliver(rest)
+        except TooLongError as error:
+            if error.lines:
+                self._deliver(error.lines)
+            problem = str(error)
+        except (OSError, ValueError) as error:  # ValueError: the stream has been closed
+            problem = f"it cannot be read: {getattr(error, 'strerror', None) or error}"
+        self._ended(problem)
+
+
+class StreamSink:
+    """A sink that writes to a stream in a thread, an output a line.
+
+    Its methods belong to the thread of the loop it is started in.
+
+    Args:
+        stream: where to.
+        turn: held while writing, for sinks that share a stream.
+        on_room: called when it was full and is no more.
+        on_broken: called with what is wrong once nothing more can be written.
+
+    Attributes:
+        written: outputs written.
+        pending: outputs not written yet.
+        full: whether to stop writing until `on_room` is called.
+    """
+
+    def __init__(
+        self,
+        stream: IO[bytes],
+        *,
+        turn: threading.Lock | None = None,
+        on_room: Callable[[], None] = lambda: None,
+        on_broken: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.written = 0
+        self.pending = 0
+        self.full = False
+        self._stream = stream
+        self._turn = turn or threading.Lock()
+        self._on_room = on_room
+        self._on_broken = on_broken
+        self._loop: asyncio.AbstractEventLoop
+        self._queue: deque[tuple[bytes, int] | None] = deque()
+        self._queued = threading.Semaphore(0)
+        self._bytes = 0
+        self._broken = False
+        self._thread = threading.Thread(target=self._run, name="wallaroo-stdout", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread; its news go to the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    def write(self, outputs: Sequence[bytes]) -> None:
+        """Write outputs, each ending in a newline: its own, or one that is added."""
+        data = b"".join([o if o.endswith(b"\n") else o + b"\n" for o in outputs])
+        self.pending += len(outputs)
+        self._bytes += len(data)
+        self.full = self._bytes >= _LIMIT
+        self._queue.append((data, len(outputs)))
+        self._queued.release()
+
+    async def drain(self) -> None:
+        """Wait until everything is written or nothing can be any more."""
+        while self.pending and not self._broken:
+            await asyncio.sleep(0.002)
+
+    def close(self) -> None:
+        """Let the thread end; what is not written stays `pending`."""
+        self._queue.append(None)
+        self._queued.release()
+
+    def _run(self) -> None:
+        while True:
+            self._queued.acquire()
+            entry = self._queue.popleft()
+            if entry is None:
+                return
+            data, count = entry
+            try:
+                with self._turn:
+                    view = memoryview(data)
+                    while view:  # a raw stream may write a part
+                        view = view[self._stream.write(view) :]
+                    self._stream.flush()
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or str(error)
+                self._tell(self._break, f"the outputs cannot be written: {reason}")
+                return
+            self._tell(self._wrote, count, len(data))
+
+    def _tell(self, function: Callable[..., None], *args: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:  # the loop is closed: nobody waits for the news
+            return
+
+    def _wrote(self, count: int, size: int) -> None:
+        self.written += count
+        self.pending -= count
+        self._bytes -= size
+        if self.full and self._bytes <= _LIMIT // 2:
+            self.full = False
+            self._on_room()
+
+    def _break(self, reason: str) -> None:
+        self._broken = True
+        self._on_broken(reason)
