@@ -56,7 +56,7 @@ PAYLOADS: tuple[bytes, ...] = (
 )
 """The plainest first; marks in them are told in `operators.computing`."""
 
-_RARE = {b"many", b"quit", b"'quit'", b"k" * 300}
+_RARE = {b"many", b"k" * 300}
 _COMMON = 10  # payloads from the front of the list that come as often as all others
 
 _PIPELINES, _STEPS, _SINKS, _PARTITIONS, _INPUTS = 3, 8, 3, 3, 24
@@ -146,7 +146,8 @@ _SUITABLE = {
     "small": "BySize",
     "extreme": "number",
 }
-_PAYLOAD_TABLE = (*PAYLOADS[:_COMMON], *PAYLOADS[:_COMMON], *PAYLOADS)
+_MARKED = (b"x", b"ax", b"y", b"ya", b"yab", b"az", b"quit")
+_PAYLOAD_TABLE = (*PAYLOADS[:_COMMON], *PAYLOADS[:_COMMON], *_MARKED, *PAYLOADS)
 
 
 def _pick(byte: int, table: Sequence[T]) -> T:

@@ -1,0 +1,84 @@
+"""How a trace differs from what it should be: the kinds of difference, and the first of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Literal, TypeAlias
+
+from wallaroo.trace import Trace
+
+Kind: TypeAlias = Literal[
+    "crash", "ended", "missing", "extra", "changed", "order", "letters", "letter fields",
+    "entities", "numbers",
+]  # fmt: skip
+"""Of outputs: `missing`, `extra`, `changed` (neither more nor fewer), `order`."""
+
+KINDS: frozenset[Kind] = frozenset(
+    {
+        *("crash", "ended", "missing", "extra", "changed", "order"),
+        *("letters", "letter fields", "entities", "numbers"),
+    }
+)
+
+
+class Crash:
+    """What stands in a trace's place when an engine raised instead of giving one."""
+
+    def __init__(self, error: str) -> None:
+        self.error = error
+
+    def comparable(self) -> dict[str, Any]:
+        """Return something no trace is equal to."""
+        return {"crash": self.error}
+
+
+Result: TypeAlias = Trace | Crash
+
+
+def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
+    """Return the kinds of difference between two traces; none: they agree."""
+    if isinstance(actual, Crash):
+        return frozenset({"crash"})
+    # By their JSON forms, never by ==: to Python the keys 1 and True are equal.
+    one, other = expected.comparable(), actual.comparable()
+    if one == other:
+        return frozenset()
+    kinds: set[Kind] = set()
+    if one["ended"] != other["ended"]:
+        kinds.add("ended")
+    if one["outputs"] != other["outputs"]:
+        kinds |= _output_kinds(expected, actual)
+    if one["dead_letters"] != other["dead_letters"]:
+        kinds.add(_letter_kind(one["dead_letters"], other["dead_letters"]))
+    if one["entities"] != other["entities"]:
+        numberless = [
+            [{**entity, "number": 0} for entity in form["entities"]] for form in (one, other)
+        ]
+        kinds.add("numbers" if numberless[0] == numberless[1] else "entities")
+    return frozenset(kinds)
+
+
+def _output_kinds(expected: Trace, actual: Trace) -> set[Kind]:
+    kinds: set[Kind] = set()
+    for sink in expected.outputs.keys() | actual.outputs.keys():
+        wanted, given = expected.outputs.get(sink), actual.outputs.get(sink)
+        if wanted is None or given is None:
+            kinds.add("extra" if wanted is None else "missing")
+        elif wanted != given:
+            lost = Counter(wanted) - Counter(given)
+            more = Counter(given) - Counter(wanted)
+            if not lost and not more:
+                kinds.add("order")
+            elif len(wanted) == len(given):
+                kinds.add("changed")
+            else:
+                kinds.add("missing" if len(wanted) > len(given) else "extra")
+    return kinds
+
+
+def _letter_kind(wanted: list[Any], given: list[Any]) -> Kind:
+    def which(letter: dict[str, Any]) -> Any:
+        return (letter["lineage"], letter["pipeline"], letter["reason"])
+
+    same = sorted(map(which, wanted)) == sorted(map(which, given))
+    return "letter fields" if same else "letters"
