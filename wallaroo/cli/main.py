@@ -17,13 +17,16 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points, version
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from wallaroo.cli.logs import LEVELS, set_up_logging
 from wallaroo.errors import WallarooError
 from wallaroo.text import escaped
 
 COMMANDS = "wallaroo.commands"
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[CommandParser]"
+"""What a command's `register` is given; argparse has no public name for it."""
 
 _EXAMPLES = """\
 examples:
@@ -74,6 +77,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     word = _command_word(arguments)
     if word in unavailable:
         parser.error(f"{word} cannot be used here: {unavailable[word]}")
+    if word and word not in commands:
+        parser.error(f"there is no command {word!r}; there are: {', '.join(sorted(commands))}")
     command = commands.get(word)
     tail: list[str] = []
     if command is not None and command.get_default("passes_arguments") and "--" in arguments:

@@ -1,0 +1,50 @@
+"""Arguments that several commands have, and the types of their values."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+from wallaroo.config import parse_address
+from wallaroo.errors import WallarooParameterError
+
+APP_HELP = "a Python file (word_count.py) or a module on the current directory or PYTHONPATH"
+
+
+def address(text: str) -> tuple[str, int]:
+    """Return the (host, port) of ``HOST:PORT``."""
+    try:
+        return parse_address(text)
+    except WallarooParameterError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def count(text: str) -> int:
+    """Return a whole number of at least 1."""
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, not {text!r}")
+    return number
+
+
+def seconds(text: str) -> float:
+    """Return a number of seconds, 0 or more."""
+    number = _number(text)
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds, not {text!r}")
+    return number
+
+
+def rate(text: str) -> float:
+    """Return a number of messages a second, more than 0."""
+    number = _number(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"expected messages a second, more than 0, not {text!r}")
+    return number
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,95 @@
+"""``wallaroo engines``: which engines there are, what they can do, and what some of them lack."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from typing import TYPE_CHECKING
+
+from wallaroo.cli.terminal import print_table
+from wallaroo.engine import ENTRY_POINTS, Capabilities, load_engine
+from wallaroo.errors import EngineNotFoundError
+
+if TYPE_CHECKING:
+    from wallaroo.cli.main import Subparsers
+
+_HEADINGS = ("engine", "modes", "partitions", "batches", "live", "recovery", "faults", "not kept")
+
+_EXPLANATION = """\
+columns:
+  modes       isolated: every rule holds for every application; trusting: fast
+  partitions  runs on more than one partition
+  batches     takes chosen micro-batch cuts
+  live        runs under `wallaroo run`
+  recovery    goes on after a crash without losing state
+  faults      kinds of fault it can inject, for conformance
+  not kept    rules it does not keep
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "engines",
+        help="list the engines, what they can do and what is missing",
+        description="List the installed engines, what they can do, and what others lack.",
+        epilog=_EXPLANATION,
+    )
+    parser.set_defaults(run=engines)
+
+
+def engines(_options: argparse.Namespace) -> int:
+    """Run the command."""
+    rows: list[list[str]] = []
+    unusable: list[str] = []
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
+        missing = _missing_packages(point)
+        if missing:
+            unusable.append(
+                f"engine {point.name!r} cannot be used: not installed: {', '.join(missing)}; "
+                f"try: pip install '{_distribution_name(point)}[{point.name}]'"
+            )
+            continue
+        try:
+            rows.append(_row(point.name, load_engine(point.name).capabilities()))
+        except EngineNotFoundError as error:
+            unusable.append(str(error))
+    if rows:
+        print_table(_HEADINGS, rows)
+    for line in unusable:
+        print(line)
+    if not rows and not unusable:
+        print("no engine is installed")
+    return 0 if rows else 1
+
+
+def _row(name: str, capabilities: Capabilities) -> list[str]:
+    flags = (capabilities.partitions, capabilities.batches, capabilities.live)
+    return [
+        name,
+        ", ".join(sorted(capabilities.isolation)),
+        *["yes" if flag else "no" for flag in (*flags, capabilities.recovery)],
+        ", ".join(sorted(capabilities.faults)) or "none",
+        ", ".join(sorted(capabilities.unsupported_rules)) or "none",
+    ]
+
+
+def _missing_packages(point: EntryPoint) -> list[str]:
+    """Return which packages of the extra called like the engine are not installed."""
+    requirements = (point.dist.requires if point.dist is not None else None) or []
+    missing: list[str] = []
+    for requirement in requirements:
+        name = re.match(r"[\w.-]+", requirement)
+        extra = re.search(r"""extra\s*==\s*['"]([^'"]+)['"]""", requirement)
+        if name is None or extra is None or extra[1] != point.name:
+            continue
+        try:
+            distribution(name[0])
+        except PackageNotFoundError:
+            missing.append(name[0])
+    return missing
+
+
+def _distribution_name(point: EntryPoint) -> str:
+    return "wallaroo" if point.dist is None else point.dist.name

@@ -1,0 +1,119 @@
+"""``wallaroo route``: which partition number each key has (route-4)."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+from typing import TYPE_CHECKING
+
+from wallaroo.cli.arguments import APP_HELP, count
+from wallaroo.cli.terminal import print_table
+from wallaroo.errors import WallarooError
+from wallaroo.keys import SINGLE_KEY, BadKeyError, Key, encode_key, partition_number
+from wallaroo.loading import load_application
+
+if TYPE_CHECKING:
+    from wallaroo.cli.main import Subparsers
+
+_U64 = 1 << 64
+
+_EXAMPLES = """\
+A KEY is text, or has its type before it: int:5, bytes:ab (its UTF-8 bytes), str:int:5 (the text
+"int:5"). With --literal every KEY is a Python literal: 5, "a", b"\\x00", (1, "a").
+Without a KEY, the keys the application lists are shown.
+
+examples:
+  wallaroo route word_count.py a b '!' --partitions 4
+  wallaroo route market_spread.py int:1280 --partitions 16 -- --symbols symbols.txt
+  wallaroo route my_app.py "('eu', 7)" --literal --partitions 8
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "route",
+        help="tell which partition number each key has",
+        description="Tell which partition number each key has, in each state partition.",
+        usage="wallaroo route APP [KEY …] --partitions N [--literal] [-- application arguments]",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("app", metavar="APP", help=APP_HELP)
+    parser.add_argument("keys", metavar="KEY", nargs="*", help="a key, see below")
+    parser.add_argument(
+        "--partitions", metavar="N", type=count, required=True, help="number of partitions"
+    )
+    parser.add_argument("--literal", action="store_true", help="every KEY is a Python literal")
+    parser.set_defaults(run=route, passes_arguments=True)
+
+
+def route(options: argparse.Namespace) -> int:
+    """Run the command: 0 if each key has a place in some state partition."""
+    read = _literal if options.literal else _key
+    keys = [read(text) for text in options.keys]
+    application = load_application(options.app, options.app_arguments, placeholders=True)
+    if not application.partitions:
+        raise WallarooError(f"application {application.name!r} has no state: nothing is routed")
+    rows: list[list[str]] = []
+    placed = [False] * len(keys)
+    for partition in application.partitions:
+        if partition.keys == (SINGLE_KEY,):
+            number = str(partition_number(SINGLE_KEY, options.partitions))
+            rows.append([partition.name, "its one entity", number])
+            placed = [True] * len(keys) if len(application.partitions) == 1 else placed
+            continue
+        listed = partition.keys
+        known = None if listed is None else {encode_key(key) for key in listed}
+        if not keys and listed is None:
+            rows.append([partition.name, "any key", "give a KEY to see its number"])
+        for position, key in enumerate(keys or listed or ()):
+            problem = _problem(key, known, u64=partition.u64)
+            if problem is None:
+                number = str(partition_number(key, options.partitions))
+                rows.append([partition.name, repr(key), number])
+                if keys:
+                    placed[position] = True
+            else:
+                rows.append([partition.name, repr(key), problem])
+    print_table(["state partition", "key", "partition number"], rows)
+    return 0 if all(placed) else 1
+
+
+def _problem(key: Key, known: set[bytes] | None, *, u64: bool) -> str | None:
+    """Return the dead letter a message with this key would be, and why (route-2, -3, -5)."""
+    if u64 and not (type(key) is int and 0 <= key < _U64):
+        return "bad-key: keys are ints from 0 to 2**64 - 1 (write int:5)"
+    if known is not None and encode_key(key) not in known:
+        return f"unknown-key: not one of its {len(known)} keys"
+    return None
+
+
+def _key(text: str) -> Key:
+    kind, colon, value = text.partition(":")
+    if not colon or kind not in ("int", "bytes", "str"):
+        return _checked(text, text)
+    if kind == "int":
+        try:
+            return _checked(int(value), text)
+        except ValueError:
+            raise WallarooError(f"key {text!r}: {value!r} is no whole number") from None
+    return _checked(value if kind == "str" else os.fsencode(value), text)
+
+
+def _literal(text: str) -> Key:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise WallarooError(
+            f"key {text!r} is no Python literal; write 5, \"'a'\", \"b'a'\" or \"(1, 'a')\""
+        ) from None
+    return _checked(value, text)
+
+
+def _checked(key: Key, text: str) -> Key:
+    try:
+        encode_key(key)
+    except BadKeyError as error:
+        raise WallarooError(f"key {text!r:.80}: {error} (route-2)") from None
+    return key

@@ -1,0 +1,237 @@
+"""``wallaroo send``: a file's lines or frames to a source."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from wallaroo.cli.arguments import address, count, rate, seconds
+from wallaroo.cli.terminal import byte_progress
+from wallaroo.config import format_address
+from wallaroo.errors import WallarooError
+from wallaroo.frames import frame
+
+if TYPE_CHECKING:
+    from wallaroo.cli.main import Subparsers
+
+_CHUNK = 64 * 1024  # bytes that are read or written at once
+_RETRY = 0.1  # seconds between attempts to connect
+_HEADER = 4  # bytes of a header, big-endian
+
+_EXAMPLES = """\
+examples:
+  wallaroo send words.txt --to 127.0.0.1:7010
+  wallaroo send words.txt --to 127.0.0.1:7010 --repeat 100 --rate 2000
+  seq 1000 | wallaroo send - --to 127.0.0.1:7010
+  wallaroo send nbbo.msg --frames --to 127.0.0.1:7011
+"""
+
+
+@dataclass
+class Sent:
+    """What has been handed to the network so far."""
+
+    messages: int = 0
+    size: int = 0
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "send",
+        help="send a file's lines or frames to a source",
+        description="Send each line of FILE, without its newline, as a frame with a 4-byte "
+        "big-endian header; or a file of such frames as it is. Waits until the receiver has "
+        "taken everything.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("file", metavar="FILE", help="what to send; - for standard input")
+    parser.add_argument(
+        "--to", metavar="HOST:PORT", type=address, required=True, help="where a source listens"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--lines", action="store_true", help="each line is a message (default)")
+    form.add_argument("--frames", action="store_true", help="FILE consists of frames already")
+    parser.add_argument(
+        "--rate", metavar="N", type=rate, help="messages a second; as fast as it goes unless given"
+    )
+    parser.add_argument(
+        "--repeat", metavar="N", type=count, default=1, help="send the file N times (1)"
+    )
+    parser.add_argument(
+        "--wait",
+        metavar="S",
+        type=seconds,
+        default=10.0,
+        help="seconds to wait for the listener, and at the end for its last word (10)",
+    )
+    parser.set_defaults(run=send)
+
+
+def send(options: argparse.Namespace) -> int:
+    """Run the command."""
+    where = format_address(*options.to)
+    sent = Sent()
+    with ExitStack() as stack:
+        if options.file == "-":
+            if options.repeat > 1:
+                raise WallarooError("standard input can be read once: no --repeat with -")
+            file: IO[bytes] = sys.stdin.buffer
+            total = None
+        else:
+            file = stack.enter_context(Path(options.file).open("rb"))
+            status = os.fstat(file.fileno())
+            total = status.st_size * options.repeat or None
+            if options.repeat > 1 and not file.seekable():
+                raise WallarooError(f"{options.file} can be read once: no --repeat with it")
+        connection = stack.enter_context(_connect(options.to, options.wait))
+        started = time.monotonic()
+        read = _frames if options.frames else _lines
+        every = (piece for _ in range(options.repeat) for piece in read(_rewound(file)))
+        pieces = every if options.rate is None else _paced(every, options.rate)
+        try:
+            with byte_progress(f"sending to {where}", total, sys.stderr) as progress:
+                _hand_over(pieces, connection, sent, progress)
+            closed = _farewell(connection, options.wait)
+        except OSError as error:
+            raise WallarooError(
+                f"the connection to {where} was lost after {_amount(sent)}: {error.strerror}"
+            ) from error
+        except KeyboardInterrupt:
+            raise WallarooError(f"interrupted after {_amount(sent)}") from None
+        taken = time.monotonic() - started
+    print(
+        f"sent {_amount(sent)} to {where} in {taken:.2f} s: "
+        f"{sent.messages / max(taken, 1e-9):,.0f} messages/s",
+        file=sys.stderr,
+    )
+    if not closed:
+        print(
+            f"{where} has not closed its side within {options.wait:g} s: how much of it was taken "
+            "is unknown",
+            file=sys.stderr,
+        )
+    return 0
+
+
+def _connect(to: tuple[str, int], wait: float) -> socket.socket:
+    """Return a connection, trying again while nobody listens, `wait` seconds at most."""
+    deadline = time.monotonic() + wait
+    told = False
+    while True:
+        try:
+            connection = socket.create_connection(to, timeout=max(wait, _RETRY))
+        except socket.gaierror as error:
+            raise WallarooError(f"there is no host {to[0]!r}: {error.strerror}") from error
+        except OSError as error:
+            where = format_address(*to)
+            if time.monotonic() >= deadline:
+                raise WallarooError(
+                    f"nobody listens on {where}, {wait:g} s long ({error.strerror or error}); "
+                    "is the application running? --wait S waits longer"
+                ) from error
+            if not told:
+                print(f"waiting for {where} to listen", file=sys.stderr)
+                told = True
+            time.sleep(_RETRY)
+        else:
+            connection.settimeout(None)  # a receiver that is busy may take its time
+            return connection
+
+
+def _rewound(file: IO[bytes]) -> IO[bytes]:
+    if file.seekable():
+        file.seek(0)
+    return file
+
+
+def _lines(file: IO[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Yield (frame, 1) for each line."""
+    for line in file:
+        yield frame(line.removesuffix(b"\n").removesuffix(b"\r")), 1
+
+
+def _frames(file: IO[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Yield (bytes, how many frames they complete), cut where a frame ends.
+
+    What is no whole frame at the file's end goes out like the rest: the receiver's to judge.
+    """
+    header = b""
+    missing = 0  # bytes of the current payload that are still to come
+    while True:
+        wanted = min(missing, _CHUNK) or _HEADER - len(header)
+        piece = file.read(wanted)
+        if not piece:
+            return
+        if missing:
+            missing -= len(piece)
+            yield piece, 0 if missing else 1
+            continue
+        header += piece
+        if len(header) == _HEADER:
+            missing, header = int.from_bytes(header, "big"), b""
+            yield piece, 0 if missing else 1
+        else:
+            yield piece, 0
+
+
+def _paced(pieces: Iterator[tuple[bytes, int]], rate: float) -> Iterator[tuple[bytes, int]]:
+    """Yield the pieces so that message n comes n / `rate` seconds after the first, or later."""
+    started = time.monotonic()
+    number = 0
+    for piece, completes in pieces:
+        delay = started + number / rate - time.monotonic()
+        if delay > 0:
+            yield b"", 0  # hand over what has been gathered before going to sleep
+            time.sleep(delay)
+        yield piece, completes
+        number += completes
+
+
+def _hand_over(
+    pieces: Iterator[tuple[bytes, int]],
+    connection: socket.socket,
+    sent: Sent,
+    progress: Callable[[int], object],
+) -> None:
+    """Send the pieces, gathered into large writes; an empty one has what was gathered sent."""
+    gathered: list[bytes] = []
+    size = messages = 0
+    for piece, completes in pieces:
+        gathered.append(piece)
+        size += len(piece)
+        messages += completes
+        if size >= _CHUNK or not piece:
+            connection.sendall(b"".join(gathered))
+            sent.messages, sent.size = sent.messages + messages, sent.size + size
+            progress(size)
+            gathered.clear()
+            size = messages = 0
+    connection.sendall(b"".join(gathered))
+    sent.messages, sent.size = sent.messages + messages, sent.size + size
+    progress(size)
+
+
+def _farewell(connection: socket.socket, wait: float) -> bool:
+    """Half-close, and return whether the receiver closed its side: it has taken all (frame-4)."""
+    connection.shutdown(socket.SHUT_WR)
+    connection.settimeout(max(wait, _RETRY))
+    try:
+        while connection.recv(_CHUNK):
+            pass
+    except TimeoutError:
+        return False
+    return True
+
+
+def _amount(sent: Sent) -> str:
+    plural = "" if sent.messages == 1 else "s"
+    return f"{sent.messages:,} message{plural} ({sent.size:,} bytes)"
