@@ -1,7 +1,7 @@
 """Input for `log_status.py`: a web server's log made up from a seed, and the marks between days.
 
     python examples/access_log.py generate --lines 5000 --seed 7 > /tmp/access.log
-    python examples/access_log.py mark /tmp/access.log > /tmp/marked.log
+    python examples/access_log.py mark < /tmp/access.log > /tmp/marked.log
 
 ``mark`` copies any log in the common or combined format, to the byte, and puts a line
 ``END_OF_DAY`` after each day's lines. ``wallaroo send`` sends each line as a frame.
@@ -15,7 +15,6 @@ import random
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 END_OF_DAY = b"END_OF_DAY\n"
 
@@ -73,14 +72,12 @@ def main() -> None:
     generating = commands.add_parser("generate", help="write a made-up log")
     generating.add_argument("--lines", type=int, default=5000, help="how many (5000)")
     generating.add_argument("--seed", type=int, default=7, help="a log for every number (7)")
-    marking = commands.add_parser("mark", help="copy a log, with END_OF_DAY lines")
-    marking.add_argument("log", type=Path, metavar="LOG", help="an access log")
+    commands.add_parser("mark", help="copy a log from standard input, with END_OF_DAY lines")
     arguments = parser.parse_args()
     if arguments.command == "generate":
         sys.stdout.buffer.writelines(generate(arguments.lines, arguments.seed))
-        return
-    with arguments.log.open("rb") as log:
-        sys.stdout.buffer.writelines(mark(log))
+    else:
+        sys.stdout.buffer.writelines(mark(sys.stdin.buffer))
 
 
 if __name__ == "__main__":

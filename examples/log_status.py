@@ -6,7 +6,7 @@ This is event-triggered windowing: the input itself says where a window ends, by
 In a shell pipe, without a network::
 
     python examples/access_log.py generate > /tmp/access.log
-    python examples/access_log.py mark /tmp/access.log > /tmp/marked.log
+    python examples/access_log.py mark < /tmp/access.log > /tmp/marked.log
     wallaroo run examples/log_status.py --stdin --stdout < /tmp/marked.log
 
 Over TCP, each command in a terminal of its own::

@@ -4,16 +4,16 @@
     python examples/market_feed.py market-data --messages 5000 --seed 7 > /tmp/market-data.frames
     python examples/market_feed.py orders --messages 5000 --seed 7 > /tmp/orders.frames
 
-Symbols are lines; the other two are frames, for ``wallaroo send --frames``. ``results`` shows the
-order results in a file of frames, as ``wallaroo receive --raw`` stores them::
-
-    python examples/market_feed.py results < /tmp/results.frames
+Symbols are lines; the other two are frames, for ``wallaroo send --frames``. ``results`` turns the
+frames of order results, as ``wallaroo receive --raw`` has them, into lines.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import signal
 import string
 import struct
 import sys
@@ -92,6 +92,15 @@ def described(result: bytes) -> str:
     )
 
 
+def show_results() -> None:
+    """Copy order results from standard input to standard output, as lines, as they come."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends who writes to us, and so us
+    frames = FrameParser()
+    while data := os.read(sys.stdin.fileno(), 1 << 16):
+        sys.stdout.writelines(map(described, frames.feed(data)))
+        sys.stdout.flush()
+
+
 def main() -> None:
     """Write what the command line asks for to standard output."""
     parser = argparse.ArgumentParser(description="Input for examples/market_spread.py.")
@@ -103,7 +112,7 @@ def main() -> None:
     if arguments.kind == "symbols":
         sys.stdout.writelines([symbol + "\n" for symbol in symbols])
     elif arguments.kind == "results":
-        sys.stdout.writelines(map(described, FrameParser().feed(sys.stdin.buffer.read())))
+        show_results()
     else:
         generate = generate_orders if arguments.kind == "orders" else generate_market_data
         payloads = generate(arguments.messages, arguments.seed, symbols)

@@ -6,12 +6,10 @@ rejected order goes out as an order result.
 
 `market_feed.py` makes up both streams. Each command in a terminal of its own::
 
-    python examples/market_feed.py market-data > /tmp/market-data.frames
-    python examples/market_feed.py orders > /tmp/orders.frames
-    wallaroo receive --listen 127.0.0.1:7002 --framed
+    wallaroo receive --listen 127.0.0.1:7002 --raw | python examples/market_feed.py results
     wallaroo run examples/market_spread.py --in 127.0.0.1:7010,127.0.0.1:7011 --out 127.0.0.1:7002
-    wallaroo send /tmp/market-data.frames --frames --to 127.0.0.1:7011
-    wallaroo send /tmp/orders.frames --frames --to 127.0.0.1:7010
+    python examples/market_feed.py market-data | wallaroo send - --frames --to 127.0.0.1:7011
+    python examples/market_feed.py orders | wallaroo send - --frames --to 127.0.0.1:7010
 
 The first ``--in`` address takes orders, the second market data. ``--symbols FILE`` lists the traded
 symbols (``data/symbols.txt``); a message about any other is a dead letter. ``--clock NS`` stamps

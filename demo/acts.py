@@ -1,0 +1,153 @@
+"""The acts of the demo, in order; each needs what the ones before it left in `Stage`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from demo.children import Child, output_of
+from demo.screen import progress, say
+from demo.stream import Receiver, Sender
+from demo.text import expected_counts, generate_lines
+
+APPLICATION = "examples/word_count.py"
+PIPELINE = "Split and Count"
+
+_TOP_WORDS = 10
+_WIDEST_BAR = 40
+_PATIENCE = 30.0  # seconds without a single word before the demo gives up
+
+
+class SkippedError(Exception):
+    """An act cannot be played here; the text says why, in a line."""
+
+
+class DifferentError(Exception):
+    """Two results that must be equal are not."""
+
+
+@dataclass
+class Stage:
+    """What the acts have in common.
+
+    Args:
+        words: how many the main act streams.
+        seed: the text's.
+        folder: where pages and pictures go.
+        lines: the text.
+        reference_output: what the reference engine sent for it.
+    """
+
+    words: int
+    seed: int
+    folder: Path
+    lines: list[str]
+    reference_output: bytes = b""
+
+
+def word_count(stage: Stage) -> None:
+    """Play the main act: count words over TCP on the reference engine."""
+    stage.lines = generate_lines(stage.words, stage.seed)
+    say(f"  {stage.words:,} words of made-up text in {len(stage.lines):,} lines, seed {stage.seed}")
+    output, seconds, summary = _stream("reference", stage.lines)
+    expected, counts = expected_counts(stage.lines)
+    _compare(output, expected, "an independent count")
+    stage.reference_output = output
+
+    say()
+    top = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_TOP_WORDS]
+    for word, count in top:
+        say(f"  {word:>6} {count:>8,} {'█' * max(1, _WIDEST_BAR * count // top[0][1])}")
+    say()
+    for line in summary:
+        say(f"  {line}")
+    say(f"  {stage.words / seconds:,.0f} words/s: in, counted and out again in {seconds:.1f} s")
+    say(f"  all {len(output):,} bytes that came out are those of an independent count")
+
+    picture = stage.folder / "word_count.svg"
+    output_of(["graph", APPLICATION, "--svg", str(picture)])
+    mermaid = output_of(["graph", APPLICATION])
+    say(f"  the topology is drawn in {picture}; as Mermaid it reads\n")
+    say("\n".join(["    " + line for line in mermaid.splitlines()]))
+
+
+def spark(stage: Stage) -> None:
+    """Play the same application on Spark and compare what comes out."""
+    _require_engine("spark")
+    lines = stage.lines[: len(stage.lines) // 20]
+    output, seconds, _ = _stream("spark", lines)
+    _compare(output, stage.reference_output[: len(output)], "the reference engine's")
+    expected, _ = expected_counts(lines)
+    _compare(output, expected, "an independent count")
+    words = output.count(b"\n")
+    say(f"  {words:,} words in {seconds:.1f} s, engine start not counted")
+    say(f"  all {len(output):,} bytes that came out are those that came out of the reference")
+
+
+ACTS: list[tuple[str, Callable[[Stage], None]]] = [
+    ("Word count over TCP, on the reference engine", word_count),
+    ("The same application on Spark", spark),
+]
+
+
+def _stream(engine: str, lines: list[str]) -> tuple[bytes, float, list[str]]:
+    """Run the application on `engine` and stream `lines` through it.
+
+    Returns:
+        What came out, the seconds from the first byte in to the last byte out, and the summary.
+    """
+    words = sum(line.count(" ") + 1 for line in lines)
+    receiver = Receiver()
+    arguments = ["run", APPLICATION, "--engine", engine]
+    arguments += ["--in", "127.0.0.1:0", "--out", receiver.address]
+    say(f"  $ wallaroo {' '.join(arguments)}")
+    try:
+        with Child(arguments) as child:
+            address = child.address(PIPELINE, seconds=90.0)
+            started = moved = time.monotonic()
+            sender = Sender(address, lines)
+            with progress("words counted", words) as update:
+                done = 0
+                while done < words:
+                    time.sleep(0.05)
+                    child.check_running()
+                    if sender.error:
+                        raise sender.error
+                    if receiver.lines > done:
+                        moved = time.monotonic()
+                    elif time.monotonic() - moved > _PATIENCE:
+                        raise TimeoutError(f"{done:,} of {words:,} words, then nothing came")
+                    done = receiver.lines
+                    update(done)
+            seconds = time.monotonic() - started
+            summary = child.stop(seconds=20.0)
+    finally:
+        receiver.close()
+    return receiver.received(), seconds, summary
+
+
+def _compare(output: bytes, expected: bytes, whose: str) -> None:
+    if output == expected:
+        return
+    pairs = zip(output.splitlines(), expected.splitlines(), strict=False)
+    for number, (is_, should) in enumerate(pairs, 1):
+        if is_ != should:
+            raise DifferentError(f"output line {number} is {is_!r}, {whose} has {should!r}")
+    raise DifferentError(f"{len(output):,} bytes came out, {whose} has {len(expected):,}")
+
+
+def _require_engine(name: str) -> None:
+    _require("wallaroo.engines", name, f"the engine {name!r}")
+
+
+def _require(group: str, name: str, what: str) -> None:
+    for point in entry_points(group=group, name=name):
+        try:
+            point.load()
+        except ImportError as error:
+            raise SkippedError(f"{what} needs a package that is not installed: {error}") from None
+        return
+    raise SkippedError(f"{what} is not installed")

@@ -1,0 +1,139 @@
+"""Processes the demo starts, and ends whatever happens."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from types import TracebackType
+
+_LISTENING = re.compile(r"source (.+) listening on (\S+):(\d+)$")
+_LINES_KEPT = 200
+
+
+class ChildFailedError(Exception):
+    """A command did not do what was expected of it; the text says which and what it printed."""
+
+
+class Child:
+    """A running `wallaroo` command; leaving the ``with`` block ends it.
+
+    Args:
+        arguments: the command line after ``wallaroo``.
+    """
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._command = " ".join(["wallaroo", *arguments])
+        # In a process group of its own: Ctrl-C is for the demo, which then ends its children.
+        self._process = subprocess.Popen(  # noqa: S603 - our own command, no shell
+            [sys.executable, "-m", "wallaroo", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            process_group=0,
+        )
+        self._changed = threading.Condition()
+        self._addresses: dict[str, tuple[str, int]] = {}
+        self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end(seconds=5.0)
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    def address(self, source: str, seconds: float) -> tuple[str, int]:
+        """Wait until `source` listens and return where.
+
+        Raises:
+            ChildFailedError: it does not within `seconds`, or the command has ended.
+        """
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while source not in self._addresses:
+                self._changed.wait(0.1)
+                if not self._reader.is_alive() or time.monotonic() > deadline:
+                    raise self._failed(f"did not listen within {seconds:.0f} s")
+            return self._addresses[source]
+
+    def check_running(self) -> None:
+        """Raise ChildFailedError if the command has ended."""
+        if self._process.poll() is not None:
+            raise self._failed(f"ended with exit code {self._process.returncode}")
+
+    def stop(self, seconds: float) -> list[str]:
+        """Stop the command as Ctrl-C would, and return the last lines it printed.
+
+        Raises:
+            ChildFailedError: its exit code is not 0, or it took longer than `seconds`.
+        """
+        code = self._end(seconds)
+        if code != 0:
+            raise self._failed(f"ended with exit code {code}")
+        return list(self._lines)
+
+    def _end(self, seconds: float) -> int:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+        try:
+            code = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        self._reader.join()
+        return code
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        with self._process.stderr as lines:
+            for line in lines:
+                found = _LISTENING.search(line.rstrip())
+                with self._changed:
+                    self._lines.append(line.rstrip())
+                    if found:
+                        self._addresses[found[1]] = (found[2].strip("[]"), int(found[3]))
+                    self._changed.notify_all()
+
+    def _failed(self, what: str) -> ChildFailedError:
+        return ChildFailedError("\n".join([f"{self._command}\n{what}", *self._lines]))
+
+
+def output_of(arguments: Sequence[str], seconds: float = 60.0) -> str:
+    """Return what a `wallaroo` command prints.
+
+    Raises:
+        ChildFailedError: its exit code is not 0, or it took longer than `seconds`.
+    """
+    command = " ".join(["wallaroo", *arguments])
+    try:
+        done = subprocess.run(  # noqa: S603 - our own command, no shell
+            [sys.executable, "-m", "wallaroo", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ChildFailedError(f"{command}\ntook longer than {seconds:.0f} s") from None
+    if done.returncode:
+        raise ChildFailedError(f"{command}\nended with exit code {done.returncode}\n{done.stderr}")
+    return done.stdout

@@ -1,0 +1,55 @@
+"""What the demo prints: a moving bar on a terminal that `rich` knows, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+Update: TypeAlias = Callable[[int], None]
+"""Tells how many are done, of the total."""
+
+_SECONDS_BETWEEN_LINES = 1.0
+
+
+def say(text: str = "") -> None:
+    """Print a line now, whoever reads."""
+    print(text, flush=True)
+
+
+def title(text: str) -> None:
+    """Print a headline."""
+    say(f"\n{text}\n{'─' * len(text)}")
+
+
+@contextmanager
+def progress(unit: str, total: int) -> Iterator[Update]:
+    """Show how a count grows towards `total`; yields the function to tell it."""
+    if sys.stdout.isatty():
+        try:
+            from rich.progress import BarColumn, Progress, TimeElapsedColumn
+        except ImportError:
+            pass
+        else:
+            columns = ("  {task.description}", BarColumn(), "{task.completed:>10,.0f}")
+            with Progress(*columns, TimeElapsedColumn()) as bar:
+                task = bar.add_task(unit, total=total)
+                yield lambda done: bar.update(task, completed=done)
+            return
+    yield _plain(unit, total)
+
+
+def _plain(unit: str, total: int) -> Update:
+    started = time.monotonic()
+    said = started
+
+    def update(done: int) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if now - said >= _SECONDS_BETWEEN_LINES:
+            said = now
+            say(f"  {unit}: {done:,} of {total:,} ({done / (now - started):,.0f}/s)")
+
+    return update

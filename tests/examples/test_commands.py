@@ -1,0 +1,162 @@
+"""The commands at the top of each example do what they say, typed as they stand there.
+
+Only what belongs to the machine is replaced: fixed ports by ports the system chooses, ``/tmp`` by
+the test's own folder. Commands that go on until Ctrl-C run in the background, as in terminals of
+their own.
+"""
+
+import ast
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 30.0
+
+
+def commands_of(name):
+    """Return the commands in an example's docstring."""
+    text = ast.get_docstring(ast.parse((ROOT / "examples" / f"{name}.py").read_text()))
+    return [line.strip() for line in text.splitlines() if re.match(r" {4}(wallaroo|python) ", line)]
+
+
+class Terminals:
+    """Runs commands in a shell, at the repository's root."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.ports = {}  # as the docstring has it -> as the system chose it
+        self.running = []  # (process, file of its output, file of what it says)
+        scripts = Path(sys.executable).parent
+        self.environment = {**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
+
+    def type(self, command):
+        """Run a command and return its output; a server's goes on, its output comes at the end."""
+        listening = re.search(r"--(?:listen|in) (\S+)", command)
+        wanted = re.findall(r":(\d+)", listening[1]) if listening else []
+        for port in wanted:
+            command = re.sub(rf"(--(?:listen|in) \S*):{port}\b", r"\1:0", command)
+        for port, chosen in self.ports.items():
+            command = command.replace(f":{port}", f":{chosen}")
+        command = command.replace("/tmp/", f"{self.folder}/")
+        if not wanted:
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", command],
+                cwd=ROOT,
+                env=self.environment,
+                capture_output=True,
+                timeout=SECONDS,
+            )
+            assert done.returncode == 0, done.stderr.decode()
+            return done.stdout
+        number = len(self.running)
+        output, says = self.folder / f"{number}.output", self.folder / f"{number}.says"
+        with output.open("wb") as stdout, says.open("wb") as stderr:
+            process = subprocess.Popen(
+                ["bash", "-euo", "pipefail", "-c", command],
+                cwd=ROOT,
+                env=self.environment,
+                stdout=stdout,
+                stderr=stderr,
+                process_group=0,
+            )
+        self.running.append((process, output, says))
+        until(lambda: says.read_text().count("listening on") == len(wanted), says.read_text)
+        chosen = re.findall(r"listening on \S+:(\d+)", says.read_text())
+        self.ports.update(zip(wanted, chosen, strict=True))
+        return b""
+
+    def output(self):
+        """Return what the first server, the receiver, has printed so far."""
+        return self.running[0][1].read_bytes()
+
+    def interrupt(self):
+        """Press Ctrl-C in every terminal, the last one first; all must end well."""
+        for process, _, says in reversed(self.running):
+            os.killpg(process.pid, signal.SIGINT)
+            assert process.wait(SECONDS) in (0, 130), says.read_text()
+
+    def close(self):
+        for process, _, _ in self.running:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def until(condition, why):
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, why()
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def terminals(tmp_path):
+    terminals = Terminals(tmp_path)
+    yield terminals
+    terminals.close()
+
+
+@pytest.mark.parametrize("name", ["word_count", "word_count_classes", "word_count_u64"])
+def test_word_count(name, terminals):
+    pipe, *over_tcp = commands_of(name)
+    words = re.findall(r"[a-z0-9]\S*", (ROOT / "LICENSE").read_text().lower())
+    piped = terminals.type(pipe)
+    assert piped.startswith(b"apache => 1\nlicense => 1\nversion => 1\n2.0 => 1\njanuary => 1\n")
+    assert abs(piped.count(b"\n") - len(words)) < len(words) // 100
+    for command in over_tcp:
+        terminals.type(command)
+    until(lambda: len(terminals.output()) >= len(piped), terminals.output)
+    assert terminals.output() == piped
+    terminals.interrupt()
+
+
+def test_log_status(terminals):
+    generate, mark, pipe, *over_tcp = commands_of("log_status")
+    terminals.type(generate)
+    terminals.type(mark)
+    piped = terminals.type(pipe)
+    assert piped.startswith(b"2026-03-01 200 ")
+    assert sum(int(line.split()[2]) for line in piped.splitlines()) == 5000
+    for command in over_tcp:
+        terminals.type(command)
+    until(lambda: len(terminals.output()) >= len(piped), terminals.output)
+    assert terminals.output() == piped
+    terminals.interrupt()
+
+
+def test_market_spread(terminals, example):
+    feed, application = example("market_feed"), example("market_spread")
+    symbols = feed.generate_symbols()
+    rejecting = {}
+    for payload in feed.generate_market_data(5000, 7, symbols):
+        state = application.SymbolData()
+        data = application.decode_market_data(payload)
+        application.update_market_data(data, state)
+        rejecting[data.symbol] = state.should_reject_trades
+    orders = map(application.decode_order, feed.generate_orders(5000, 7, symbols))
+    rejected = [order.order_id for order in orders if rejecting.get(order.symbol, True)]
+    for command in commands_of("market_spread"):
+        terminals.type(command)
+    until(lambda: terminals.output().count(b"\n") >= len(rejected), terminals.output)
+    assert re.findall(rb"\((\d{6})\)", terminals.output()) == rejected
+    terminals.interrupt()
+
+
+def test_the_feeds_own_commands(terminals):
+    symbols, market_data, orders = commands_of("market_feed")
+    committed = (ROOT / "examples/data/symbols.txt").read_bytes()
+    assert terminals.type(symbols.partition(" > ")[0]) == committed
+    terminals.type(market_data)
+    terminals.type(orders)
+    assert (terminals.folder / "market-data.frames").stat().st_size == 5000 * (4 + 42)
+    assert (terminals.folder / "orders.frames").stat().st_size == 5000 * (4 + 53)
+    for command in commands_of("access_log"):
+        terminals.type(command)
+    assert (terminals.folder / "marked.log").read_bytes().endswith(b"\nEND_OF_DAY\n")
