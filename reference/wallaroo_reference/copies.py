@@ -8,15 +8,20 @@ Two kinds of value come out of a round trip in a way that is known beforehand, a
 
 - *atoms*, exactly `str`, `bytes`, `int`, `float`, `bool` and `None`, and tuples of them: nobody can
   change them, so they are their own copies;
-- instances of *plain* classes, which leave pickling wholly to `object`, whose attributes are atoms:
-  the round trip makes a bare instance and puts the attributes back, and so does `_Plain`.
+- instances of *plain* classes, which leave pickling wholly to `object`, whose attributes are atoms
+  or lists and dicts of atoms that only they refer to: the round trip makes a bare instance and puts
+  copies of the attributes back, and so does `_Plain`.
 """
 
 from __future__ import annotations
 
 import copyreg
+import operator
 import pickle
 from typing import Any, Final
+
+from wallaroo.trace import Reason
+from wallaroo_reference.dead import Dead
 
 PROTOCOL: Final = 5
 ATOMS: Final = frozenset({str, bytes, int, float, bool, type(None)})
@@ -24,8 +29,11 @@ _ATTRIBUTES_OF_OBJECT = ("__reduce_ex__", "__reduce__", "__getstate__", "__getat
 _HOOKS = ("__setstate__", "__getnewargs__", "__getnewargs_ex__", "__getattr__", "__slots__")
 
 
-class UnportableError(Exception):
+class UnportableError(Dead):
     """A value that does not survive a pickle round trip."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(Reason.UNPORTABLE, error)
 
 
 class Frozen:
@@ -52,18 +60,22 @@ class Frozen:
 
 
 class _Plain(Frozen):
-    """An instance of a plain class whose attributes are atoms."""
+    """An instance of a plain class: its attributes, of which those in `nested` are flat."""
 
-    __slots__ = ("attributes", "kind")
+    __slots__ = ("attributes", "kind", "nested")
 
-    def __init__(self, kind: type, attributes: dict[str, Any]) -> None:
+    def __init__(self, kind: type, attributes: dict[str, Any], nested: list[str]) -> None:
         self.kind = kind
         self.attributes = attributes
+        self.nested = nested
 
     def thaw(self) -> Any:
         """Return a bare instance with the attributes put back, as `object`'s pickling does."""
         value: Any = object.__new__(self.kind)
-        value.__dict__.update(self.attributes)
+        attributes = value.__dict__
+        attributes.update(self.attributes)
+        for name in self.nested:
+            attributes[name] = attributes[name].copy()
         return value
 
     def same(self, value: Any) -> bool:
@@ -71,7 +83,10 @@ class _Plain(Frozen):
         now = value.__dict__
         if now.keys() != self.attributes.keys():
             return False
-        return all(now[name] is item for name, item in self.attributes.items())
+        return all(
+            now[name] is item or (name in self.nested and _same_flat(now[name], item))
+            for name, item in self.attributes.items()
+        )
 
 
 def freeze(value: Any) -> Any:
@@ -94,12 +109,9 @@ def freeze(value: Any) -> Any:
         if plain is None:
             plain = _plain[kind] = _is_plain(kind)
         if plain:
-            attributes = value.__dict__.copy()
-            for name, item in attributes.items():
-                if type(item) not in ATOMS or name in _OWN_HOOKS:
-                    break
-            else:
-                return _Plain(kind, attributes)
+            frozen = _freeze_plain(kind, value.__dict__.copy())
+            if frozen is not None:
+                return frozen
     try:
         blob = pickle.dumps(value, PROTOCOL)
         return Frozen(blob, pickle.loads(blob))  # noqa: S301 - our own bytes
@@ -108,6 +120,44 @@ def freeze(value: Any) -> Any:
             f"a {kind.__module__}.{kind.__qualname__} does not survive pickling: "
             f"{type(error).__name__}: {error}"
         ) from error
+
+
+def _freeze_plain(kind: type, attributes: dict[str, Any]) -> _Plain | None:
+    """Return an instance of a plain class, frozen, unless its attributes want a real round trip."""
+    nested: list[str] = []
+    for name, item in attributes.items():
+        if name in _OWN_HOOKS:
+            return None
+        if type(item) not in ATOMS:
+            # Two names may mean one and the same list; a round trip would keep it so.
+            if not _is_flat(item) or any(attributes[other] is item for other in nested):
+                return None
+            nested.append(name)
+    for name in nested:
+        attributes[name] = attributes[name].copy()
+    return _Plain(kind, attributes, nested)
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether `value` is exactly a list or dict, and holds atoms only."""
+    kind = type(value)
+    if kind is list:
+        return ATOMS.issuperset(map(type, value))
+    return (
+        kind is dict
+        and ATOMS.issuperset(map(type, value.values()))
+        and ATOMS.issuperset(map(type, value))
+    )
+
+
+def _same_flat(one: Any, other: Any) -> bool:
+    """Whether two flat values hold the very same objects, a dict's in whatever order."""
+    if type(one) is not type(other) or len(one) != len(other):
+        return False
+    if type(one) is list:
+        return all(map(operator.is_, one, other))
+    absent = object()
+    return all(one.get(key, absent) is item for key, item in other.items())
 
 
 def thaw(value: Any) -> Any:

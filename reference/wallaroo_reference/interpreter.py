@@ -13,7 +13,7 @@ call, and frozen again only if that call said ``changed=True``. Everything the r
 may see whose changes (route-1, state-3, -4, -6, -7) follows from that, and a call that fails needs
 no undoing: what it did is dropped with the copy it did it to.
 
-What cannot go on raises `_Dead` on its way down to the step that was visited; there it becomes a
+What cannot go on raises `Dead` on its way down to the step that was visited; there it becomes a
 dead letter, and the message's siblings go on (dead-2). `_Stop` unwinds the whole frame when the run
 is over (dead-3, dead-4).
 
@@ -39,7 +39,8 @@ from wallaroo.keys import (
 )
 from wallaroo.topology import Application, SinkId, Stateful
 from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Lineage, Reason, describe_error
-from wallaroo_reference.copies import ATOMS, UnportableError, freeze, thaw
+from wallaroo_reference.copies import ATOMS, freeze, thaw
+from wallaroo_reference.dead import Dead
 from wallaroo_reference.findings import HOW_IT_FAILED, Observer
 from wallaroo_reference.places import U64, EntityNow, Place, Store, places
 from wallaroo_reference.results import BadResultError, items_of, pair_of
@@ -116,8 +117,8 @@ class Interpreter:
                 raise self._raised(place, lineage, error) from error
             if message is None:  # decode-1
                 return
-            produced = _freeze(message)
-        except _Dead as dead:
+            produced = freeze(message)
+        except Dead as dead:
             self._bury(place, lineage, None, dead)
             return
         if self._observer.due(place):
@@ -143,10 +144,10 @@ class Interpreter:
             except BaseException as error:
                 raise self._raised(place, lineage, error) from error
             if not place.multi:
-                output = None if result is None else _freeze(result)  # compute-1
+                output = None if result is None else freeze(result)  # compute-1
             else:
                 result, output = self._items(place, lineage, result)
-        except _Dead as dead:
+        except Dead as dead:
             self._bury(place, lineage, None, dead)
             return
         if self._observer.due(place):
@@ -161,11 +162,11 @@ class Interpreter:
         """
         try:
             items = items_of(result)
-        except BadResultError as error:
-            raise _Dead(Reason.BAD_RESULT, str(error)) from None
+        except BadResultError:
+            raise
         except BaseException as error:
             raise self._raised(place, lineage, error) from error
-        return items, [None if item is None else _freeze(item) for item in items]
+        return items, [None if item is None else freeze(item) for item in items]
 
     def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
         if not place.multi:
@@ -191,7 +192,7 @@ class Interpreter:
             if entity is None:
                 entity = self._build(place, store, key, known, lineage)
             output = self._visit(place, entity, message, lineage)
-        except _Dead as dead:
+        except Dead as dead:
             self._bury(place, lineage, key, dead)
             return
         self._send(place, output, lineage)
@@ -216,7 +217,7 @@ class Interpreter:
         """Return the entity of a key that has none yet: its first message has come (state-1)."""
         partition = store.partition
         if store.listed is not None and known not in store.listed:  # route-3
-            raise _Dead(
+            raise Dead(
                 Reason.UNKNOWN_KEY,
                 f"{show_key(key)} is not among the {len(store.listed)} keys of "
                 f"state partition {partition.name!r}",
@@ -226,7 +227,7 @@ class Interpreter:
         except BaseException as error:
             raise self._raised(place, lineage, error) from error
         self._observer.built(place, lineage, key, partition.builder, state)
-        entity = store.entities[known] = EntityNow(key, _freeze(state))
+        entity = store.entities[known] = EntityNow(key, freeze(state))
         return entity
 
     def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
@@ -237,16 +238,13 @@ class Interpreter:
                 result = place.call(mine, state)
             except BaseException as error:
                 raise self._raised(place, lineage, error) from error
-            try:
-                given, changed = pair_of(result)  # state-2
-            except BadResultError as error:
-                raise _Dead(Reason.BAD_RESULT, str(error)) from None
+            given, changed = pair_of(result)  # state-2
             if not place.multi:
-                output = None if given is None else _freeze(given)  # state-5, state-6
+                output = None if given is None else freeze(given)  # state-5, state-6
             else:
                 given, output = self._items(place, lineage, given)
-            after = _freeze(state) if changed else entity.state
-        except _Dead as dead:
+            after = freeze(state) if changed else entity.state
+        except Dead as dead:
             how = HOW_IT_FAILED[dead.reason]
             self._observer.left(place, lineage, entity, state, how)
             raise  # the entity is as before the call: state-2, state-7
@@ -272,7 +270,7 @@ class Interpreter:
             if output is None:  # sink-1
                 return
             written = _written(output)
-        except _Dead as dead:
+        except Dead as dead:
             self._bury(place, lineage, None, dead)
             return
         assert place.sink is not None
@@ -283,13 +281,13 @@ class Interpreter:
 
     # -- what can go wrong -------------------------------------------------------------------
 
-    def _raised(self, place: Place, lineage: Lineage, error: BaseException) -> _Dead:
+    def _raised(self, place: Place, lineage: Lineage, error: BaseException) -> Dead:
         """Return the end of a message whose user code raised, or end the run (dead-3)."""
         if not isinstance(error, Exception):
             self._end("exit", place, lineage, type(error).__name__)
-        return _Dead(place.reason, describe_error(error), type(error).__name__)
+        return Dead(place.reason, describe_error(error), type(error).__name__)
 
-    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: _Dead) -> None:
+    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
         """Write the dead letter; under `--on-error stop` it is the last thing that happens."""
         self.dead_letters.append(
             DeadLetter(
@@ -327,17 +325,10 @@ def _judge(store: Store, key: Any) -> Hashable:
     try:
         known = identity(key)
     except BadKeyError as error:
-        raise _Dead(Reason.BAD_KEY, str(error)) from None
+        raise Dead(Reason.BAD_KEY, str(error)) from None
     if store.partition.u64 and not (type(key) is int and 0 <= key < U64):
-        raise _Dead(Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {show_key(key)}")
+        raise Dead(Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {show_key(key)}")
     return known
-
-
-def _freeze(value: Any) -> Any:
-    try:
-        return freeze(value)
-    except UnportableError as error:
-        raise _Dead(Reason.UNPORTABLE, str(error)) from error
 
 
 def _written(output: Any) -> bytes:
@@ -346,20 +337,11 @@ def _written(output: Any) -> bytes:
         try:
             return output.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise _Dead(Reason.ENCODE, f"UTF-8 refuses the encoder's text: {error}") from None
+            raise Dead(Reason.ENCODE, f"UTF-8 refuses the encoder's text: {error}") from None
     if isinstance(output, bytes):
         return bytes(output)
     kind = type(output).__name__
-    raise _Dead(Reason.ENCODE, f"an encoder returns bytes, str or None, not a {kind}")
-
-
-class _Dead(Exception):  # noqa: N818 - it is no error of ours, but the end of a message
-    """A message cannot go on, and why."""
-
-    def __init__(self, reason: Reason, error: str, error_type: str | None = None) -> None:
-        self.reason = reason
-        self.error = error
-        self.error_type = error_type
+    raise Dead(Reason.ENCODE, f"an encoder returns bytes, str or None, not a {kind}")
 
 
 class _Stop(Exception):  # noqa: N818 - control flow

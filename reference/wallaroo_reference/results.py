@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
+from wallaroo.trace import Reason
+from wallaroo_reference.dead import Dead
+
 _PAIR = "a state computation returns a pair, (output, changed), with changed True or False"
 
 
-class BadResultError(Exception):
+class BadResultError(Dead):
     """A result of the wrong shape; its text says what is wrong and what to write."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(Reason.BAD_RESULT, error)
 
 
 def pair_of(result: Any) -> tuple[Any, bool]:

@@ -1,0 +1,176 @@
+"""The reference engine in process, against loops written by hand that call the same functions.
+
+``python benchmarks/in_process.py [--rounds N] [--messages N]``: word count and market spread,
+compiled and interpreted, and the interpreter's cost as entities grow. The goals stand beside the
+figures: compiled at most 1.15 times the loop (1.10 is the aim), interpreter at most 12 times with
+entities under 1 KB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import random
+import statistics
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+
+import market_spread
+import word_count
+from facts import machine_facts, ratios, side_by_side
+
+from wallaroo_reference.compiled import Compiled
+from wallaroo_reference.interpreter import Interpreter
+
+ADDRESSES = ["--in", "127.0.0.1:0,127.0.0.1:0", "--out", "127.0.0.1:0"]
+
+
+def word_lines(words: int, vocabulary: int, seed: int) -> list[bytes]:
+    """Return lines of ten words each, made of `vocabulary` different ones."""
+    chance = random.Random(seed)
+    known = [f"{chance.choice('abcdefghijklmnopqrstuvwxyz')}{n}" for n in range(vocabulary)]
+    chosen = chance.choices(known, k=words)
+    return [" ".join(chosen[start : start + 10]).encode() for start in range(0, words, 10)]
+
+
+def word_count_by_hand(lines: list[bytes]) -> list[bytes]:
+    """Word count as one would write it without an engine."""
+    decode = word_count.decode_text.decode
+    split = word_count.split_into_words.compute_multi
+    partition = word_count.first_letter.partition
+    count = word_count.count_word.compute
+    encode = word_count.encode_count.encode
+    states = {key: word_count.WordTotals() for key in word_count.PARTITIONS}
+    outputs = []
+    for line in lines:
+        for word in split(decode(line)):
+            output, _changed = count(word, states[partition(word)])
+            if output is not None:
+                outputs.append(encode(output).encode())
+    return outputs
+
+
+def market_frames(messages: int, seed: int) -> list[tuple[str, list[bytes]]]:
+    """Return market data and orders in turns of a hundred, for a hundred symbols."""
+    chance = random.Random(seed)
+    symbols = [
+        line.strip().rjust(4).encode()
+        for line in market_spread.SYMBOLS.read_text().splitlines()[:100]
+    ]
+    time = b"20261121-12:00:00.000"
+    frames: list[tuple[str, list[bytes]]] = []
+    for start in range(0, messages, 200):
+        data, orders = [], []
+        for index in range(100):
+            bid = 10 + chance.random()
+            spread = 0.01 if chance.random() < 0.7 else 0.2
+            symbol = chance.choice(symbols)
+            data.append(market_spread.MARKET_DATA.pack(2, symbol, time, bid, bid + spread))
+            order_id = b"%06d" % ((start + index) % 1000000)
+            symbol = chance.choice(symbols)
+            orders.append(market_spread.ORDER.pack(1, 1, 7, order_id, symbol, 100.0, 10.5, time))
+        frames += [("Market Data", data), ("Orders", orders)]
+    return frames
+
+
+def market_spread_by_hand(frames: list[tuple[str, list[bytes]]]) -> list[bytes]:
+    """Market spread as one would write it without an engine."""
+    decode_order = market_spread.decode_order.decode
+    decode_data = market_spread.decode_market_data.decode
+    partition = market_spread.partition_by_symbol.partition
+    update = market_spread.update_market_data.compute
+    check = market_spread.CheckOrder(lambda: 1).compute
+    encode = market_spread.encode_order_result.encode
+    symbols = market_spread.load_symbols(market_spread.SYMBOLS)
+    states = {key: market_spread.SymbolData() for key in symbols}
+    outputs = []
+    for source, payloads in frames:
+        if source == "Orders":
+            for payload in payloads:
+                order = decode_order(payload)
+                result, _changed = check(order, states[partition(order)])
+                if result is not None:
+                    outputs.append(encode(result))
+        else:
+            for payload in payloads:
+                data = decode_data(payload)
+                update(data, states[partition(data)])
+    return outputs
+
+
+Run = Callable[[], list[bytes]]
+
+
+def by_machine(machine: Compiled | Interpreter, frames: list[tuple[str, list[bytes]]]) -> Run:
+    """Return a run that feeds a machine as the server does, a batch at a time."""
+
+    def run() -> list[bytes]:
+        for source, payloads in frames:
+            machine.feed(source, payloads)
+        (outputs,) = machine.outputs.values()
+        return outputs
+
+    return run
+
+
+def batches(lines: list[bytes]) -> list[tuple[str, list[bytes]]]:
+    """Cut word count's lines as a socket's reads would."""
+    return [("Split and Count", lines[start : start + 100]) for start in range(0, len(lines), 100)]
+
+
+def compare(title: str, contenders: dict[str, Callable[[], Run]], rounds: int) -> None:
+    """Print each contender's cost a message, and its ratio to the first, once they agree."""
+    results = {name: prepare()() for name, prepare in contenders.items()}
+    baseline = next(iter(contenders))
+    for name, outputs in results.items():
+        assert outputs == results[baseline], f"{title}: {name} disagrees with {baseline}"
+    messages = len(results[baseline])
+    seconds = side_by_side(dict(contenders), rounds)
+    print(f"\n{title} ({messages} outputs, median of {rounds} rounds)")
+    for name, ratio in ratios(seconds, baseline).items():
+        each = statistics.median(seconds[name]) / messages * 1e9
+        print(f"  {name:<12} {each:8.0f} ns/output   {ratio:6.2f} x {baseline}")
+
+
+def main() -> None:
+    """Run the comparisons."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--messages", type=int, default=100_000)
+    options = parser.parse_args()
+    print(machine_facts())
+
+    words = word_count.application_setup(ADDRESSES)
+    market = market_spread.application_setup([*ADDRESSES, "--clock", "1"])
+    for vocabulary in (100, 1_000, 10_000, 100_000):
+        lines = word_lines(options.messages, vocabulary, seed=1)
+        machine = Compiled(words)
+        machine.feed("Split and Count", lines)
+        states = [pickle.dumps(state) for _, state in machine.stores["word totals"].items()]
+        size = statistics.median([len(state) for state in states])
+        cut = batches(lines)
+        contenders: dict[str, Callable[[], Run]] = {
+            "by hand": lambda: partial(word_count_by_hand, lines),  # noqa: B023 - called in this turn
+            "compiled": lambda: by_machine(Compiled(words), cut),  # noqa: B023
+        }
+        if vocabulary <= 10_000:
+            contenders["interpreter"] = lambda: by_machine(Interpreter(words), cut)  # noqa: B023
+        compare(f"word count, entities of {size:,.0f} bytes", contenders, options.rounds)
+    frames = market_frames(options.messages, seed=2)
+    compare(
+        "market spread",
+        {
+            "by hand": lambda: partial(market_spread_by_hand, frames),
+            "compiled": lambda: by_machine(Compiled(market), frames),
+            "interpreter": lambda: by_machine(Interpreter(market), frames),
+        },
+        options.rounds,
+    )
+
+
+if __name__ == "__main__":
+    main()
