@@ -1,0 +1,29 @@
+"""The examples keep to what every engine needs: they can be pickled, by reference and by value."""
+
+import pickle
+
+import pytest
+
+from wallaroo import testing
+
+INPUT = {
+    "word_count": {"Split and Count": [b"a b a"]},
+    "word_count_classes": {"Split and Count": [b"a b a"]},
+    "word_count_u64": {"Split and Count": [b"a b a"]},
+    "market_spread": {
+        "Orders": [b"\x01" * 12 + b" ADW" + b"2" * 37],
+        "Market Data": [b"\x02 ADW" + b"2" * 37],
+    },
+    "log_status": {"Count Status": [b"a line", b"END_OF_DAY"]},
+}
+
+
+@pytest.mark.parametrize("name", INPUT)
+def test_an_unpickled_application_does_the_same(name, application):
+    built = application(name, "--clock", "1") if name == "market_spread" else application(name)
+    copied = pickle.loads(pickle.dumps(built))
+    first, second = testing.run(built, INPUT[name]), testing.run(copied, INPUT[name])
+    assert first.outputs == second.outputs
+    assert any(first.outputs.values())
+    assert not first.dead_letters
+    assert first.trace == second.trace
