@@ -85,6 +85,7 @@ class ServeOptions:
         stdout: the outputs of all sinks go here instead of over TCP, a line an output: one that
             does not end in a newline gets one.
         stop_timeout: seconds a clean stop may take before it gives up.
+        partitions: number of partitions; `None`: the engine's own choice.
         options: the engine's own, as its `add_arguments` named them.
     """
 
@@ -94,6 +95,7 @@ class ServeOptions:
     stdin: IO[bytes] | None = None
     stdout: IO[bytes] | None = None
     stop_timeout: float = 10.0
+    partitions: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -53,7 +53,10 @@ class ReferenceEngine:
         from wallaroo_reference.server import serve  # asyncio, only where it is served
 
         make = Interpreter if options.isolation == "isolated" else Compiled
-        machine: Machine = make(application, on_error=options.on_error)
+
+        def machine() -> Machine:
+            return make(application, partitions=options.partitions or 1, on_error=options.on_error)
+
         return serve(application, machine, options)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

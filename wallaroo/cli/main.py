@@ -4,7 +4,8 @@ A subcommand is an entry point of the group ``wallaroo.commands`` whose name is 
 whose value is a function ``register(subparsers) -> None``. It adds its parser and calls
 ``set_defaults(run=function)``; ``function(namespace) -> int`` is the exit code. A command that
 hands arguments on to an application also sets ``passes_arguments=True`` and finds them, in order,
-in ``namespace.app_arguments``; what follows a ``--`` goes there unread.
+in ``namespace.app_arguments``; what follows a ``--`` goes there unread, and stands in
+``namespace.unread_arguments`` too.
 
 Exit codes: 0 all went well, 1 it failed, 2 it was called wrongly.
 """
@@ -87,6 +88,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     namespace, extras = parser.parse_known_args(arguments)
     if getattr(namespace, "passes_arguments", False):
         namespace.app_arguments = extras + tail
+        namespace.unread_arguments = tail
     elif extras:
         # Named by the command's own parser, whose help lists what there is.
         (command or parser).error(f"unknown arguments: {' '.join(extras)}")

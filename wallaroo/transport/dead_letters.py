@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from wallaroo.errors import WallarooError
+from wallaroo.text import escaped
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.rate_limit import RateLimited
 
@@ -61,13 +62,13 @@ class DeadLetters:
             self._limited.log(
                 logging.WARNING,
                 (letter.pipeline, letter.step, letter.reason),
-                "dead letter: pipeline %s, %s, %s%s, message %s: %a",
+                "dead letter: pipeline %s, %s, %s%s, message %s: %s",
                 letter.pipeline,
                 f"step {letter.step}" if letter.step else _edge(letter),
                 letter.reason.value,
                 f" ({letter.error_type})" if letter.error_type else "",
                 ".".join(map(str, letter.lineage)),
-                letter.error,
+                escaped(letter.error),
             )
         if self._fd >= 0:
             self._write(letters)

@@ -37,8 +37,13 @@ class LoopThread:
 
         Raises:
             TimeoutError: it took longer than `timeout` seconds; it has been cancelled.
+            RuntimeError: the loop has been closed.
         """
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        except RuntimeError:
+            coroutine.close()
+            raise
         try:
             return future.result(timeout)
         except TimeoutError:

@@ -1,0 +1,144 @@
+"""Showing what a run does meanwhile: one live line on a terminal, or JSON lines for machines."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Protocol
+
+from wallaroo.engine import Progress
+from wallaroo.text import escaped
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+_WINDOW = 3.0  # seconds over which a rate is taken
+
+
+class Shower(Protocol):
+    """Shows progress."""
+
+    interval: float
+
+    def __call__(self, progress: Progress) -> None:
+        """Show it."""
+
+
+@contextmanager
+def shower(mode: str, stream: IO[str]) -> Iterator[Shower]:
+    """Give a function that shows progress on `stream`.
+
+    Args:
+        mode: ``json``; ``auto``: a live line if `stream` is a terminal and `rich` is installed;
+            anything else: nothing.
+        stream: where to.
+    """
+    if mode == "json":
+        yield JSONLines(stream)
+        return
+    if mode == "auto" and stream.isatty():
+        try:
+            from rich.console import Console
+            from rich.live import Live
+        except ImportError:
+            pass
+        else:
+            console = Console(file=stream, highlight=False)
+            with Live(console=console, transient=True, auto_refresh=False) as live:
+                # `Live` has replaced sys.stderr: what is logged goes above the line, not through.
+                before = _log_to(sys.stderr)
+                try:
+                    yield LiveLine(live)
+                finally:
+                    _log_to(before or stream)
+            return
+    yield Nothing()
+
+
+class Rate:
+    """Messages a second, over the last few."""
+
+    def __init__(self) -> None:
+        self._marks: deque[tuple[float, int]] = deque()
+
+    def __call__(self, now: float, number: int) -> float:
+        """Return the rate at which `number` has been growing."""
+        self._marks.append((now, number))
+        while len(self._marks) > 2 and now - self._marks[1][0] >= _WINDOW:
+            self._marks.popleft()
+        began, first = self._marks[0]
+        return (number - first) / (now - began) if now > began else 0.0
+
+
+class Nothing:
+    """Shows nothing."""
+
+    interval = 60.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Do nothing."""
+
+
+class JSONLines:
+    """A JSON object a second."""
+
+    interval = 1.0
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._began = time.monotonic()
+        self._rate = Rate()
+
+    def __call__(self, progress: Progress) -> None:
+        """Print it."""
+        now = time.monotonic()
+        fields = {
+            "seconds": round(now - self._began, 3),
+            "received": progress.received,
+            "received_per_second": round(self._rate(now, progress.received), 1),
+            "written": progress.written,
+            "pending": progress.pending,
+            "dead_letters": progress.dead_letters,
+            **progress.details,
+        }
+        print(json.dumps({"progress": fields}), file=self._stream, flush=True)
+
+
+class LiveLine:
+    """A line that changes four times a second."""
+
+    interval = 0.25
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._rate = Rate()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show it."""
+        from rich.text import Text
+
+        line = Text(no_wrap=True, overflow="ellipsis")
+        line.append(f"{self._rate(time.monotonic(), progress.received):,.0f} messages/s", "bold")
+        line.append(f" · {progress.received:,} in · {progress.written:,} out")
+        if progress.pending:
+            line.append(f" · {progress.pending:,} to be sent", "yellow")
+        if progress.dead_letters:
+            line.append(f" · {progress.dead_letters:,} dead letters", "red")
+        for name, value in progress.details.items():
+            shown = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+            line.append(escaped(f" · {name} {shown}"), "dim")
+        self._live.update(line, refresh=True)
+
+
+def _log_to(stream: IO[str]) -> IO[str] | None:
+    """Send what the commands log to `stream`, and return where it went before."""
+    before: IO[str] | None = None
+    for handler in logging.getLogger("wallaroo").handlers:
+        if isinstance(handler, logging.StreamHandler):
+            before = handler.setStream(stream) or before
+    return before

@@ -1,0 +1,194 @@
+"""``wallaroo run``: runs an application on an engine until it is stopped."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from wallaroo.cli.arguments import APP_HELP, count, seconds
+from wallaroo.cli.live import shower
+from wallaroo.cli.summary import print_summary
+from wallaroo.engine import Engine, Handle, ServeOptions, load_engine
+from wallaroo.errors import EngineNotFoundError
+from wallaroo.loading import load_application
+
+if TYPE_CHECKING:
+    from wallaroo.cli.main import Subparsers
+
+_USAGE = "wallaroo run APP [options] [engine's options] [application arguments]"
+
+_EXAMPLES = """\
+Ctrl-C, SIGTERM and the end of --stdin stop in order: what was received is processed and delivered,
+a summary is printed, and the exit code is 0 if all was delivered, else 1. A second Ctrl-C stops at
+once. Arguments that are not listed here go to the application, and all that follow a --.
+
+examples:
+  wallaroo run word_count.py --in 127.0.0.1:7010 --out 127.0.0.1:7002
+  wallaroo run word_count.py --stdin --stdout < LICENSE
+  wallaroo run word_count.py --isolated --dead-letters dead.jsonl --stdin --stdout < LICENSE
+  wallaroo run word_count.py --engine spark --in 127.0.0.1:7010 --out 127.0.0.1:7002
+  wallaroo run --engine spark --help      with that engine's options
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "run",
+        help="run an application on an engine",
+        description="Run an application: listen on its sources, process what comes, send on what "
+        "comes out.",
+        usage=_USAGE,
+        epilog=_EXAMPLES,
+        add_help=False,
+    )
+    parser.add_argument("app", metavar="APP", help=APP_HELP)
+    parser.add_argument("--engine", metavar="NAME", default="reference", help="(reference)")
+    parser.add_argument(
+        "--isolated",
+        action="store_true",
+        help="keep every rule for every application, at the cost of copies; report findings",
+    )
+    parser.add_argument("--partitions", metavar="N", type=count, help="number of partitions")
+    edges = parser.add_argument_group("input and output")
+    edges.add_argument(
+        "--stdin", action="store_true", help="read lines in place of the application's only source"
+    )
+    edges.add_argument(
+        "--stdout", action="store_true", help="write outputs as lines in place of all sinks"
+    )
+    edges.add_argument(
+        "--dead-letters", metavar="FILE", type=Path, help="append a JSON line for each"
+    )
+    parser.add_argument(
+        "--on-error",
+        choices=("skip", "stop"),
+        default="skip",
+        help="go on after a dead letter, or end at the first (skip)",
+    )
+    parser.add_argument(
+        "--stop-timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=10.0,
+        help="how long a stop may take (10)",
+    )
+    parser.add_argument(
+        "--progress",
+        choices=("auto", "none", "json"),
+        default="auto",
+        help="auto: a live line on a terminal; json: a JSON object a second on stderr (auto)",
+    )
+    parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this")
+    parser.set_defaults(run=run, passes_arguments=True)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    engine = load_engine(options.engine)
+    read = options.app_arguments[: len(options.app_arguments) - len(options.unread_arguments)]
+    own, rest = _engine_parser(engine).parse_known_args(read)
+    stopper = _Stopper()
+    with stopper.listening():
+        application = load_application(
+            options.app,
+            [*rest, *options.unread_arguments],
+            placeholders=options.stdin or options.stdout,
+        )
+        handle = engine.serve(application, _serve_options(options, own))
+        stopper.serves(handle)
+        with shower(options.progress, sys.stderr) as show:
+            while (summary := handle.wait(show.interval)) is None:
+                show(handle.progress())
+    print_summary(application, engine.name, summary, sys.stderr, as_json=options.progress == "json")
+    return summary.exit_code
+
+
+def _serve_options(options: argparse.Namespace, own: argparse.Namespace) -> ServeOptions:
+    return ServeOptions(
+        isolation="isolated" if options.isolated else "trusting",
+        on_error=options.on_error,
+        dead_letters=options.dead_letters,
+        stdin=sys.stdin.buffer if options.stdin else None,
+        stdout=sys.stdout.buffer if options.stdout else None,
+        stop_timeout=options.stop_timeout,
+        partitions=options.partitions,
+        options=vars(own),
+    )
+
+
+def _engine_parser(engine: Engine) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"wallaroo run --engine {engine.name}", add_help=False, allow_abbrev=False
+    )
+    engine.add_arguments(parser.add_argument_group(f"options of the {engine.name} engine"))  # type: ignore[arg-type]  # a group takes arguments like its parser
+    return parser
+
+
+class _Help(argparse.Action):
+    """Shows the help, with the options of the engine named before it."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> NoReturn:
+        try:
+            load_engine(namespace.engine).add_arguments(
+                parser.add_argument_group(f"options of the {namespace.engine} engine")  # type: ignore[arg-type]  # as above
+            )
+        except EngineNotFoundError as error:
+            parser.epilog = f"{parser.epilog}\n{error}"
+        parser.print_help()
+        parser.exit()
+
+
+class _Stopper:
+    """Turns the first signal into a clean stop, and the second into an end at once (stop-1)."""
+
+    def __init__(self) -> None:
+        self._handle: Handle | None = None
+        self._signalled = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take SIGINT and SIGTERM meanwhile."""
+        before = {
+            number: signal.signal(number, self._on_signal)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def serves(self, handle: Handle) -> None:
+        """Know what to stop; before this a signal ends the process."""
+        self._handle = handle
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self._handle is None:
+            raise KeyboardInterrupt
+        if self._signalled:
+            os._exit(128 + number)  # as a shell reports a process that a signal ended
+        self._signalled = True
+        _say("stopping; once more to stop at once\n", 2)
+        self._handle.stop()
+
+
+def _say(text: str, descriptor: int) -> None:
+    """Write, in a signal handler, where the streams may be in the middle of something."""
+    try:
+        os.write(descriptor, text.encode())
+    except OSError:  # nobody reads it
+        return

@@ -1,0 +1,84 @@
+"""What a run did, printed at its end: for people, or as a line of JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import IO, Any
+
+from wallaroo.engine import Summary
+from wallaroo.text import escaped
+from wallaroo.topology import Application
+
+
+def print_summary(
+    application: Application, engine: str, summary: Summary, stream: IO[str], *, as_json: bool
+) -> None:
+    """Print a run's summary to `stream`."""
+    if as_json:
+        print(json.dumps({"summary": as_values(application, summary)}), file=stream, flush=True)
+        return
+    for line in as_lines(application, engine, summary):
+        print(escaped(line), file=stream)
+    stream.flush()
+
+
+def as_lines(application: Application, engine: str, summary: Summary) -> list[str]:
+    """Return the summary as lines of text."""
+    received = sum(summary.received.values())
+    rate = received / summary.seconds if summary.seconds else 0.0
+    lines = [
+        f"{application.name} ran for {summary.seconds:.1f} s on the {engine} engine, "
+        f"{rate:,.0f} messages/s"
+    ]
+    for pipeline in application.sources:
+        sinks = [id_ for id_ in application.sinks if id_[0] == pipeline]
+        outs = [
+            f"{summary.written.get(id_, 0):,} out" + (f" by sink {id_[1]}" if sinks[1:] else "")
+            for id_ in sinks
+        ]
+        counts = ", ".join([f"{summary.received.get(pipeline, 0):,} in", *outs])
+        lines.append(f"  {pipeline}: {counts}")
+    letters = summary.dead_letters
+    if letters:
+        lines.append(f"  dead letters: {sum(letters.values()):,}")
+        for (pipeline, step, reason), count in sorted(letters.items(), key=str):
+            place = f"{pipeline}, {step}" if step is not None else pipeline
+            lines.append(f"    {count:,} {reason}: {place}")
+    for source, count in summary.dropped_frames.items():
+        if count:
+            lines.append(f"  {source}: {count:,} incomplete or refused frames dropped")
+    for (pipeline, index), count in summary.undelivered.items():
+        if count:
+            lines.append(f"  {pipeline}: {count:,} outputs of sink {index} undelivered")
+    for finding in summary.findings:
+        where = f"{finding.pipeline}, {finding.step}"
+        lines.append(f"  finding: {finding.kind.value}: {where}: {finding.text}")
+    if summary.problem is not None:
+        lines.append(f"  ended early: {summary.problem}")
+    return lines
+
+
+def as_values(application: Application, summary: Summary) -> dict[str, Any]:
+    """Return the summary as JSON values."""
+    return {
+        "application": application.name,
+        "seconds": round(summary.seconds, 3),
+        "received": dict(summary.received),
+        "written": _by_sink(summary.written),
+        "undelivered": _by_sink(summary.undelivered),
+        "dead_letters": [
+            {"pipeline": pipeline, "step": step, "reason": reason, "count": count}
+            for (pipeline, step, reason), count in sorted(summary.dead_letters.items(), key=str)
+        ],
+        "dropped_frames": dict(summary.dropped_frames),
+        "findings": [finding.to_json() for finding in summary.findings],
+        "exit_code": summary.exit_code,
+        "problem": summary.problem,
+    }
+
+
+def _by_sink(counts: Any) -> list[dict[str, Any]]:
+    return [
+        {"pipeline": pipeline, "sink": index, "outputs": count}
+        for (pipeline, index), count in counts.items()
+    ]
