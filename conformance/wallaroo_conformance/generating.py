@@ -1,0 +1,28 @@
+"""Many cases at once: collected from Hypothesis, with nothing asserted while it draws."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from wallaroo_conformance.case import ConformanceCase
+from wallaroo_conformance.strategies import Tone, cases
+
+
+def generate(count: int, random_seed: int, tone: Tone = "any") -> list[ConformanceCase]:
+    """Return `count` different cases, fewer only if there are no more; the same for equal seeds."""
+    found: dict[ConformanceCase, None] = {}
+
+    @seed(random_seed)
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases(tone))
+    def collect(case: ConformanceCase) -> None:
+        found[case] = None
+
+    collect()
+    return list(found)

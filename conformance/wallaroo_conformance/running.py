@@ -1,0 +1,116 @@
+"""Cases on an engine: in jobs, or alone; what an engine raises is its answer too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from wallaroo.engine import Capabilities, Engine
+from wallaroo.errors import UnsupportedTopology
+from wallaroo.trace import Trace, describe_error
+from wallaroo_conformance.building import assemble, engine_case
+from wallaroo_conformance.case import ConformanceCase
+from wallaroo_conformance.differences import Crash, Result
+
+
+class HarnessError(Exception):
+    """The check itself has failed: nothing can be said about the engine."""
+
+
+class Runner:
+    """Runs cases on one engine.
+
+    Args:
+        engine: the engine.
+        job: most cases in one job.
+        options: the engine's own thresholds, for every case.
+    """
+
+    def __init__(
+        self, engine: Engine, *, job: int = 64, options: Mapping[str, Any] | None = None
+    ) -> None:
+        self.engine = engine
+        self.capabilities: Capabilities = engine.capabilities()
+        self.job = job
+        self.options = dict(options or {})
+        self.jobs = 0
+        self.cases = 0
+
+    def adapted(self, case: ConformanceCase) -> ConformanceCase:
+        """Return the case in a mode that the engine has."""
+        if case.isolation in self.capabilities.isolation:
+            return case
+        return replace(case, isolation=min(self.capabilities.isolation, default="isolated"))
+
+    def beyond(self, case: ConformanceCase) -> str | None:
+        """Return what the engine does not claim and the case would need, or `None`."""
+        can = self.capabilities
+        if case.isolation not in can.isolation:
+            return f"it has no {case.isolation} mode"
+        if case.batches is not None and not can.batches:
+            return "it takes no chosen batch cuts"
+        if case.number is not None and case.number > 1 and not can.partitions:
+            return "it has one partition only"
+        return self.refusal(case)
+
+    def refusal(self, case: ConformanceCase) -> str | None:
+        """Return what the engine says if it refuses the case's application (build-2)."""
+        try:
+            self.engine.check(assemble(case))
+        except UnsupportedTopology as refusal:
+            return str(refusal)
+        return None
+
+    def run(self, cases: Sequence[ConformanceCase]) -> list[Result]:
+        """Run cases in jobs and return what each gave, in their order.
+
+        Raises:
+            HarnessError: the engine gave no list of traces, one for each case.
+        """
+        results: list[Result] = []
+        for start in range(0, len(cases), self.job):
+            results += self._run_job(cases[start : start + self.job])
+        return results
+
+    def run_alone(self, case: ConformanceCase) -> Result:
+        """Run one case in a job of its own."""
+        self.jobs += 1
+        self.cases += 1
+        try:
+            return self._checked(self.engine.run(engine_case(case, options=self.options)))
+        except HarnessError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is an engine's answer, whatever it raises
+            return crash(error)
+
+    def _run_job(self, cases: Sequence[ConformanceCase]) -> list[Result]:
+        if len(cases) == 1:
+            return [self.run_alone(cases[0])]
+        self.jobs += 1
+        self.cases += len(cases)
+        built = [engine_case(case, options=self.options) for case in cases]
+        try:
+            traces = self.engine.run_many(built)
+        except Exception:  # noqa: BLE001 - one case brought the job down: find out which
+            half = len(cases) // 2
+            return self._run_job(cases[:half]) + self._run_job(cases[half:])
+        if not isinstance(traces, list) or len(traces) != len(cases):
+            given = len(traces) if isinstance(traces, list) else type(traces).__name__
+            raise HarnessError(
+                f"engine {self.engine.name!r} was given {len(cases)} cases "
+                f"and answered with {given} traces"
+            )
+        return [self._checked(trace) for trace in traces]
+
+    def _checked(self, trace: object) -> Trace:
+        if not isinstance(trace, Trace):
+            raise HarnessError(
+                f"engine {self.engine.name!r} answered with a {type(trace).__name__}, not a Trace"
+            )
+        return trace
+
+
+def crash(error: BaseException) -> Crash:
+    """Return what stands for a trace when an engine raised."""
+    return Crash(f"{type(error).__name__}: {describe_error(error)}")

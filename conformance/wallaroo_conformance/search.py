@@ -1,0 +1,358 @@
+"""The search: generate, run in jobs, compare; then reduce what failed and find whom to blame."""
+
+from __future__ import annotations
+
+import fnmatch
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.engine import Engine, load_engine
+from wallaroo.trace import Trace
+from wallaroo_conformance.case import ConformanceCase
+from wallaroo_conformance.differences import Kind, Result, differences
+from wallaroo_conformance.facts import Facts, facts_of
+from wallaroo_conformance.generating import generate
+from wallaroo_conformance.laws import LAWS, Law, blame, exercised
+from wallaroo_conformance.metamorphic import RELATIONS, Variant
+from wallaroo_conformance.observing import Observation, observe
+from wallaroo_conformance.reducing import reductions, size
+from wallaroo_conformance.report import Failure, LawResult
+from wallaroo_conformance.running import Runner
+
+CHUNK = 256
+"""Cases generated at a time."""
+
+_MOST_FAILING = 64  # failing cases that are kept, the smallest
+_MOST_STEPS = 60  # of a reduction; none has been seen to need half as many
+_MOST_CANDIDATES = 192  # of a reduction's step, the simplest
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much is to be done.
+
+    Args:
+        name: of the profile.
+        cases: cases to generate; `None`: until the time is over.
+        seconds: time to generate for; `None`: until the cases are done.
+        variant_every: one case in so many gets a second run for a metamorphic relation.
+        top_up: most cases that are looked through for laws which none has exercised yet.
+    """
+
+    name: str
+    cases: int | None
+    seconds: float | None = None
+    variant_every: int = 4
+    top_up: int = 20_000
+
+
+PROFILES: Mapping[str, Profile] = {
+    "dev": Profile("dev", 1_000),
+    "ci": Profile("ci", 5_000),
+    "nightly": Profile("nightly", None, 3_600.0),
+}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a check stands, for those who watch it.
+
+    Args:
+        stage: what is being done.
+        done: cases run.
+        planned: cases to run, `None` if time decides.
+        kept: cases that exercised each law and held, by law id.
+        broken: ids of the laws found broken so far.
+        failing: cases that failed and are still to be explained.
+    """
+
+    stage: str
+    done: int
+    planned: int | None
+    kept: Mapping[str, int]
+    broken: Sequence[str]
+    failing: int
+
+
+Watcher = Callable[[Progress], None]
+
+
+@dataclass
+class _Failing:
+    """A case on which the engine differs from the reference."""
+
+    observation: Observation
+    facts: Facts
+    kinds: frozenset[Kind]
+    result: Result
+
+    @property
+    def case(self) -> ConformanceCase:
+        return self.observation.case
+
+
+class Search:
+    """One check of one engine against the reference.
+
+    Args:
+        engine: who is checked.
+        reference: who is right.
+        seed: of the generation.
+        job: most cases in one engine job.
+        options: the engine's own thresholds.
+        watcher: is told how far things are.
+        give_up_early: stop generating after the first cases that fail.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        reference: Engine | None = None,
+        *,
+        seed: int = 0,
+        job: int = 64,
+        options: Mapping[str, Any] | None = None,
+        watcher: Watcher | None = None,
+        give_up_early: bool = False,
+    ) -> None:
+        self.runner = Runner(engine, job=job, options=options)
+        self.reference = reference or load_engine("reference")
+        self.seed = seed
+        self.kept: Counter[str] = Counter()
+        self.unsupported: Counter[str] = Counter()
+        self.why_unsupported: dict[str, str] = {}
+        self.generated = 0
+        self.failing: list[_Failing] = []
+        self.failures: list[Failure] = []
+        self.blamed: list[Law] = []
+        self._watcher = watcher or (lambda progress: None)
+        self._early = give_up_early
+        self._planned: int | None = None
+
+    def replay(self, cases: Iterable[ConformanceCase]) -> None:
+        """Run cases that are given, such as stored counterexamples."""
+        self._tell("stored cases")
+        self._try(list(cases))
+
+    def search(self, profile: Profile) -> None:
+        """Generate cases and run them until the profile's budget is spent."""
+        self._planned = profile.cases
+        begun = time.monotonic()
+        number = 0
+        while not (self._early and self.failing):
+            wanted = CHUNK
+            if profile.cases is not None:
+                wanted = min(CHUNK, profile.cases - self.generated)
+            late = profile.seconds is not None and time.monotonic() - begun > profile.seconds
+            if wanted <= 0 or (late and number > 0):
+                break
+            self._tell("searching")
+            self._try(self._generate(wanted, number), profile.variant_every)
+            number += 1
+
+    def top_up(self, profile: Profile, wanted: frozenset[str]) -> None:
+        """Look for cases that exercise the laws in `wanted` which none has exercised yet."""
+        number = 10_000
+        looked = 0
+        while not self.failing and looked < profile.top_up:
+            missing = [
+                law
+                for law in LAWS
+                if law.id in wanted and not self.kept[law.id] + self._beyond(law)
+            ]
+            if not missing:
+                return
+            self._tell("topping up")
+            cases = self._generate(CHUNK, number)
+            number += 1
+            looked += len(cases)
+            useful = [
+                one.case
+                for one in observe(self.reference, cases)
+                if any(law.exercised_by(facts_of(one)) for law in missing)
+            ]
+            self._try(useful[:32])
+
+    def _beyond(self, law: Law) -> bool:
+        return self.unsupported[law.id] >= CHUNK  # enough to believe it
+
+    def explain(self, most: int = 12) -> None:
+        """Reduce failing cases until each that is left is explained by a law already blamed."""
+        left = sorted(self.failing, key=lambda one: size(one.case))
+        while left and len(self.failures) < most:
+            self._tell("reducing", failing=len(left))
+            failure, law = self._explained(left[0])
+            self.failures.append(failure)
+            self.blamed.append(law)
+            left = [one for one in left[1:] if not law.exercised_by(one.facts)]
+
+    # -- one case ----------------------------------------------------------------------------
+
+    def _generate(self, count: int, number: int) -> list[ConformanceCase]:
+        chunk_seed = self.seed * 1_000_003 + number
+        if "isolated" in self.runner.capabilities.isolation:
+            return generate(count, chunk_seed)
+        half = count // 2
+        return generate(count - half, chunk_seed, "tame") + generate(half, chunk_seed, "any")
+
+    def _try(self, cases: Sequence[ConformanceCase], variant_every: int = 0) -> None:
+        adapted = [self.runner.adapted(case) for case in cases]
+        self.generated += len(adapted)
+        able: list[tuple[Observation, Facts]] = []
+        for observation in observe(self.reference, adapted):
+            facts = facts_of(observation)
+            beyond = self._why_not(observation)
+            if beyond is None:
+                able.append((observation, facts))
+                continue
+            for law in exercised(facts):
+                self.unsupported[law.id] += 1
+                self.why_unsupported.setdefault(law.id, beyond)
+        results = self.runner.run([observation.case for observation, _ in able])
+        for (observation, facts), result in zip(able, results, strict=True):
+            self._judge(observation, facts, result)
+        if variant_every:
+            self._try_variants(able, results, variant_every)
+
+    def _why_not(self, observation: Observation) -> str | None:
+        """Return why the engine need not run a case, or `None`."""
+        if observation.case.isolation == "trusting" and observation.trace.findings:
+            kind = observation.trace.findings[0].kind.value
+            return f"trusting mode is not promised to an application with findings ({kind})"
+        return self.runner.beyond(observation.case)
+
+    def _judge(self, observation: Observation, facts: Facts, result: Result) -> None:
+        kinds = differences(observation.trace, result)
+        if not kinds:
+            for law in exercised(facts):
+                self.kept[law.id] += 1
+            return
+        self.failing.append(_Failing(observation, facts, kinds, result))
+        if len(self.failing) > 2 * _MOST_FAILING:
+            self.failing.sort(key=lambda one: size(one.case))
+            del self.failing[_MOST_FAILING:]
+
+    def _try_variants(
+        self, able: Sequence[tuple[Observation, Facts]], results: Sequence[Result], every: int
+    ) -> None:
+        rng = random.Random(self.seed + self.generated)  # noqa: S311 - to choose, not to hide
+        pairs: list[tuple[Observation, Trace, Variant]] = []
+        for (observation, _), result in list(zip(able, results, strict=True))[::every]:
+            if not isinstance(result, Trace):
+                continue
+            offered = [relation.variant(observation, rng) for relation in RELATIONS]
+            variants = [one for one in offered if one and self.runner.beyond(one.case) is None]
+            if variants:
+                pairs.append((observation, result, rng.choice(variants)))
+        observed = observe(self.reference, [variant.case for _, _, variant in pairs])
+        answers = self.runner.run([variant.case for _, _, variant in pairs])
+        for (first, result, variant), second, answer in zip(pairs, observed, answers, strict=True):
+            failing = len(self.failing)
+            if self._why_not(second) is None:
+                self._judge(second, facts_of(second), answer)
+            relation = variant.relation
+            if not isinstance(answer, Trace):
+                continue
+            if variant.holds(result, answer):
+                self.kept[f"{relation.rule}/{relation.name}"] += 1
+            elif len(self.failing) == failing and not differences(first.trace, result):
+                # Both are what the reference says, and still they disagree: so it does itself.
+                self.failures.append(
+                    Failure(
+                        rule=relation.rule,
+                        law=relation.name,
+                        says=relation.says,
+                        cause="the reference breaks it too",
+                        case=variant.case,
+                        expected=result,
+                        actual=answer,
+                    )
+                )
+
+    # -- reduction ---------------------------------------------------------------------------
+
+    def _explained(self, failing: _Failing) -> tuple[Failure, Law]:
+        jobs = self.runner.jobs
+        reduced = self._reduced(failing)
+        alone = self.runner.run_alone(reduced.case)
+        isolated = bool(differences(reduced.observation.trace, alone))
+        law = blame(reduced.facts, reduced.kinds)
+        failure = Failure(
+            *(law.rule, law.name, law.says, law.cause, reduced.case),
+            expected=reduced.observation.trace,
+            actual=alone if isolated else reduced.result,
+            alone=isolated,
+            jobs=self.runner.jobs - jobs,
+        )
+        return failure, law
+
+    def _reduced(self, failing: _Failing) -> _Failing:
+        for _ in range(_MOST_STEPS):
+            simpler = self._simplest_failing(reductions(failing.case)[:_MOST_CANDIDATES])
+            if simpler is None:
+                break
+            failing = simpler
+        return failing
+
+    def _simplest_failing(self, candidates: Sequence[ConformanceCase]) -> _Failing | None:
+        """Return the first candidate that fails too, and not for a reason known already."""
+        job = self.runner.job
+        for start in range(0, len(candidates), job):
+            able: list[tuple[Observation, Facts]] = []
+            for observation in observe(self.reference, candidates[start : start + job]):
+                facts = facts_of(observation)
+                known = any(law.exercised_by(facts) for law in self.blamed)
+                if not known and self._why_not(observation) is None:
+                    able.append((observation, facts))
+            results = self.runner.run([observation.case for observation, _ in able])
+            for (observation, facts), result in zip(able, results, strict=True):
+                kinds = differences(observation.trace, result)
+                if kinds:
+                    return _Failing(observation, facts, kinds, result)
+        return None
+
+    def _tell(self, stage: str, failing: int | None = None) -> None:
+        self._watcher(
+            Progress(
+                stage,
+                self.runner.cases,
+                self._planned,
+                self.kept,
+                [law.id for law in self.blamed],
+                len(self.failing) if failing is None else failing,
+            )
+        )
+
+    # -- what was found ----------------------------------------------------------------------
+
+    def law_results(self, rules: str = "*") -> list[LawResult]:
+        """Return what is known of each law whose rule fits the pattern."""
+        stated = [(law.rule, law.name, law.says) for law in LAWS]
+        stated += [(relation.rule, relation.name, relation.says) for relation in RELATIONS]
+        return [self._law_result(*one) for one in stated if fits(one[0], rules)]
+
+    def _law_result(self, rule: str, name: str, says: str) -> LawResult:
+        law_id = f"{rule}/{name}"
+        kept, beyond = self.kept[law_id], self.unsupported[law_id]
+        note = self.why_unsupported.get(law_id, "")
+        if any(failure.rule == rule and failure.law == name for failure in self.failures):
+            return LawResult(rule, name, says, "broken", kept, beyond)
+        if rule in self.runner.capabilities.unsupported_rules:
+            return LawResult(rule, name, says, "unsupported", kept, beyond, "by its own account")
+        if kept:
+            return LawResult(rule, name, says, "kept", kept, beyond)
+        if beyond:
+            return LawResult(rule, name, says, "unsupported", 0, beyond, note)
+        hidden = ", ".join(law.id for law in self.blamed)
+        return LawResult(
+            *(rule, name, says, "not exercised", 0, 0), f"hidden by {hidden}" if hidden else ""
+        )
+
+
+def fits(rule: str, pattern: str) -> bool:
+    """Whether a rule's id fits one of several shell patterns, separated by commas."""
+    return any(fnmatch.fnmatchcase(rule, one.strip()) for one in pattern.split(","))
