@@ -6,7 +6,9 @@ TOX := .venv/bin/tox
 .PHONY: demo test docs test-browser clean
 
 demo: $(TOX)
-	@$(TOX) run --quiet -e demo
+	@echo "setting up (a minute or two the first time) ..."
+	@$(TOX) run --quiet --notest -e unit
+	@.tox/unit/bin/python examples/demo.py
 
 test: $(TOX)
 	$(TOX) run
@@ -21,7 +23,7 @@ clean:
 	rm -rf .venv .tox site demo-out
 
 $(TOX): Makefile constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; try: make PYTHON=python3.12 " ) if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("this is Python %s and 3.11 or newer is needed; try: make PYTHON=python3.12" % sys.version.split()[0])'
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt tox
 	@touch $(TOX)
