@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
 from pathlib import Path
-from types import FrameType
 
 from demo.acts import ACTS, DifferentError, SkippedError, Stage
 from demo.children import ChildFailedError
+from demo.interrupts import interrupts
 from demo.screen import say, title
 
 
 def main() -> int:
     """Play the acts; 0 if none failed."""
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument("--words", type=int, default=1_000_000, help="how many (1000000)")
+    parser.add_argument("--words", type=int, default=2_000_000, help="how many (2000000)")
     parser.add_argument("--seed", type=int, default=1, help="a text for every number (1)")
     parser.add_argument("--out", type=Path, default=Path("demo-out"), help="folder (demo-out)")
     parser.add_argument("--acts", type=int, default=len(ACTS), help="only the first so many")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, _interrupt)  # children are ended on the way out
 
     stage = Stage(arguments.words, arguments.seed, arguments.out, lines=[])
     started = time.monotonic()
@@ -41,11 +39,8 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 if __name__ == "__main__":
+    interrupts.install()
     try:
         sys.exit(main())
     except KeyboardInterrupt:

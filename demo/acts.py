@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from demo.children import Child, output_of
+from demo.interrupts import interrupts
 from demo.screen import progress, say
 from demo.stream import Receiver, Sender
 from demo.text import expected_counts, generate_lines
@@ -64,6 +67,7 @@ def word_count(stage: Stage) -> None:
     say()
     for line in summary:
         say(f"  {line}")
+    say()
     say(f"  {stage.words / seconds:,.0f} words/s: in, counted and out again in {seconds:.1f} s")
     say(f"  all {len(output):,} bytes that came out are those of an independent count")
 
@@ -100,33 +104,33 @@ def _stream(engine: str, lines: list[str]) -> tuple[bytes, float, list[str]]:
         What came out, the seconds from the first byte in to the last byte out, and the summary.
     """
     words = sum(line.count(" ") + 1 for line in lines)
-    receiver = Receiver()
-    arguments = ["run", APPLICATION, "--engine", engine]
-    arguments += ["--in", "127.0.0.1:0", "--out", receiver.address]
-    say(f"  $ wallaroo {' '.join(arguments)}")
-    try:
-        with Child(arguments) as child:
-            address = child.address(PIPELINE, seconds=90.0)
-            started = moved = time.monotonic()
-            sender = Sender(address, lines)
-            with progress("words counted", words) as update:
-                done = 0
-                while done < words:
-                    time.sleep(0.05)
-                    child.check_running()
-                    if sender.error:
-                        raise sender.error
-                    if receiver.lines > done:
-                        moved = time.monotonic()
-                    elif time.monotonic() - moved > _PATIENCE:
-                        raise TimeoutError(f"{done:,} of {words:,} words, then nothing came")
-                    done = receiver.lines
-                    update(done)
-            seconds = time.monotonic() - started
-            summary = child.stop(seconds=20.0)
-    finally:
-        receiver.close()
-    return receiver.received(), seconds, summary
+    with ExitStack() as stack:
+        receiver = stack.enter_context(closing(Receiver()))
+        arguments = ["run", APPLICATION, "--engine", engine]
+        arguments += ["--in", "127.0.0.1:0", "--out", receiver.address]
+        say(f"  $ wallaroo {' '.join(arguments)}")
+        with interrupts.held():
+            child = stack.enter_context(Child(arguments))
+        address = child.address(PIPELINE, seconds=90.0)
+        started = moved = time.monotonic()
+        sender = Sender(address, lines)
+        with progress("words counted", words) as update:
+            done = 0
+            while done < words:
+                time.sleep(0.05)
+                child.check_running()
+                if sender.error:
+                    raise sender.error
+                if receiver.lines > done:
+                    moved = time.monotonic()
+                elif time.monotonic() - moved > _PATIENCE:
+                    raise TimeoutError(f"{done:,} of {words:,} words, then nothing came")
+                done = receiver.lines
+                update(done)
+        seconds = time.monotonic() - started
+        said = child.stop(seconds=20.0)
+    summary = itertools.dropwhile(lambda line: " ran for " not in line, said)
+    return receiver.received(), seconds, list(summary)
 
 
 def _compare(output: bytes, expected: bytes, whose: str) -> None:

@@ -99,6 +99,9 @@ class Child:
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
+        except BaseException:  # Ctrl-C once more
+            self._process.kill()
+            raise
         self._reader.join()
         return code
 

@@ -1,0 +1,70 @@
+"""The demo's main act: it verifies itself, says so, and leaves nothing running."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DEMO = [sys.executable, "-m", "demo", "--acts", "1"]
+
+
+def test_the_main_act_holds_every_byte_against_its_own_count(tmp_path):
+    done = subprocess.run(
+        [*DEMO, "--words", "20000", "--out", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "20,000 words of made-up text" in done.stdout
+    assert re.search(r"Split and Count: [\d,]+ in, 20,000 out", done.stdout)
+    assert re.search(
+        r"all [\d,]+ bytes that came out are those of an independent count", done.stdout
+    )
+    assert "flowchart LR" in done.stdout
+    assert (tmp_path / "word_count.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_stops_it_and_its_children(number, tmp_path):
+    with subprocess.Popen(
+        [*DEMO, "--words", "1000000", "--out", str(tmp_path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "WALLAROO_DEMO_TEST": str(tmp_path)},
+    ) as process:
+        for line in process.stdout:
+            if "$ wallaroo run" in line:
+                break
+        deadline = time.monotonic() + 30
+        while not children(tmp_path) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert output.endswith("\nstopped\n")
+        assert errors == ""
+    assert children(tmp_path) == []
+
+
+def children(marker):
+    """Return the processes `wallaroo run` that carry our mark, not the demo itself."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (entry / "cmdline").read_bytes()
+            environment = (entry / "environ").read_bytes()
+        except OSError:
+            continue  # it has ended, or is not ours
+        if b"\0run\0" in command and f"WALLAROO_DEMO_TEST={marker}".encode() in environment:
+            found.append(entry.name)
+    return found
