@@ -42,7 +42,7 @@ def _structure(value: object, above: list[int]) -> Any:
     if kind is float:
         return ["float", struct.pack(">d", value).hex()]
     if kind is complex:
-        assert isinstance(value, complex)  # noqa: S101 - for the type checker
+        assert isinstance(value, complex)
         return ["complex", struct.pack(">dd", value.real, value.imag).hex()]
     if kind is bytes or kind is bytearray:
         return [kind.__name__, base64.b64encode(value).decode("ascii")]  # type: ignore[arg-type]
@@ -66,7 +66,8 @@ def _contents(value: Any, kind: type, above: list[int]) -> Any:
         return [kind.__name__, _sorted([_structure(item, above) for item in value])]
     reduced = _reduce(value, kind)
     if isinstance(reduced, str):
-        return ["global", f"{kind.__module__}.{reduced}"]
+        # As pickle looks for it: an instance may say in which module it is to be found.
+        return ["global", f"{getattr(value, '__module__', kind.__module__)}.{reduced}"]
     callable_, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
     form: list[Any] = [
         f"{kind.__module__}.{kind.__qualname__}",
@@ -84,8 +85,9 @@ def _contents(value: Any, kind: type, above: list[int]) -> Any:
 
 def _state(state: object, above: list[int]) -> Any:
     # A plain attribute dict is no object of the user's: its being "above" would only hide cycles.
+    # An empty one is none at all: an exception has it from the moment somebody asks for it.
     if type(state) is dict:
-        return ["dict", _sorted_pairs(state.items(), above)]
+        return ["dict", _sorted_pairs(state.items(), above)] if state else None
     return _structure(state, above)
 
 

@@ -20,7 +20,7 @@ import operator
 import pickle
 from typing import Any, Final
 
-from wallaroo.trace import Reason
+from wallaroo.trace import Reason, describe_error
 from wallaroo_reference.dead import Dead
 
 PROTOCOL: Final = 5
@@ -47,12 +47,22 @@ class Frozen:
         self._first = first
 
     def thaw(self) -> Any:
-        """Return a copy that nobody else holds."""
+        """Return a copy that nobody else holds.
+
+        Raises:
+            UnportableError: it survived once, and this time does not.
+        """
         first = self._first
         if first is not None:
             self._first = None
             return first
-        return pickle.loads(self.blob)  # noqa: S301 - our own bytes, never the network's
+        try:
+            return pickle.loads(self.blob)  # noqa: S301 - our own bytes, never the network's
+        except Exception as error:
+            raise UnportableError(
+                f"a frozen value does not come back: {type(error).__name__}: "
+                f"{describe_error(error)}"
+            ) from error
 
     def same(self, value: Any) -> bool:
         """Whether `value` pickles to the very same bytes; it may be the same where it does not."""
@@ -79,9 +89,9 @@ class _Plain(Frozen):
         return value
 
     def same(self, value: Any) -> bool:
-        """Whether `value` has the very same attributes."""
+        """Whether `value` is of the same class and has the very same attributes."""
         now = value.__dict__
-        if now.keys() != self.attributes.keys():
+        if type(value) is not self.kind or now.keys() != self.attributes.keys():
             return False
         return all(
             now[name] is item or (name in self.nested and _same_flat(now[name], item))
@@ -118,7 +128,7 @@ def freeze(value: Any) -> Any:
     except Exception as error:
         raise UnportableError(
             f"a {kind.__module__}.{kind.__qualname__} does not survive pickling: "
-            f"{type(error).__name__}: {error}"
+            f"{type(error).__name__}: {describe_error(error)}"
         ) from error
 
 
@@ -126,7 +136,7 @@ def _freeze_plain(kind: type, attributes: dict[str, Any]) -> _Plain | None:
     """Return an instance of a plain class, frozen, unless its attributes want a real round trip."""
     nested: list[str] = []
     for name, item in attributes.items():
-        if name in _OWN_HOOKS:
+        if type(name) is not str or name in _OWN_HOOKS:
             return None
         if type(item) not in ATOMS:
             # Two names may mean one and the same list; a round trip would keep it so.
@@ -165,6 +175,10 @@ def thaw(value: Any) -> Any:
     return value.thaw() if isinstance(value, Frozen) else value
 
 
+class _Bare:
+    """A class of which nothing is kept anywhere but in ``__dict__``."""
+
+
 _plain: dict[type, bool] = {}
 """Which classes are plain, found once for each."""
 
@@ -176,7 +190,8 @@ def _is_plain(kind: type) -> bool:
     """Whether `kind` leaves pickling to `object` and is found again by its name."""
     if type(kind) is not type or getattr(kind, "__new__", None) is not object.__new__:
         return False
-    if kind in copyreg.dispatch_table:
+    # One that is larger inherits from a class written in C, whose data no attribute tells of.
+    if kind in copyreg.dispatch_table or kind.__basicsize__ != _Bare.__basicsize__:
         return False
     if any(getattr(kind, name) is not getattr(object, name) for name in _ATTRIBUTES_OF_OBJECT):
         return False

@@ -1,0 +1,87 @@
+"""What all tests share: how long Hypothesis looks, and small applications to look at.
+
+`HYPOTHESIS_PROFILE` chooses among *dev* (a quick look, new examples each time), *ci* (the same
+examples each time; taken when ``CI`` is ``true``) and *nightly* (a long look, and what it finds is
+kept for the next).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+
+import wallaroo
+
+# Machines that are shared stand still now and then: time says nothing about a property.
+settings.register_profile("dev", deadline=None, max_examples=50)
+settings.register_profile(
+    "ci", deadline=None, max_examples=100, derandomize=True, database=None, print_blob=True
+)
+settings.register_profile(
+    "nightly",
+    deadline=None,
+    max_examples=5_000,
+    database=DirectoryBasedExampleDatabase(
+        os.environ.get("HYPOTHESIS_DATABASE", Path(".hypothesis") / "nightly")
+    ),
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "dev")
+)
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode_text(payload):
+    return payload.decode("utf-8")
+
+
+@wallaroo.encoder
+def encode_repr(message):
+    return f"{message!r};"
+
+
+def _build(*steps, decoder=decode_text, encoder=encode_repr, sinks=1, name="p"):
+    builder = wallaroo.ApplicationBuilder("app")
+    return _add(builder, *steps, decoder=decoder, encoder=encoder, sinks=sinks, name=name).build()
+
+
+def _add(builder, *steps, decoder=decode_text, encoder=encode_repr, sinks=1, name="p"):
+    builder.new_pipeline(name, wallaroo.TCPSourceConfig("127.0.0.1", 0, decoder))
+    for method, *arguments in steps:
+        getattr(builder, method)(*arguments)
+    if not sinks:
+        return builder.done()
+    encoders = encoder if isinstance(encoder, list) else [encoder] * sinks
+    return builder.to_sinks([wallaroo.TCPSinkConfig("127.0.0.1", 7002, each) for each in encoders])
+
+
+@pytest.fixture(scope="session")
+def app():
+    """An application of one pipeline ``p``: ``app(("to", computation), …)``, text in, repr out.
+
+    A list of encoders makes as many sinks; `sinks=0` ends it in ``done()``.
+    """
+    return _build
+
+
+@pytest.fixture(scope="session")
+def add_pipeline():
+    """`app`, for applications of several pipelines: adds one to a builder."""
+    return _add
+
+
+@pytest.fixture(scope="session")
+def decode_payload():
+    """A decoder that hands on the payload as it is."""
+
+    @wallaroo.decoder(header_length=4, length_fmt=">I")
+    def decode(payload):
+        return payload
+
+    return decode
