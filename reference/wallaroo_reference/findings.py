@@ -90,8 +90,19 @@ class Observer:
     def built(
         self, place: Place, lineage: Lineage, key: Key, builder: Component, state: Any
     ) -> None:
-        """Look whether a new state can be changed at all."""
-        if not _mutables(state):
+        """Look whether a new state can be changed at all, and is its entity's alone."""
+        mine = _mutables(state)
+        shared = _shared(_mutables(getattr(builder.component, "__dict__", None)), mine)
+        if shared is not None and not isinstance(builder.component, type):
+            self._find(
+                FindingKind.SHARED_MESSAGE,
+                place,
+                lineage,
+                key,
+                f"{builder.name} keeps a {shared} that is part of the state it builds, so all its "
+                "entities share it. Make a new one in build()",
+            )
+        if not mine:
             self._find(
                 FindingKind.IMMUTABLE_STATE,
                 place,

@@ -139,8 +139,9 @@ class Interpreter:
 
     def _compute(self, place: Place, message: Any, lineage: Lineage) -> None:
         try:
+            mine = thaw(message)
             try:
-                result = place.call(thaw(message))
+                result = place.call(mine)
             except BaseException as error:
                 raise self._raised(place, lineage, error) from error
             if not place.multi:
@@ -248,6 +249,9 @@ class Interpreter:
             how = HOW_IT_FAILED[dead.reason]
             self._observer.left(place, lineage, entity, state, how)
             raise  # the entity is as before the call: state-2, state-7
+        except _Stop:
+            self._observer.left(place, lineage, entity, state, "ended the run")
+            raise
         if changed:
             entity.state = after  # state-3
         else:  # state-4: what it did to its copy is dropped
@@ -261,8 +265,8 @@ class Interpreter:
     # -- sinks -------------------------------------------------------------------------------
 
     def _encode(self, place: Place, message: Any, lineage: Lineage) -> None:
-        mine = thaw(message)
         try:
+            mine = thaw(message)
             try:
                 output = place.call(mine)
             except BaseException as error:
