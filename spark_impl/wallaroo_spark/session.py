@@ -149,7 +149,7 @@ class Session:
                 gateway.shutdown()
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
         SparkSession._instantiatedSession = None
-        SparkSession._activeSession = None  # type: ignore[attr-defined]  # not in the stubs
+        SparkSession._activeSession = None
         if process is not None:
             with contextlib.suppress(OSError):
                 process.stdin.close()
@@ -277,7 +277,7 @@ class Session:
     def _echo_stderr(self) -> None:
         """Pass on what the JVM and its workers write to standard error; keep the last lines."""
         stream = self._process.stderr
-        assert stream is not None  # noqa: S101 - for the type checker
+        assert stream is not None
         for line in _lines(stream):
             self._last_lines = [*self._last_lines[1 - _LAST_LINES :], line.strip()]
             if self.settings.verbose:
@@ -288,9 +288,7 @@ _current: Session | None = None
 _lock = threading.Lock()
 
 
-def session(
-    settings: SessionSettings | None = None, pass_fds: tuple[int, ...] = ()
-) -> Session:
+def session(settings: SessionSettings | None = None, pass_fds: tuple[int, ...] = ()) -> Session:
     """Return the running session if it has these settings, else a new one in its place.
 
     Args:
@@ -338,5 +336,3 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.disabled = before
-
-

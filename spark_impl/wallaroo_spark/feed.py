@@ -1,0 +1,143 @@
+"""How a streaming query gets its input: a feed in the driver, asked over a Unix socket.
+
+Spark plans micro-batches in a Python process of its own. It asks the driver, which holds the
+input: how far there is input, what lies between two offsets, and tells what is committed. So there
+is one owner of the input log, an answer comes the moment input does, and the frames travel inside
+Spark's input partitions: executors need no file of ours. Offsets are integers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+import threading
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+
+class Feed(Protocol):
+    """What can be asked; the methods are called from threads of the server's."""
+
+    def first(self) -> int:
+        """Return the offset at which a new query begins."""
+
+    def latest(self, start: int) -> int:
+        """Return where a batch that begins at `start` should end; `start` if there is nothing.
+
+        May wait a moment for input, some tenths of a second at most.
+        """
+
+    def blocks(self, start: int, end: int) -> list[bytes]:
+        """Return the input between two offsets, a block for each task; the same every time."""
+
+    def commit(self, end: int) -> None:
+        """Take note that what lies before `end` will not be asked for again."""
+
+
+class FeedServer:
+    """Serves a feed until closed; a context manager."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        # Made with mode 700: whoever can connect could also read the input log.
+        self._directory = tempfile.TemporaryDirectory(prefix="wallaroo-feed-")
+        self.address = str(Path(self._directory.name) / "feed")
+        self._listener = Listener(self.address, "AF_UNIX")
+        self._open: set[Connection] = set()
+        self._closed = False
+        threading.Thread(target=self._accept, name="feed", daemon=True).start()
+
+    def __enter__(self) -> FeedServer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop serving."""
+        if not self._closed:
+            self._closed = True
+            with contextlib.suppress(OSError), Client(self.address, "AF_UNIX"):
+                pass  # wakes the thread that accepts
+            self._listener.close()
+            for connection in list(self._open):
+                connection.close()
+            self._directory.cleanup()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                connection = self._listener.accept()
+            except OSError:
+                return
+            self._open.add(connection)
+            threading.Thread(
+                target=self._serve, args=(connection,), name="feed", daemon=True
+            ).start()
+
+    def _serve(self, connection: Connection) -> None:
+        with contextlib.suppress(OSError, EOFError), connection:
+            while True:
+                for part in self._answer(json.loads(connection.recv_bytes())):
+                    connection.send_bytes(part)
+        self._open.discard(connection)
+
+    def _answer(self, request: dict[str, Any]) -> list[bytes]:
+        match request:
+            case {"ask": "first"}:
+                return [b"%d" % self._feed.first()]
+            case {"ask": "latest", "start": start}:
+                return [b"%d" % self._feed.latest(start)]
+            case {"ask": "blocks", "start": start, "end": end}:
+                blocks = self._feed.blocks(start, end)
+                return [b"%d" % len(blocks), *blocks]
+            case {"ask": "commit", "end": end}:
+                self._feed.commit(end)
+                return [b"0"]
+        raise ValueError(f"a feed cannot be asked {request}")
+
+
+class FeedClient:
+    """Asks a feed; connects when first asked."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._connection: Connection | None = None
+
+    def first(self) -> int:
+        """See `Feed`."""
+        return self._ask(ask="first")
+
+    def latest(self, start: int) -> int:
+        """See `Feed`."""
+        return self._ask(ask="latest", start=start)
+
+    def blocks(self, start: int, end: int) -> list[bytes]:
+        """See `Feed`."""
+        count = self._ask(ask="blocks", start=start, end=end)
+        assert self._connection is not None
+        return [self._connection.recv_bytes() for _ in range(count)]
+
+    def commit(self, end: int) -> None:
+        """See `Feed`."""
+        self._ask(ask="commit", end=end)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _ask(self, **request: Any) -> int:
+        if self._connection is None:
+            self._connection = Client(self._address, "AF_UNIX")
+        self._connection.send_bytes(json.dumps(request).encode())
+        return int(self._connection.recv_bytes())

@@ -1,0 +1,89 @@
+"""What comes out of a stretch of an application: messages for other shards, and what is finished.
+
+All of it is made of plain values, so that it travels from worker to worker and to the driver
+without the application's modules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from wallaroo.trace import Lineage
+
+Order = tuple[Lineage, int, int]
+"""Lineage, the step's position, the sink's index or -1: the order in which calls are made."""
+
+NO_SINK = -1
+DECODER_POSITION = -1
+
+
+class Event(NamedTuple):
+    """A message on its way to a state step.
+
+    Args:
+        lineage: which message.
+        node: the state step's index in the topology.
+        key: the encoded key its partition function gave.
+        message: frozen (`wallaroo_spark.portable`).
+    """
+
+    lineage: Lineage
+    node: int
+    key: bytes
+    message: Any
+
+
+class Letter(NamedTuple):
+    """A dead letter, without what the driver knows: source and payload of its frame."""
+
+    lineage: Lineage
+    position: int
+    sink: int
+    pipeline: str
+    step: str | None
+    key: bytes | None
+    reason: str
+    error_type: str | None
+    error: str
+
+    @property
+    def order(self) -> Order:
+        """Its place among the calls."""
+        return (self.lineage, self.position, self.sink)
+
+
+class End(NamedTuple):
+    """A call at which the run ends (dead-3, dead-4)."""
+
+    order: Order
+    kind: str
+    pipeline: str
+    step: str | None
+    error_type: str | None
+
+
+@dataclass
+class Finished:
+    """What is ready for the driver, of one case.
+
+    Args:
+        outputs: (lineage, the sink's node, encoded output).
+        letters: dead letters.
+        ends: calls at which the run ends; the first in order is the one that counts.
+    """
+
+    outputs: list[tuple[Lineage, int, bytes]] = field(default_factory=list)
+    letters: list[Letter] = field(default_factory=list)
+    ends: list[End] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.outputs or self.letters or self.ends)
+
+
+@dataclass
+class Outbox:
+    """What comes out: `events` by (component, partition number), and what is finished."""
+
+    events: dict[tuple[int, int], list[Event]] = field(default_factory=dict)
+    finished: Finished = field(default_factory=Finished)

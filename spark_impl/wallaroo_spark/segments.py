@@ -1,0 +1,161 @@
+"""Where entities live between batches: write-through segments in a map of bytes to bytes.
+
+The entities of one *address* (case, component, partition number) are spread by hash over segments,
+each one value of the map: a pickled dict of entity id to pickled state. A segment is read when one
+of its entities is first asked for in a batch and written back at the batch's end if one changed.
+Nothing is kept from batch to batch, so nothing can be stale after a task was tried again.
+
+The number of segments follows the entities one at a time, as in linear hashing: with ``n``
+segments and ``2**k <= n``, an id belongs to ``hash mod 2**(k+1)`` if there is such a segment, else
+to ``hash mod 2**k``; segment ``n`` takes its share from segment ``n - 2**k`` alone. So a batch that
+touches few of a million entities reads few segments of a few KB, and an address with ten entities
+has one. How many segments there are is written before the entities of the first.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+SEGMENT_BYTES = 6 * 1024
+"""Weight of entities a segment holds on average, in bytes, before another one is added."""
+
+_ENTRY_BYTES = 16  # what a dict entry costs beside id and state
+_KEY = struct.Struct(">IHII")
+_COUNTS = struct.Struct(">IQQ")  # segments, weight, entities
+_NOTHING = _COUNTS.pack(1, 0, 0)
+
+Segment = dict[bytes, bytes]
+
+
+class Address(NamedTuple):
+    """Whose entities: of which case, which of its plan's components, which partition number."""
+
+    case: int
+    component: int
+    number: int
+
+
+class Map(Protocol):
+    """What entities are kept in: a state store's map, or a dict."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of `key`, or `None`."""
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Set the value of `key`."""
+
+    def items(self) -> Iterable[tuple[bytes, bytes]]:
+        """Return all keys and values."""
+
+
+class MemoryMap(dict[bytes, bytes]):
+    """A map for a run without a state store: a batch job, where state ends with the job."""
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Set the value of `key`."""
+        self[key] = value
+
+
+class Entities:
+    """The entities of one address during one batch.
+
+    Args:
+        store: where the segments are.
+        address: whose entities.
+        segment_bytes: see `SEGMENT_BYTES`; small values let few entities fill many segments.
+    """
+
+    def __init__(self, store: Map, address: Address, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self._store = store
+        self._address = address
+        self._segment_bytes = segment_bytes
+        self._segments: dict[int, Segment] = {}
+        self._dirty: set[int] = set()
+        first = store.get(self._key(0))
+        self._counts = first[: _COUNTS.size] if first else b""
+        self._number, self._weight, self.count = _COUNTS.unpack(self._counts or _NOTHING)
+        self._segments[0] = _load(first[_COUNTS.size :]) if first else {}
+
+    def get(self, entity: bytes) -> bytes | None:
+        """Return the pickled state of the entity with that id, or `None` if there is none."""
+        return self._segment(self._place(_hash(entity))).get(entity)
+
+    def put(self, entity: bytes, state: bytes) -> None:
+        """Set an entity's pickled state; `flush` writes it."""
+        number = self._place(_hash(entity))
+        segment = self._segment(number)
+        before = segment.get(entity)
+        if before is None:
+            self.count += 1
+        else:
+            self._weight -= self._weighed(entity, before)
+        self._weight += self._weighed(entity, state)
+        segment[entity] = state
+        self._dirty.add(number)
+
+    def flush(self) -> None:
+        """Split what has grown, and write what has changed."""
+        while self._weight > self._number * self._segment_bytes:
+            self._split()
+        counts = _COUNTS.pack(self._number, self._weight, self.count)
+        if self._dirty and counts != self._counts:
+            self._counts = counts
+            self._dirty.add(0)
+        for number in sorted(self._dirty):
+            blob = pickle.dumps(self._segments[number], 5)
+            self._store.put(self._key(number), blob if number else counts + blob)
+        self._dirty.clear()
+
+    def _split(self) -> None:
+        """Add a segment, which takes its share from the one whose turn it is."""
+        fresh = self._number
+        half = 1 << (fresh.bit_length() - 1)
+        self._number += 1
+        old = self._segment(fresh - half)
+        moved = [entity for entity in old if self._place(_hash(entity)) == fresh]
+        self._segments[fresh] = {entity: old.pop(entity) for entity in moved}
+        self._dirty.add(fresh)
+        if moved:
+            self._dirty.add(fresh - half)
+
+    def _place(self, hashed: int) -> int:
+        half = 1 << (self._number.bit_length() - 1)
+        place: int = hashed & (2 * half - 1)
+        return place if place < self._number else place & (half - 1)
+
+    def _segment(self, number: int) -> Segment:
+        segment = self._segments.get(number)
+        if segment is None:
+            blob = self._store.get(self._key(number))
+            assert blob is not None
+            segment = self._segments[number] = _load(blob)
+        return segment
+
+    def _key(self, segment: int) -> bytes:
+        return _KEY.pack(*self._address, segment)
+
+    def _weighed(self, entity: bytes, state: bytes) -> int:
+        # One huge entity must not split all the others: it weighs no more than fills a segment.
+        return min(len(entity) + len(state) + _ENTRY_BYTES, self._segment_bytes)
+
+
+def stored(store: Map) -> Iterator[tuple[Address, bytes, bytes]]:
+    """Yield (address, entity id, pickled state) of everything in a map."""
+    for key, blob in store.items():
+        case, component, number, segment = _KEY.unpack(key)
+        for entity, state in _load(blob if segment else blob[_COUNTS.size :]).items():
+            yield Address(case, component, number), entity, state
+
+
+def _load(blob: bytes) -> Segment:
+    segment: Segment = pickle.loads(blob)  # noqa: S301 - we wrote it
+    return segment
+
+
+def _hash(entity: bytes) -> int:
+    """A hash that is the same in every process, and not the one that partition numbers are of."""
+    return zlib.crc32(entity)
