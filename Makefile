@@ -8,7 +8,7 @@ TOX := .venv/bin/tox
 demo: $(TOX)
 	@echo "setting up (a minute or two the first time) ..."
 	@$(TOX) run --quiet --notest -e unit
-	@.tox/unit/bin/python examples/demo.py
+	@.tox/unit/bin/python -m demo
 
 test: $(TOX)
 	$(TOX) run
