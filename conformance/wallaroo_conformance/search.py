@@ -27,6 +27,7 @@ CHUNK = 256
 """Cases generated at a time."""
 
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
+_ENOUGH_BEYOND = 16  # cases beyond an engine to believe that all of that kind are
 _MOST_STEPS = 60  # of a reduction; none has been seen to need half as many
 _MOST_CANDIDATES = 192  # of a reduction's step, the simplest
 
@@ -178,7 +179,7 @@ class Search:
             self._try(useful[:32])
 
     def _beyond(self, law: Law) -> bool:
-        return self.unsupported[law.id] >= CHUNK  # enough to believe it
+        return self.unsupported[law.id] >= _ENOUGH_BEYOND
 
     def explain(self, most: int = 12) -> None:
         """Reduce failing cases until each that is left is explained by a law already blamed."""
