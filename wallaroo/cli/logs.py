@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import IO
 
@@ -12,20 +14,26 @@ from wallaroo.text import escaped
 LEVELS = ("debug", "info", "warning", "error")
 
 
-def set_up_logging(level: str, *, as_json: bool, stream: IO[str]) -> None:
-    """Send what logger ``wallaroo`` and its children say to `stream`.
+@contextmanager
+def logging_to(stream: IO[str], level: str, *, as_json: bool) -> Iterator[None]:
+    """Send what logger ``wallaroo`` and its children say to `stream`, until the block ends.
 
     Args:
+        stream: where to.
         level: the least level shown, one of `LEVELS`.
         as_json: a JSON object a line instead of text.
-        stream: where to.
     """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JSONFormatter() if as_json else LineFormatter())
     logger = logging.getLogger("wallaroo")
-    logger.handlers[:] = [handler]
+    before = logger.handlers[:], logger.level, logger.propagate
+    logger.handlers[:], logger.propagate = [handler], False
     logger.setLevel(level.upper())
-    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.handlers[:], logger.propagate = before[0], before[2]
+        logger.setLevel(before[1])
 
 
 class LineFormatter(logging.Formatter):

@@ -46,9 +46,6 @@ _WITHOUT_VALUE = (
     ("--resilience-disable-io-journal",),
     ("--resilience-no-local-file-io",),
     ("--run-with-resilience",),
-    ("--spike-drop",),
-    ("--spike-delay",),
-    ("--swarm-manager-address",),
 )
 _OTHER_RUNTIME_OPTIONS = "--pony"  # --ponynoblock, --ponypinasio and whatever more there is
 

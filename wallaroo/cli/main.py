@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Any, NoReturn, TypeAlias
 
-from wallaroo.cli.logs import LEVELS, set_up_logging
+from wallaroo.cli.logs import LEVELS, logging_to
 from wallaroo.errors import WallarooError
 from wallaroo.text import escaped
 
@@ -106,9 +106,9 @@ def run_command(command: Callable[[], int], program: str, options: argparse.Name
         program: the program's name, for messages.
         options: `log_level` and `log_json` are read.
     """
-    set_up_logging(options.log_level, as_json=options.log_json, stream=sys.stderr)
     try:
-        code = command()
+        with logging_to(sys.stderr, options.log_level, as_json=options.log_json):
+            code = command()
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has gone. Python flushes stdout once more at exit: let it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from xml.sax.saxutils import escape
+from html import escape
 
 from wallaroo.drawing.labels import Label
 from wallaroo.drawing.layout import (

@@ -1,0 +1,189 @@
+"""check, graph, route, engines, new: what is done with an application without running it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wallaroo.cli.main import main
+from wallaroo.keys import partition_number
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+WORD_COUNT = str(EXAMPLES / "word_count.py")
+WORD_COUNT_U64 = str(EXAMPLES / "word_count_u64.py")
+LOG_STATUS = str(EXAMPLES / "log_status.py")
+
+
+def output(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    assert main(list(arguments)) == code
+    return capsys.readouterr().out
+
+
+def test_check_prints_the_topology(capsys: pytest.CaptureFixture[str]) -> None:
+    assert output(capsys, "check", WORD_COUNT).startswith("application Word Count\n├─ pipeline")
+    checked = output(capsys, "check", WORD_COUNT, "--in", "127.0.0.1:7010", "--engine", "reference")
+    assert "127.0.0.1:7010 (decoder" in checked
+
+
+def test_check_names_an_engine_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", WORD_COUNT, "--engine", "steam"]) == 1
+    assert "no engine is called 'steam'; installed: " in capsys.readouterr().err
+
+
+def test_graph_prints_mermaid(capsys: pytest.CaptureFixture[str]) -> None:
+    assert output(capsys, "graph", WORD_COUNT).startswith("flowchart LR\n")
+
+
+def test_graph_draws_into_a_file_or_stdout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "words.svg"
+    assert output(capsys, "graph", WORD_COUNT, "--svg", str(path)) == ""
+    assert path.read_text(encoding="utf-8") == output(capsys, "graph", WORD_COUNT, "--svg", "-")
+    assert main(["graph", WORD_COUNT, "--svg", str(tmp_path / "no" / "such.svg")]) == 1
+    assert capsys.readouterr().err.endswith("such.svg: No such file or directory\n")
+
+
+def test_graph_prints_the_generated_source(capsys: pytest.CaptureFixture[str]) -> None:
+    source = output(capsys, "graph", WORD_COUNT, "--compiled")
+    compile(source, "generated", "exec")
+
+
+def test_route_4_numbers_are_those_of_the_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    text = output(capsys, "route", WORD_COUNT, "a", "!", "--partitions", "5")
+    assert [line.split()[-2:] for line in text.splitlines()[1:]] == [
+        ["'a'", str(partition_number("a", 5))],
+        ["'!'", str(partition_number("!", 5))],
+    ]
+
+
+def test_route_without_a_key_shows_all_that_are_listed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert len(output(capsys, "route", WORD_COUNT, "--partitions", "5").splitlines()) == 28
+
+
+def test_route_3_and_5_keys_without_a_place_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    text = output(capsys, "route", WORD_COUNT, "a", "word", "--partitions", "5", code=1)
+    assert "unknown-key: not one of its 27 keys" in text
+    text = output(capsys, "route", WORD_COUNT_U64, "97", "int:97", "--partitions", "5", code=1)
+    assert "bad-key: keys are ints" in text
+    assert text.splitlines()[2].split()[-2:] == ["97", str(partition_number(97, 5))]
+
+
+def test_route_6_the_one_entity_has_a_number_too(capsys: pytest.CaptureFixture[str]) -> None:
+    text = output(capsys, "route", LOG_STATUS, "--partitions", "5")
+    assert text.splitlines()[1].endswith(f"its one entity  {partition_number((), 5)}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [
+        (["x"], "x"),
+        (["a:b"], "a:b"),
+        (["int:-5"], -5),
+        (["bytes:ab"], b"ab"),
+        (["str:int:5"], "int:5"),
+        (["(1, 'a', (b'',))", "--literal"], (1, "a", (b"",))),
+    ],
+)
+def test_route_reads_keys(
+    tmp_path: Path, arguments: list[str], key: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "any_key.py"
+    path.write_text(
+        "import wallaroo\n"
+        "decode = wallaroo.decoder(header_length=4, length_fmt='>I')(lambda payload: payload)\n"
+        "count = wallaroo.state_computation(name='count')(lambda message, state: (None, False))\n"
+        "key = wallaroo.partition(lambda message: message)\n"
+        "def application_setup(args):\n"
+        "    ab = wallaroo.ApplicationBuilder('any key')\n"
+        "    ab.new_pipeline('p', wallaroo.TCPSourceConfig('127.0.0.1', 0, decode))\n"
+        "    return ab.to_state_partition(count, dict, 'counts', key).done().build()\n"
+    )
+    text = output(capsys, "route", str(path), *arguments, "--partitions", "7")
+    row = f"counts {key!r} {partition_number(key, 7)}"  # type: ignore[arg-type]
+    assert " ".join(text.splitlines()[1].split()) == row
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["int:five"], "'five' is no whole number"),
+        (["five", "--literal"], "is no Python literal"),
+        (["5.0", "--literal"], "a key is a str, bytes, int or a tuple of keys, not float (route-2"),
+        (["True", "--literal"], "not bool; convert it: int(key) (route-2"),
+    ],
+)
+def test_route_2_what_is_no_key_is_told(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["route", WORD_COUNT, *arguments, "--partitions", "7"]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_engines_tells_what_each_can_do(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = output(capsys, "engines").splitlines()
+    assert lines[0].split()[:3] == ["engine", "modes", "partitions"]
+    [reference] = [line for line in lines if line.startswith("reference")]
+    assert "isolated, trusting" in reference
+
+
+def test_engines_tells_what_is_missing(tmp_path: Path) -> None:
+    info = tmp_path / "steam-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: steam\nVersion: 1.0\n"
+        "Requires-Dist: no-such-boiler>=2; extra == 'steam'\n"
+    )
+    (info / "entry_points.txt").write_text("[wallaroo.engines]\nsteam = steam_engine:Engine\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "wallaroo", "engines"],
+        env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "'steam' cannot be used: not installed: no-such-boiler; try: pip install" in done.stdout
+
+
+def test_new_writes_an_application_whose_test_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "pytest test_votes.py" in output(capsys, "new", "votes")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["test_votes.py", "votes.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "5 passed" in done.stdout, done.stdout
+    assert "application votes" in output(capsys, "check", "votes.py")
+
+
+def test_new_overwrites_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "test_votes.py").write_text("mine")
+    assert main(["new", "votes"]) == 1
+    assert "test_votes.py is there already, and nothing was written" in capsys.readouterr().err
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [("my-app", "my_app"), ("json", "my_json"), ("class", "my_class"), ("7up", "my_7up")],
+)
+def test_new_suggests_a_name(
+    name: str, suggestion: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new", name]) == 1
+    assert capsys.readouterr().err.endswith(f"try: wallaroo new {suggestion}\n")

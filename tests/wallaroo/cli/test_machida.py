@@ -1,0 +1,112 @@
+"""machida: the command lines of the published tutorials, as they stand."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from wallaroo.cli.machida import main
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+# Long options, as in the later tutorials, and short ones, as in the first. No fixed ports here.
+TUTORIALS = {
+    "long": "--application-module word_count --in 127.0.0.1:0 --out {sink} "
+    "--metrics 127.0.0.1:5001 --control 127.0.0.1:6000 --data 127.0.0.1:6001 "
+    "--name worker-name --external 127.0.0.1:5050 --cluster-initializer "
+    "--ponythreads=1 --ponynoblock",
+    "short": "--application-module word_count -i 127.0.0.1:0 -o {sink} -m 127.0.0.1:5001 "
+    "-c 127.0.0.1:6000 -d 127.0.0.1:6001 -n worker-name -t --ponythreads 1 --ponypinasio",
+}
+
+
+@pytest.mark.parametrize("form", TUTORIALS)
+@pytest.mark.parametrize("found_on", ["current directory", "PYTHONPATH"])
+def test_a_tutorials_command_line_works(tmp_path: Path, form: str, found_on: str) -> None:
+    shutil.copy(EXAMPLES / "word_count.py", tmp_path)
+    received: list[bytes] = []
+
+    def sink() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            while data := connection.recv(4096):
+                received.append(data)
+
+    environment = {**os.environ}
+    if found_on == "PYTHONPATH":
+        environment["PYTHONPATH"] = str(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=sink, daemon=True)
+        thread.start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        with subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "wallaroo.cli.machida",
+                *TUTORIALS[form].format(sink=address).split(),
+            ],
+            cwd=tmp_path if found_on == "current directory" else "/",
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                assert process.stderr is not None
+                ignored = process.stderr.readline()
+                head, _, names = ignored.strip().partition("ignored: ")
+                assert head == "machida: no meaning here, "
+                meaningless = {"--metrics", "--control", "--data", "--name"}
+                meaningless |= {"--cluster-initializer", "--ponythreads"}
+                assert set(names.split(", ")) >= meaningless
+                ports = (re.search(r"listening on 127\.0\.0\.1:(\d+)", x) for x in process.stderr)
+                port = next(found[1] for found in ports if found)
+                with socket.create_connection(("127.0.0.1", int(port)), timeout=30) as source:
+                    source.sendall(b"\0\0\0\x07one two\0\0\0\x03One")
+                    source.shutdown(socket.SHUT_WR)
+                    assert source.recv(1) == b""
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(timeout=30) == 0
+            finally:
+                process.kill()
+        thread.join(timeout=30)
+    assert b"".join(received) == b"one => 1\ntwo => 1\none => 2\n"
+
+
+def test_what_it_does_not_know_goes_to_the_application(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "machida_tells_its_arguments.py").write_text(
+        "def application_setup(args):\n    raise ValueError(args)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    arguments = "--application-module machida_tells_its_arguments --in a:1 --worker-count 2"
+    arguments += " --symbols file.txt --stdin --ponynoblock -x"
+    assert main(arguments.split()) == 1
+    ignored, error = capsys.readouterr().err.splitlines()
+    assert ignored == "machida: no meaning here, ignored: --worker-count, --ponynoblock"
+    assert "ValueError: ['--in', 'a:1', '--symbols', 'file.txt', '--stdin', '-x']" in error
+
+
+def test_the_module_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "machida: the following arguments are required: --application-module" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_module_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--application-module", "no_such_module_anywhere"]) == 1
+    assert "there is no module 'no_such_module_anywhere' in the current directory or on" in (
+        capsys.readouterr().err
+    )

@@ -1,0 +1,274 @@
+"""send and receive, over real sockets."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from wallaroo.cli.main import main
+from wallaroo.frames import frame, frames
+
+
+class Listener:
+    """Takes one connection on a port of the system's choice, and everything that comes on it."""
+
+    def __init__(self, take: int | None = None) -> None:
+        self.received = b""
+        self._take = take
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        connection, _ = self._socket.accept()
+        with connection, self._socket:
+            while self._take is None or len(self.received) < self._take:
+                data = connection.recv(65536)
+                if not data:
+                    return
+                self.received += data
+
+    def result(self) -> bytes:
+        self._thread.join(timeout=30)
+        assert not self._thread.is_alive()
+        return self.received
+
+
+def write(path: Path, content: bytes) -> str:
+    path.write_bytes(content)
+    return str(path)
+
+
+@contextmanager
+def receiving(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], tuple[str, int]]]:
+    """Run ``wallaroo receive`` and yield it with the address it listens on."""
+    command = [sys.executable, "-m", "wallaroo", "receive", "--listen", "127.0.0.1:0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            match = re.fullmatch(rb"listening on 127\.0\.0\.1:(\d+)\n", line)
+            assert match, line
+            yield process, ("127.0.0.1", int(match[1]))
+        finally:
+            process.kill()
+
+
+def say(address: tuple[str, int], *pieces: bytes) -> None:
+    with socket.create_connection(address, timeout=30) as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+
+
+def test_send_makes_a_frame_of_each_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listener = Listener()
+    path = write(tmp_path / "lines", b"one\n\ntwo\r\n \xff\0\nlast")
+    assert main(["send", path, "--to", listener.address]) == 0
+    assert listener.result() == frames([b"one", b"", b"two", b" \xff\0", b"last"])
+    said = capsys.readouterr().err
+    assert said.startswith(f"sent 5 messages (33 bytes) to {listener.address} in ")
+
+
+def test_send_sends_frames_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = frames([b"a" * 200_000, b"", b"\n"]) + b"\0\0\0\x05cut"
+    listener = Listener()
+    assert main(["send", write(tmp_path / "f", content), "--frames", "--to", listener.address]) == 0
+    assert listener.result() == content
+    assert capsys.readouterr().err.startswith("sent 3 messages (200,020 bytes)")
+
+
+def test_send_repeats_at_a_rate(tmp_path: Path) -> None:
+    listener = Listener()
+    path = write(tmp_path / "lines", b"a\nb\n")
+    arguments = ["send", path, "--to", listener.address, "--repeat", "3", "--rate", "1000"]
+    assert main(arguments) == 0
+    assert listener.result() == frames([b"a", b"b"] * 3)
+
+
+def test_send_reads_standard_input() -> None:
+    listener = Listener()
+    command = [sys.executable, "-m", "wallaroo", "send", "-", "--to", listener.address]
+    subprocess.run(command, input=b"a\nb", check=True, capture_output=True, timeout=60)
+    assert listener.result() == frames([b"a", b"b"])
+
+
+def test_send_waits_for_the_listener(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    command = [sys.executable, "-m", "wallaroo", "send", write(tmp_path / "lines", b"a\n")]
+    command += ["--to", f"127.0.0.1:{port}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"waiting for 127.0.0.1:{port} to listen\n".encode()
+        with socket.create_server(("127.0.0.1", port)) as listener:
+            connection, _ = listener.accept()
+            with connection:
+                assert connection.recv(100, socket.MSG_WAITALL) == frame(b"a")
+        assert process.wait(timeout=30) == 0
+
+
+def test_send_says_what_it_had_sent_when_the_connection_is_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listener = Listener(take=1000)
+    path = write(tmp_path / "lines", b"x" * 996 + b"\n")
+    arguments = ["send", path, "--to", listener.address, "--repeat", "1000000"]
+    assert main(arguments) == 1
+    said = capsys.readouterr().err
+    assert re.match(
+        rf"wallaroo: the connection to {listener.address} was lost after [\d,]+ messages "
+        r"\([\d,]+ bytes\): (Broken pipe|Connection reset by peer)\n$",
+        said,
+    ), said
+    listener.result()
+
+
+def test_send_to_nobody_fails_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    path = write(tmp_path / "lines", b"")
+    assert main(["send", path, "--to", address, "--wait", "0"]) == 1
+    assert f"nobody listens on {address}, 0 s long (Connection refused)" in capsys.readouterr().err
+    assert main(["send", str(tmp_path / "none"), "--to", address]) == 1
+    assert capsys.readouterr().err.endswith("none: No such file or directory\n")
+    assert main(["send", "-", "--to", address, "--repeat", "2"]) == 1
+    assert "no --repeat with -" in capsys.readouterr().err
+
+
+def test_send_tells_a_receiver_that_does_not_close(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        path = write(tmp_path / "lines", b"a\n")
+        assert main(["send", path, "--to", address, "--wait", "0.1"]) == 0
+    assert "has not closed its side within 0.1 s" in capsys.readouterr().err
+
+
+def test_receive_prints_lines_until_there_are_enough() -> None:
+    with receiving("--expect", "3") as (process, address):
+        say(address, b"on", b"e\ntwo\n")
+        say(address, b"three\nfour\n")
+        output, errors = process.communicate(timeout=30)
+    assert (process.returncode, output) == (0, b"one\ntwo\nthree\n")
+    assert errors == b"received 3 of 3 messages\n"
+
+
+def test_receive_ends_a_connections_last_line() -> None:
+    with receiving("--expect", "1") as (process, address):
+        say(address, b"no newline")
+        assert process.communicate(timeout=30)[0] == b"no newline\n"
+
+
+def test_receive_takes_connections_at_once_and_mixes_no_lines() -> None:
+    with (
+        receiving("--expect", "4") as (process, address),
+        socket.create_connection(address) as one,
+        socket.create_connection(address) as two,
+    ):
+        one.sendall(b"one ")
+        two.sendall(b"two two\n")
+        one.sendall(b"one\n")
+        two.sendall(b"2\n")
+        one.sendall(b"1\n")
+        output, _ = process.communicate(timeout=30)
+    assert sorted(output.splitlines()) == [b"1", b"2", b"one one", b"two two"]
+
+
+def test_receive_framed_writes_payloads_as_lines(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    with receiving("--framed", "--expect", "3", "--output", str(path)) as (process, address):
+        say(address, frame(b"a")[:3], frame(b"a")[3:] + frames([b"", b"has one\n"]))
+        assert process.wait(timeout=30) == 0
+    assert path.read_bytes() == b"a\n\nhas one\n"
+
+
+def test_receive_framed_tells_what_is_no_frame_and_goes_on() -> None:
+    with receiving("--framed", "--expect", "1") as (process, address):
+        with socket.create_connection(address, timeout=30) as garbage:
+            garbage.sendall(b"\xff\xff\xff\xff and more")
+            assert garbage.recv(1) == b""
+        with socket.create_connection(address, timeout=30) as cut:
+            cut.sendall(b"\0\0\0\x05cut")
+            cut.shutdown(socket.SHUT_WR)
+            assert cut.recv(1) == b""
+        say(address, frame(b"good"))
+        output, errors = process.communicate(timeout=30)
+    assert (process.returncode, output) == (1, b"good\n")
+    assert b"header ff ff ff ff claims a payload of 4294967295 bytes" in errors
+    assert b"it ended 7 bytes into a frame" in errors
+
+
+def test_receive_raw_counts_bytes() -> None:
+    with receiving("--raw", "--expect", "5") as (process, address):
+        say(address, b"\0\xff\n", b"abc")
+        assert process.communicate(timeout=30)[0] == b"\0\xff\nab"
+
+
+def test_receive_fails_when_too_little_came_in_time(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["receive", "--listen", "127.0.0.1:0", "--expect", "1", "--timeout", "0.05"]) == 1
+    assert "received 0 of 1 messages" in capfd.readouterr().err
+    assert main(["receive", "--listen", "127.0.0.1:0", "--timeout", "0.05"]) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_receive_stops_on_a_signal(number: signal.Signals) -> None:
+    with receiving() as (process, address):
+        say(address, b"one\n")
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"one\n"
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, b"received 1 messages\n")
+
+
+def test_receive_on_a_port_in_use_fails_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["receive", "--listen", address]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"wallaroo: cannot listen on {address}: ")
+    assert "in use" in line
+
+
+def test_receive_stops_when_its_reader_goes_away() -> None:
+    with receiving() as (process, address):
+        assert process.stdout is not None
+        process.stdout.close()
+        say(address, b"one\n")
+        assert process.wait(timeout=30) == 1
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+
+
+def test_send_shows_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
+    pytest.importorskip("rich", reason="progress bars are drawn by rich")
+    listener = Listener()
+    path = write(tmp_path / "lines", b"a\n" * 1000)
+    terminal, end = os.openpty()
+    command = [sys.executable, "-m", "wallaroo", "send", path, "--to", listener.address]
+    with os.fdopen(end, "wb") as stderr:
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+        subprocess.run(command, stderr=stderr, check=True, timeout=60, env=environment)
+    shown = b""
+    while b"messages/s" not in shown:
+        shown += os.read(terminal, 4096)
+    os.close(terminal)
+    listener.result()
+    assert f"sending to {listener.address}".encode() in shown
+    assert b"\x1b[" in shown
