@@ -112,10 +112,9 @@ class _Text:
             ("wallaroo.engine", "load_engine"),
         ):
             named[module] = named.get(module, set()) | {name}
-        lines += [
-            f"from {module} import {', '.join(sorted(named[module]))}" for module in sorted(named)
-        ]
-        return "\n".join(lines)
+        lines += [f"from {one} import {', '.join(sorted(named[one]))}" for one in sorted(named)]
+        own = [line for line in lines if "wallaroo" in line]
+        return "\n".join([*[line for line in lines if line not in own], "", *own])
 
 
 def _components(case: ConformanceCase) -> list[Any]:
@@ -214,9 +213,7 @@ def _script(case: ConformanceCase) -> str:
 def _spaced(parts: list[str]) -> str:
     text = ""
     for part in parts:
-        definition = part.startswith(("def ", "class ", "@"))
-        text += (
-            ("\n\n" if definition or text.endswith("builder.build()\n") else "\n") if text else ""
-        )
+        definition = part.startswith(("def ", "class ", "@", "INPUT"))
+        text += ("\n\n" if definition else "\n") if text else ""
         text += part + "\n"
     return text
