@@ -107,7 +107,7 @@ def load_file(path: Path, name: str | None = None) -> LoadedModule:
     if name not in sys.modules:
         loader = SourceFileLoader(name, str(path))
         spec = importlib.util.spec_from_loader(name, loader)
-        assert spec is not None  # noqa: S101 - for the type checker: a loader is given
+        assert spec is not None
         module = importlib.util.module_from_spec(spec)
         _make_importable(path.parent)
         # Registered before it runs: what it defines pickles by reference to this name, and
@@ -147,7 +147,7 @@ def set_up(
             if not isinstance(error.__cause__, (IndexError, ValueError)):
                 raise
             first_error = first_error or error
-    assert first_error is not None  # noqa: S101 - for the type checker: no attempt has returned
+    assert first_error is not None
     raise first_error
 
 
