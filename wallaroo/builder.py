@@ -220,7 +220,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         differs = None
         if not _same_builder(known.builder.component, builder.component):
             differs = f"the builder {known.builder.name} there, {builder.name} here"
-        elif (known.keys is None) != (keys is None) or set(known.keys or ()) != set(keys or ()):
+        elif _encoded(known.keys) != _encoded(keys):
             differs = f"{_keys_described(known.keys)} there, {_keys_described(keys)} here"
         elif known.u64 != u64:
             kinds = ("keys of any type", "64-bit keys")
@@ -337,11 +337,17 @@ def _same_builder(one: Any, other: Any) -> bool:
     """Whether two builders agree: one object, one class, or like instances of one (state-8)."""
     if one is other:
         return True
-    return (
-        type(one) is type(other)
-        and not isinstance(one, type)
-        and _attributes(one) == _attributes(other)
-    )
+    if type(one) is not type(other) or isinstance(one, type):
+        return False
+    try:
+        return bool(_attributes(one) == _attributes(other))
+    except Exception:  # noqa: BLE001 - the attributes' __eq__ is the user's: an array has no one answer
+        return False
+
+
+def _encoded(keys: tuple[Key, ...] | None) -> set[bytes] | None:
+    """Return keys as a set; by their encodings, since comparing deep tuples recurses."""
+    return None if keys is None else {encode_key(key) for key in keys}
 
 
 def _attributes(instance: Any) -> dict[str, Any]:
@@ -359,5 +365,9 @@ def _keys_described(keys: tuple[Key, ...] | None) -> str:
 
 
 def _described(value: object) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 60 else text[:60] + '…'}"
+    kind = type(value).__name__
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a very deep tuple, an int of 5,000 digits, the user's __repr__
+        return f"a {kind}"
+    return f"{kind} {text if len(text) <= 60 else text[:60] + '…'}"
