@@ -1,0 +1,89 @@
+"""What both kinds of child process share: JSON lines in for commands, JSON lines out for reports.
+
+Children are plain Python interpreters started as `python -m wallaroo_loadgen.sender` (or
+`.receiver`), so that nothing their parent does, such as gevent's patching, reaches them. The first
+line in is the configuration. A child ends when it is told to `close` or its input ends, so none
+outlives its parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import json
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from wallaroo_loadgen.config import Plan, RunConfig
+
+Command = dict[str, Any]
+Report = dict[str, Any]
+
+REPORT_SECONDS = 0.25
+
+_PR_SET_TIMERSLACK = 29
+_SWITCH_SECONDS = 50e-6
+
+
+class Child:
+    """The child's end: `commands` to take from, `report` to answer with."""
+
+    def __init__(self) -> None:
+        self.commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
+        self.setup: dict[str, Any] = json.loads(sys.stdin.readline() or "{}")
+        self._writing = threading.Lock()
+
+    def report(self, kind: str, **fields: Any) -> None:
+        """Write one line; a parent that is gone is noticed by the end of input instead."""
+        line = json.dumps({"kind": kind, **fields}, separators=(",", ":"))
+        with self._writing, contextlib.suppress(OSError, ValueError):
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+
+    def command(self, seconds: float) -> Command | None:
+        """Return the next command, or None when none comes for that long."""
+        try:
+            return self.commands.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+    def listen_to_parent(self) -> None:
+        """Read commands until the input ends, which is a command to close too."""
+        for line in sys.stdin:
+            self.commands.put(json.loads(line))
+        self.commands.put({"command": "close"})
+
+
+def serve(body: Callable[[Child, Plan], None]) -> None:
+    """Run a child process: `body` until it returns; what it raises is its last report."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the group; the parent decides
+    child = Child()
+    try:
+        plan = Plan(RunConfig.from_json(child.setup["config"]))
+        threading.Thread(target=child.listen_to_parent, daemon=True).start()
+        be_quick()
+        body(child, plan)
+    except Exception as error:  # noqa: BLE001 - the parent is to say it, whatever it is
+        child.report("failed", message=f"{type(error).__name__}: {error}")
+        sys.exit(1)
+
+
+def be_quick() -> None:
+    """Set this process up to wake on time: short timer slack, short thread slices, no collector."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # nothing here makes cycles; a collection would be a pause
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # default: 50 µs late on purpose
+
+
+def monotonic_start(wall_ns: int) -> int:
+    """Return the monotonic time (ns) of a wall-clock time agreed on by several processes."""
+    return time.monotonic_ns() + wall_ns - time.time_ns()

@@ -1,0 +1,79 @@
+"""`echo`: numbered messages of one size, for any target that returns each payload framed.
+
+It measures a network path, an application that passes its input on, or the load generator itself.
+Options: `size`, bytes of a message with its header (50).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from wallaroo.frames import frame
+from wallaroo_loadgen.workload import IGNORED, Matched, Options, matched
+from wallaroo_loadgen.workloads.numbered import NumberedLane, from_digits, rows_of
+
+_HEAD = struct.Struct(">IH")  # the run and the lane; the number follows
+_DIGITS = 8
+_PROBE = 0xFFFF
+
+
+class Echo:
+    """Each message comes back once, as it was sent."""
+
+    sources: Sequence[str] = ("source",)
+    cut: Literal["lines", "frames"] = "frames"
+
+    def __init__(self, options: Options) -> None:
+        options.known("size")
+        self._size = options.integer("size", 50, low=4 + _HEAD.size + _DIGITS, high=1 << 20) - 4
+        self._run = options.run
+        count = options.connections
+        filler = np.random.default_rng(options.seed).bytes(self._size)
+        self._filler = filler[_HEAD.size :]
+        cycle = max(1, min(1024, (1 << 22) // self._size))
+        self.lanes = [
+            NumberedLane(
+                [self._payload(lane)] * cycle,
+                np.ones(cycle, dtype=np.int64),
+                at=_HEAD.size,
+                width=_DIGITS,
+                source=0,
+                share=1 / count,
+            )
+            for lane in range(count)
+        ]
+
+    def _payload(self, lane: int) -> bytes:
+        return _HEAD.pack(self._run, lane) + self._filler
+
+    def match(self, outputs: list[bytes]) -> Matched:
+        """Return what the outputs say of themselves."""
+        result = matched(len(outputs))
+        rows, which = rows_of(outputs, self._size)
+        if not len(rows):
+            return result
+        head = rows[:, : _HEAD.size].copy().view([("run", ">u4"), ("lane", ">u2")]).reshape(-1)
+        numbers = from_digits(rows[:, _HEAD.size : _HEAD.size + _DIGITS])
+        lanes = head["lane"].astype(np.int64)
+        ours = head["run"] == self._run
+        good = ours & (numbers >= 0) & (lanes < len(self.lanes))
+        result.lanes[which[good]] = lanes[good]
+        result.numbers[which[good]] = numbers[good]
+        result.lanes[which[ours & (lanes == _PROBE)]] = IGNORED
+        return result
+
+    def prelude(self) -> dict[int, bytes]:
+        """Return nothing: an echo has no state."""
+        return {}
+
+    def probe(self, attempt: int) -> dict[int, bytes]:
+        """Return one message that counts for nothing."""
+        return {0: frame(self._payload(_PROBE))}
+
+    def answers(self, outputs: list[bytes]) -> bool:
+        """Whether it came back."""
+        return self._payload(_PROBE) in outputs
