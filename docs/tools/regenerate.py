@@ -1,0 +1,39 @@
+"""Rewrite the results in the specification's chapters from the reference engine.
+
+``python docs/tools/regenerate.py`` rewrites; with ``--check`` it only says what would change, and
+exits 1 if anything would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+
+from wallaroo_docs.blocks import chapters, examples
+from wallaroo_docs.running import rewritten
+
+
+def main() -> int:
+    """Rewrite or check every chapter."""
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    arguments.add_argument("--check", action="store_true", help="change nothing; exit 1 if stale")
+    check = arguments.parse_args().check
+    stale = 0
+    for path in chapters():
+        old = path.read_text("utf-8")
+        new = rewritten(path, [example.parsed for example in examples(path, lambda _: None)])
+        if new == old:
+            continue
+        stale += 1
+        lines = difflib.unified_diff(
+            old.splitlines(keepends=True), new.splitlines(keepends=True), path.name, "regenerated"
+        )
+        sys.stdout.writelines(lines)
+        if not check:
+            path.write_text(new, "utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

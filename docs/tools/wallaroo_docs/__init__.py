@@ -1,0 +1,1 @@
+"""The documents' machinery: finds the examples in the Markdown, runs them, writes their results."""

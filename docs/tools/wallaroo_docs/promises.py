@@ -1,0 +1,14 @@
+"""Which engine owes an example what."""
+
+from __future__ import annotations
+
+from wallaroo.engine import Isolation, load_engine
+
+
+class NotPromisedError(Exception):
+    """An engine owes an example nothing; the text says why."""
+
+
+def isolation_of(engine: str) -> Isolation:
+    """Return the mode in which examples run on an engine: `isolated` where it has that."""
+    return "isolated" if "isolated" in load_engine(engine).capabilities().isolation else "trusting"

@@ -1,0 +1,224 @@
+"""Live examples: an application served by an engine, with real sockets on both sides.
+
+What a `session` block can use::
+
+    with serve(application_setup) as engine:
+        engine.send("words", frame(b"one"))     # on a connection of its own, until it is taken
+        connection = engine.connect("words")    # or step by step: a socket
+    engine.received                             # what the sink was sent
+    engine.connections                          # the same, connection by connection
+    engine.summary                              # `wallaroo.engine.Summary`
+    engine.log                                  # what the engine logged, ports replaced
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import re
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from wallaroo.engine import Engine, Handle, ServeOptions, Summary, load_engine
+from wallaroo.topology import Application
+from wallaroo_docs.promises import NotPromisedError, isolation_of
+
+_PATIENCE = 60.0  # seconds until an example that waits for something has failed
+_LOOK = 0.02  # seconds between looks whether a receiver is to close
+_PORT = re.compile(r"(127\.0\.0\.1):\d+")
+
+
+class Session:
+    """A served application, as an example sees it.
+
+    Args:
+        handle: the engine's.
+        sink: where its sinks connect to.
+        log: what it logs.
+    """
+
+    def __init__(self, handle: Handle, sink: Receiver, log: _Log) -> None:
+        self.summary: Summary | None = None
+        self._handle = handle
+        self._sink = sink
+        self._log = log
+
+    @property
+    def received(self) -> bytes:
+        """What the sinks sent."""
+        return b"".join(self._sink.connections)
+
+    @property
+    def connections(self) -> list[bytes]:
+        """What the sinks sent, connection by connection."""
+        return self._sink.connections
+
+    @property
+    def log(self) -> list[str]:
+        """What the engine logged as warnings or worse, with ports replaced."""
+        return self._log.lines
+
+    def connect(self, source: str) -> socket.socket:
+        """Return a connection to a source."""
+        return socket.create_connection(self._handle.addresses[source], timeout=_PATIENCE)
+
+    def send(self, source: str, data: bytes) -> bytes:
+        """Send on a connection of its own, half-close, and return what comes until its end."""
+        with self.connect(source) as connection:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: connection.recv(4096), b""))
+
+    def sink_comes(self) -> None:
+        """Let the sink listen, after `serve(…, away=True)`."""
+        self._sink.listen()
+
+    def kill(self) -> None:
+        """End the engine as kill -9 would."""
+        self._handle.kill()
+
+    def restart(self) -> None:
+        """Start it again from its checkpoint."""
+        self._handle = self._handle.restart()
+
+    def stop(self) -> Summary:
+        """Stop in order, and return the summary."""
+        if self.summary is None:
+            self._handle.stop()
+            self.summary = self._handle.wait(_PATIENCE)
+            if self.summary is None:
+                raise TimeoutError(f"the engine has not stopped within {_PATIENCE:g} s")
+            self._sink.close()
+        return self.summary
+
+
+class Receiver:
+    """Something a sink connects to. Its port is taken before it listens."""
+
+    def __init__(self) -> None:
+        self._listener = socket.socket()
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._listener.bind(("127.0.0.1", 0))
+        self.connections: list[bytes] = []
+        self._threads: list[threading.Thread] = []
+        self._closing = False
+
+    @property
+    def address(self) -> str:
+        """``HOST:PORT``."""
+        host, port = self._listener.getsockname()
+        return f"{host}:{port}"
+
+    def listen(self) -> None:
+        """Take connections from now on."""
+        self._listener.listen()
+        self._listener.settimeout(_LOOK)
+        self._start(self._accept)
+
+    def close(self) -> None:
+        """Take no more, once all that has come has been read."""
+        self._closing = True
+        for thread in self._threads:
+            thread.join(_PATIENCE)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except TimeoutError:  # nobody waits to be taken
+                if self._closing:
+                    return
+                continue
+            connection.settimeout(_PATIENCE)
+            self.connections.append(b"")
+            number = len(self.connections) - 1
+            self._start(partial(self._read, connection, number))
+
+    def _read(self, connection: socket.socket, number: int) -> None:
+        with connection:
+            while data := connection.recv(65536):
+                self.connections[number] += data
+
+    def _start(self, target: Callable[[], None]) -> None:
+        thread = threading.Thread(target=target, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+
+class _Log(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    @contextlib.contextmanager
+    def attached(self) -> Iterator[_Log]:
+        """Take what the engines log meanwhile."""
+        logger = logging.getLogger("wallaroo")
+        logger.addHandler(self)
+        try:
+            yield self
+        finally:
+            logger.removeHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(_PORT.sub(r"\1:PORT", record.getMessage()))
+
+
+def serve(engine: str) -> Callable[..., contextlib.AbstractContextManager[Session]]:
+    """Return the function `serve` of an example that runs on the engine of that name."""
+
+    @contextlib.contextmanager
+    def serve_application(
+        application_setup: Callable[[list[str]], Application],
+        *,
+        away: bool = False,
+        recovery: bool = False,
+        **options: Any,
+    ) -> Iterator[Session]:
+        """Serve an application with one source address and one sink address.
+
+        Args:
+            application_setup: describes it, given ``--in`` and ``--out``.
+            away: the sink does not listen until `Session.sink_comes`.
+            recovery: the example kills and restarts.
+            options: more of `wallaroo.engine.ServeOptions`.
+        """
+        chosen = load_engine(engine)
+        if not chosen.capabilities().live:
+            raise NotPromisedError(f"the {engine} engine does not run live")
+        if recovery and not chosen.capabilities().recovery:
+            raise NotPromisedError(f"the {engine} engine does not claim recovery")
+        with contextlib.ExitStack() as stack:
+            sink = stack.enter_context(contextlib.closing(Receiver()))
+            if not away:
+                sink.listen()
+            log = stack.enter_context(_Log().attached())
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-docs-"))
+            own = _own_options(chosen, ["--checkpoint", directory] if recovery else [])
+            application = application_setup(["--in", "127.0.0.1:0", "--out", sink.address])
+            handle = chosen.serve(
+                application,
+                ServeOptions(**{"isolation": isolation_of(engine), "options": own, **options}),
+            )
+            session = Session(handle, sink, log)
+            try:
+                yield session
+                session.stop()
+            except BaseException:
+                session.kill()
+                raise
+
+    return serve_application
+
+
+def _own_options(engine: Engine, arguments: list[str]) -> dict[str, Any]:
+    """Return an engine's own options, as ``wallaroo run`` finds them in these arguments."""
+    parser = argparse.ArgumentParser()
+    engine.add_arguments(parser)
+    return vars(parser.parse_args(arguments))

@@ -1,0 +1,82 @@
+"""The specification's examples, each on every installed engine."""
+
+import re
+from pathlib import Path
+
+import pytest
+from wallaroo_docs.blocks import chapters, examples, rules
+from wallaroo_docs.promises import NotPromisedError
+from wallaroo_docs.running import agree, results, rewritten
+
+from wallaroo.engine import engine_names
+from wallaroo.errors import EngineNotFoundError, UnsupportedTopology
+
+ROOT = Path(__file__).parents[2]
+RULE_CITED = re.compile(
+    r"\b(?:frame|decode|compute|route|state|order|sink|dead|stop|build|recover)-[0-9]+\b"
+)
+
+
+def evaluate(example):
+    """Run an example on the engine named in its namespace; the text returned is the failure."""
+    engine = example.namespace["engine"]
+    for block, said in results(example.parsed, engine).items():
+        if not agree(block, said, engine):
+            return f"line {block.line}, {block.title} on {engine}: {said}instead of: {block.text}"
+    return None
+
+
+EXAMPLES = [example for path in chapters() for example in examples(path, evaluate)]
+
+
+def cases():
+    """Return (example, engine) for all; what needs no engine is run once."""
+    pairs = []
+    for example in EXAMPLES:
+        engines = engine_names() if example.parsed.kind in ("application", "session") else ["-"]
+        for engine in engines:
+            # One Spark session serves all its cases, where the tests are spread by group.
+            marks = [pytest.mark.xdist_group("spark")] if engine == "spark" else []
+            name = example.parsed.name if engine == "-" else f"{example.parsed.name}-{engine}"
+            pairs.append(pytest.param(example, engine, id=name, marks=marks))
+    return pairs
+
+
+@pytest.mark.parametrize(("example", "engine"), cases())
+def test_example(example, engine):
+    example.namespace["engine"] = engine
+    try:
+        example.evaluate()
+    except (NotPromisedError, EngineNotFoundError, UnsupportedTopology) as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_regenerating_changes_nothing(path):
+    own = [example.parsed for example in EXAMPLES if example.parsed.path == path]
+    assert rewritten(path, own) == path.read_text("utf-8")
+
+
+def test_every_rule_is_stated_once_and_has_an_example():
+    stated = [rule for path in chapters() for rule in rules(path)]
+    assert len(stated) == len(set(stated))
+    assert set(stated) - {example.parsed.rule for example in EXAMPLES} == set()
+
+
+def test_a_rules_heading_can_be_linked_to_by_its_id():
+    for path in chapters():
+        for line in path.read_text("utf-8").splitlines():
+            match = re.match(r"## ([a-z]+-\d+)\b", line)
+            assert match is None or line.endswith(f" {{ #{match[1]} }}"), f"{path.name}: {line}"
+
+
+def test_no_rule_is_cited_that_is_not_stated():
+    stated = {rule for path in chapters() for rule in rules(path)}
+    files = [
+        path
+        for folder in ("wallaroo", "reference", "spark_impl", "conformance", "loadgen", "docs")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".md")
+    ]
+    cited = {rule for path in files for rule in RULE_CITED.findall(path.read_text("utf-8"))}
+    assert cited - stated == set()
