@@ -80,7 +80,7 @@ def decoder_of(component: object) -> Decoder:
     instance = _stateless(component, "a decoder", "decode")
     for method, parameters in (("header_length", 0), ("payload_length", 1), ("decode", 1)):
         _method(instance, "a decoder", method, parameters)
-    header_length = instance.header_length()
+    header_length = _answer(instance, "header_length")
     if type(header_length) is not int or not 1 <= header_length <= MAX_HEADER_LENGTH:
         raise WallarooParameterError(
             f"decoder {name_of(instance)}: header_length() returned {header_length!r}, "
@@ -207,9 +207,9 @@ def decoder_format(length_fmt: str, header_length: int) -> struct.Struct:
             f"length_fmt={length_fmt!r} describes {compiled.size} bytes, "
             f"header_length is {header_length}; for 4 bytes write header_length=4, length_fmt='>I'"
         )
-    if len(compiled.unpack(bytes(compiled.size))) != 1:
+    if [type(field) for field in compiled.unpack(bytes(compiled.size))] != [int]:
         raise WallarooParameterError(
-            f"length_fmt={length_fmt!r} must yield one number, the payload's length"
+            f"length_fmt={length_fmt!r} must yield one whole number, the payload's length"
         )
     return compiled
 
@@ -263,12 +263,22 @@ def _compute_method(component: object, what: str) -> tuple[str, bool]:
 
 def _declared_name(component: Any, what: str) -> str:
     _method(component, what, "name", 0)
-    name = component.name()
+    name = _answer(component, "name")
     if not isinstance(name, str) or not name:
         raise WallarooParameterError(
             f"{name_of(component)}: name() returned {name!r}, expected a non-empty str"
         )
     return str(name)
+
+
+def _answer(component: Any, method: str) -> Any:
+    """Return what a component says of itself while the application is built."""
+    try:
+        return getattr(component, method)()
+    except Exception as error:
+        raise WallarooParameterError(
+            f"{name_of(component)}: {method}() raised {type(error).__name__}: {error}"
+        ) from error
 
 
 def _method(component: object, what: str, method: str, parameters: int) -> Call:

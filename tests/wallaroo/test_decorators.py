@@ -1,0 +1,295 @@
+"""Decorated functions answer as components, are called as functions, and pickle by reference."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import wallaroo
+from wallaroo import WallarooParameterError
+
+DECORATED = '''
+"""A user's module."""
+import wallaroo
+
+@wallaroo.decoder(header_length=2, length_fmt=">H")
+def decode(payload: bytes) -> str:
+    """Decode it."""
+    return payload.decode()
+
+@wallaroo.encoder
+def encode(message: str) -> str:
+    """Encode it."""
+    return message + "!"
+
+@wallaroo.computation(name="a computation")
+def compute(message: str, times: int = 2) -> str:
+    """Compute it."""
+    return message * times
+
+@wallaroo.computation_multi(name="a multi computation")
+def compute_multi(message: str) -> list[str]:
+    """Compute them."""
+    return [message]
+
+@wallaroo.state_computation(name="a state computation")
+def compute_state(message: str, state: list) -> tuple[str, bool]:
+    """Compute it with state."""
+    state.append(message)
+    return message, True
+
+@wallaroo.state_computation_multi(name="a multi state computation")
+def compute_state_multi(message: str, state: list) -> tuple[list[str], bool]:
+    """Compute them with state."""
+    return [message], False
+
+@wallaroo.partition
+def partition(message: str) -> str:
+    """Find the key."""
+    return message[0]
+
+class Outer:
+    @staticmethod
+    @wallaroo.computation(name="nested")
+    def nested(message):
+        return message
+'''
+
+METHODS = {
+    "decode": "decode",
+    "encode": "encode",
+    "compute": "compute",
+    "compute_multi": "compute_multi",
+    "compute_state": "compute",
+    "compute_state_multi": "compute_multi",
+    "partition": "partition",
+}
+NAMES = {
+    "compute": "a computation",
+    "compute_multi": "a multi computation",
+    "compute_state": "a state computation",
+    "compute_state_multi": "a multi state computation",
+}
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory):
+    """A user's module, importable as ``decorated_by_user``, also from other processes."""
+    directory = tmp_path_factory.mktemp("user")
+    (directory / "decorated_by_user.py").write_text(DECORATED)
+    sys.path.append(str(directory))
+    import decorated_by_user
+
+    yield decorated_by_user
+    sys.path.remove(str(directory))
+    del sys.modules["decorated_by_user"]
+
+
+def test_decorated_functions_answer_the_methods_of_their_class(module):
+    assert module.decode.header_length() == 2
+    assert module.decode.payload_length(b"\x01\x02") == 258
+    assert module.decode.decode(b"a") == "a"
+    assert module.encode.encode("a") == "a!"
+    assert module.compute.compute("a") == "aa"
+    assert module.compute_multi.compute_multi("a") == ["a"]
+    assert module.compute_state.compute("a", []) == ("a", True)
+    assert module.compute_state_multi.compute_multi("a", []) == (["a"], False)
+    assert module.partition.partition("abc") == "a"
+    assert {name: getattr(module, name).name() for name in NAMES} == NAMES
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_decorated_functions_have_one_method_only(module, name):
+    others = {"decode", "encode", "compute", "compute_multi", "partition"} - {METHODS[name]}
+    assert not [other for other in others if hasattr(getattr(module, name), other)]
+
+
+def test_decorated_functions_are_called_like_the_function_they_wrap(module):
+    state = []
+    assert module.compute("a", times=3) == "aaa"
+    assert module.compute_state("a", state) == ("a", True)
+    assert state == ["a"]
+    assert module.decode(payload=b"a") == "a"
+    with pytest.raises(TypeError):
+        module.encode()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_decorated_functions_keep_docstring_and_signature(module, name):
+    decorated = getattr(module, name)
+    plain = decorated.__wrapped__
+    assert decorated.__doc__ == plain.__doc__
+    assert decorated.__doc__.endswith(".")
+    assert inspect.signature(decorated) == inspect.signature(plain)
+    assert inspect.getsource(decorated) == inspect.getsource(plain)
+    assert decorated.__name__ == decorated.__qualname__ == name
+    assert decorated.__module__ == "decorated_by_user"
+    assert decorated.__annotations__ == plain.__annotations__
+    assert name in repr(decorated)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_decorated_functions_pickle_by_reference(module, name, protocol):
+    decorated = getattr(module, name)
+    pickled = pickle.dumps(decorated, protocol)
+    assert pickle.loads(pickled) is decorated
+    assert len(pickled) < 80
+
+
+def test_decorated_functions_are_their_own_copies(module):
+    assert copy.copy(module.compute) is module.compute
+    assert copy.deepcopy([module.compute])[0] is module.compute
+
+
+def test_decorated_functions_inside_a_class_pickle_too(module):
+    nested = module.Outer.nested
+    assert pickle.loads(pickle.dumps(nested)) is nested
+
+
+def test_decorated_functions_pickle_into_a_fresh_process(module):
+    application = (
+        wallaroo.ApplicationBuilder("app")
+        .new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, module.decode))
+        .to(module.compute_multi)
+        .to_state_partition(module.compute_state, list, "s", module.partition)
+        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 1, module.encode))
+        .build()
+    )
+    code = """
+import pickle, sys
+application = pickle.load(sys.stdin.buffer)
+from wallaroo import testing
+print(testing.run(application, {"p": [b"a"]}).output, [s.name for s in application.steps])
+"""
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=pickle.dumps(application),
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.decode().strip() == (
+        "[b'a!'] ['a multi computation', 'a state computation']"
+    )
+    assert done.stderr == b""
+
+
+# -- what decorators refuse ----------------------------------------------------------------------
+
+
+def one(message):
+    return message
+
+
+def two(message, state):
+    return message, True
+
+
+NAMED = [
+    wallaroo.computation,
+    wallaroo.computation_multi,
+    wallaroo.state_computation,
+    wallaroo.state_computation_multi,
+]
+
+
+@pytest.mark.parametrize("decorator", NAMED)
+@pytest.mark.parametrize("name", ["", None, 5, b"n"])
+def test_build_1_a_decorated_computation_has_a_name(decorator, name):
+    with pytest.raises(WallarooParameterError, match=r'write: @wallaroo\.\w+\(name="…"\)'):
+        decorator(name=name)
+
+
+@pytest.mark.parametrize("decorator", NAMED)
+def test_build_1_the_decorator_without_parentheses(decorator):
+    with pytest.raises(WallarooParameterError) as caught:
+        decorator(one)
+    assert f'@wallaroo.{decorator.__name__}(name="…")' in str(caught.value)
+
+
+@pytest.mark.parametrize("decorator", NAMED[:2])
+def test_build_1_a_computation_takes_one_argument(decorator):
+    with pytest.raises(
+        WallarooParameterError, match=r"two\(message, state\) does not"
+    ):
+        decorator(name="n")(two)
+
+
+@pytest.mark.parametrize("decorator", NAMED[2:])
+def test_build_1_a_state_computation_takes_two_arguments(decorator):
+    with pytest.raises(
+        WallarooParameterError, match=r"one\(message\) does not"
+    ):
+        decorator(name="n")(one)
+
+
+@pytest.mark.parametrize(
+    "decorate",
+    [
+        wallaroo.encoder,
+        wallaroo.partition,
+        wallaroo.decoder(header_length=4, length_fmt=">I"),
+        wallaroo.computation(name="n"),
+        wallaroo.state_computation(name="n"),
+    ],
+)
+@pytest.mark.parametrize("thing", [None, "text", 5, object, wallaroo.encoder(one)])
+def test_build_1_decorators_decorate_functions(decorate, thing):
+    with pytest.raises(WallarooParameterError, match="decorates a function"):
+        decorate(thing)
+
+
+@pytest.mark.parametrize("decorate", [wallaroo.encoder, wallaroo.partition])
+def test_build_1_encoder_and_partition_take_one_argument(decorate):
+    with pytest.raises(WallarooParameterError, match=r"two\(message, state\) does not take that"):
+        decorate(two)
+
+
+@pytest.mark.parametrize("length", [0, 9, -1, "4", None, 4.0, True])
+def test_frame_1_a_decorators_header_is_1_to_8_bytes(length):
+    with pytest.raises(WallarooParameterError, match="from 1 to 8"):
+        wallaroo.decoder(header_length=length, length_fmt=">I")
+
+
+@pytest.mark.parametrize("length", range(1, 9))
+def test_frame_1_every_header_length_has_a_format(length):
+    formats = {1: "B", 2: "<H", 3: ">xH", 4: ">i", 5: ">Bxxxx", 6: ">Ixx", 7: ">xxxI", 8: "!Q"}
+    decoder = wallaroo.decoder(header_length=length, length_fmt=formats[length])(one)
+    assert decoder.payload_length(bytes(length)) == 0
+
+
+@pytest.mark.parametrize(
+    ("length", "length_fmt"),
+    [
+        (4, ">H"),
+        (2, ">I"),
+        (4, "nonsense"),
+        (4, ""),
+        (4, None),
+        (4, 5),
+        (4, ">HH"),
+        (4, "4x"),
+        (4, "4s"),
+        (4, ">f"),
+        (8, ">d"),
+        (1, "?"),
+        (1, "c"),
+    ],
+)
+def test_frame_1_a_format_yields_one_whole_number_of_the_headers_size(length, length_fmt):
+    with pytest.raises(WallarooParameterError, match="length_fmt="):
+        wallaroo.decoder(header_length=length, length_fmt=length_fmt)
+
+
+def test_decorators_wrap_builtins_that_tell_no_signature():
+    assert wallaroo.partition(len)("abc") == 3
+    assert wallaroo.computation(name="largest")(max)([1, 3, 2]) == 3
