@@ -245,16 +245,18 @@ def _load_error(shown: str, directory: Path | None, error: Exception) -> Applica
 
 
 def _where(error: BaseException, directory: Path | None) -> str | None:
-    """Return the innermost place in the user's own files, else the innermost outside ours."""
+    """Return the innermost place in the user's own files, if there is one."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{_short(error.filename)}, line {error.lineno}"
-    ours = str(Path(__file__).parent) + os.sep
-    frames = [
+    ours = Path(__file__).parent
+    own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((ours, "<frozen importlib", importlib.__file__ or ours))
+        if directory and Path(frame.filename).is_relative_to(directory)
+        # We, or an environment, may lie in the application's directory; that is not its own.
+        if not Path(frame.filename).is_relative_to(ours)
+        if "site-packages" not in Path(frame.filename).parts
     ]
-    own = [f for f in frames if directory and Path(f.filename).is_relative_to(directory)]
     if not own:
         return None
     frame = own[-1]

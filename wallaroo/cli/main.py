@@ -13,8 +13,10 @@ Exit codes: 0 all went well, 1 it failed, 2 it was called wrongly.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points, version
@@ -46,7 +48,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("allow_abbrev", False)
+        # Epilogs are examples, laid out by hand.
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs["description"] = textwrap.fill(kwargs.get("description") or "", 88)
         super().__init__(*args, **kwargs)
 
     def error(self, message: str) -> NoReturn:
@@ -61,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments, without the program's name; by default the process's.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may know ASCII only
     try:
         namespace = parse(arguments)
     except SystemExit as end:  # argparse has printed why

@@ -190,7 +190,8 @@ class Receiver:
         self.output.flush()
         enough = self.expected is None or self.received >= self.expected
         of = "" if self.expected is None else f" of {self.expected:,}"
-        print(f"received {self.received:,}{of} messages", file=sys.stderr)
+        what = "bytes" if self.form is Raw else "messages"
+        print(f"received {self.received:,}{of} {what}", file=sys.stderr)
         return 0 if enough and not self.broken else 1
 
     def take(self, messages: Messages) -> None:

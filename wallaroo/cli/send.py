@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import socket
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from wallaroo.cli.arguments import address, count, rate, seconds
 from wallaroo.cli.terminal import byte_progress
@@ -33,6 +34,20 @@ examples:
   seq 1000 | wallaroo send - --to 127.0.0.1:7010
   wallaroo send nbbo.msg --frames --to 127.0.0.1:7011
 """
+
+
+class Piece(NamedTuple):
+    """Bytes to send.
+
+    Args:
+        data: the bytes.
+        messages: how many messages they complete.
+        read: how many bytes of the file they stand for.
+    """
+
+    data: bytes
+    messages: int
+    read: int
 
 
 @dataclass
@@ -153,71 +168,64 @@ def _rewound(file: IO[bytes]) -> IO[bytes]:
     return file
 
 
-def _lines(file: IO[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Yield (frame, 1) for each line."""
+def _lines(file: IO[bytes]) -> Iterator[Piece]:
+    """Yield a frame for each line."""
     for line in file:
-        yield frame(line.removesuffix(b"\n").removesuffix(b"\r")), 1
+        yield Piece(frame(line.removesuffix(b"\n").removesuffix(b"\r")), 1, len(line))
 
 
-def _frames(file: IO[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Yield (bytes, how many frames they complete), cut where a frame ends.
+def _frames(file: IO[bytes]) -> Iterator[Piece]:
+    """Yield the file's bytes, cut where frames end and more often where they are long.
 
     What is no whole frame at the file's end goes out like the rest: the receiver's to judge.
     """
     header = b""
     missing = 0  # bytes of the current payload that are still to come
-    while True:
-        wanted = min(missing, _CHUNK) or _HEADER - len(header)
-        piece = file.read(wanted)
-        if not piece:
-            return
+    while data := file.read(min(missing, _CHUNK) or _HEADER - len(header)):
         if missing:
-            missing -= len(piece)
-            yield piece, 0 if missing else 1
-            continue
-        header += piece
-        if len(header) == _HEADER:
-            missing, header = int.from_bytes(header, "big"), b""
-            yield piece, 0 if missing else 1
+            missing -= len(data)
         else:
-            yield piece, 0
+            header += data
+            if len(header) < _HEADER:
+                yield Piece(data, 0, len(data))
+                continue
+            missing, header = int.from_bytes(header, "big"), b""
+        yield Piece(data, 0 if missing else 1, len(data))
 
 
-def _paced(pieces: Iterator[tuple[bytes, int]], rate: float) -> Iterator[tuple[bytes, int]]:
+def _paced(pieces: Iterator[Piece], rate: float) -> Iterator[Piece]:
     """Yield the pieces so that message n comes n / `rate` seconds after the first, or later."""
     started = time.monotonic()
     number = 0
-    for piece, completes in pieces:
+    for piece in pieces:
         delay = started + number / rate - time.monotonic()
         if delay > 0:
-            yield b"", 0  # hand over what has been gathered before going to sleep
+            yield Piece(b"", 0, 0)  # what has been gathered goes out before we sleep
             time.sleep(delay)
-        yield piece, completes
-        number += completes
+        yield piece
+        number += piece.messages
 
 
 def _hand_over(
-    pieces: Iterator[tuple[bytes, int]],
+    pieces: Iterator[Piece],
     connection: socket.socket,
     sent: Sent,
     progress: Callable[[int], object],
 ) -> None:
     """Send the pieces, gathered into large writes; an empty one has what was gathered sent."""
     gathered: list[bytes] = []
-    size = messages = 0
-    for piece, completes in pieces:
-        gathered.append(piece)
-        size += len(piece)
-        messages += completes
-        if size >= _CHUNK or not piece:
+    size = messages = read = 0
+    for piece in itertools.chain(pieces, [Piece(b"", 0, 0)]):
+        gathered.append(piece.data)
+        size += len(piece.data)
+        messages += piece.messages
+        read += piece.read
+        if size >= _CHUNK or not piece.data:
             connection.sendall(b"".join(gathered))
             sent.messages, sent.size = sent.messages + messages, sent.size + size
-            progress(size)
+            progress(read)
             gathered.clear()
-            size = messages = 0
-    connection.sendall(b"".join(gathered))
-    sent.messages, sent.size = sent.messages + messages, sent.size + size
-    progress(size)
+            size = messages = read = 0
 
 
 def _farewell(connection: socket.socket, wait: float) -> bool:

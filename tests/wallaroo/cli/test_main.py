@@ -159,6 +159,12 @@ def test_a_reader_that_goes_away_is_no_trouble() -> None:
     assert done.returncode == 1
 
 
+def test_output_that_knows_ascii_only_is_no_trouble() -> None:
+    done = wallaroo("check", WORD_COUNT, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u251c\\u2500 pipeline Split and Count" in done.stdout
+
+
 def test_records_are_one_line_each_with_nothing_a_terminal_obeys() -> None:
     stream = io.StringIO()
     logger = logging.getLogger("wallaroo.test")
