@@ -99,16 +99,18 @@ class Report:
         finished: by case.
         printed: (step, line) of what user code printed.
         entities: (case, state partition, encoded key, partition number, structure), where asked.
+        counts: number of entities by address, of those that had messages.
         span: the first sequence of a micro-batch and the one after its last, from its source.
     """
 
     finished: dict[int, Finished] = field(default_factory=dict)
     printed: list[tuple[str, str]] = field(default_factory=list)
     entities: list[tuple[int, str, bytes, int, Any]] = field(default_factory=list)
+    counts: dict[Address, int] = field(default_factory=dict)
     span: tuple[int, int] | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.finished or self.printed or self.entities or self.span)
+        return bool(self.finished or self.printed or self.entities or self.counts or self.span)
 
 
 Events = Mapping[Address, list[Event]]

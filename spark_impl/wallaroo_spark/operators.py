@@ -25,6 +25,7 @@ from wallaroo_spark.job import (
 from wallaroo_spark.outbox import Event, Outbox
 from wallaroo_spark.prints import Printer, printing
 from wallaroo_spark.segments import Address, Entities, Map, stored
+from wallaroo_spark.shards import shard_ids
 from wallaroo_spark.states import IsolatedStates, Redo, TrustingStates, entity_of
 
 
@@ -40,7 +41,8 @@ def run_head(job: Job, frames: Frames) -> list[Row]:
                 flow = flows[number] = _flow(case, printer, isolated=case.isolated)
             for offset, payload in enumerate(payloads):
                 flow.decode(source, first + offset, payload)
-    return _rows(job, [(case, flow.outbox) for case, flow in flows.items()], printer, shard=0)
+    outboxes = [(case, flow.outbox) for case, flow in flows.items()]
+    return _rows(job, outboxes, Report(printed=printer.finish()), shard_ids(job.shards)[0])
 
 
 def run_level(
@@ -60,22 +62,25 @@ def run_level(
         for address, some in block.items():
             events.setdefault(address, []).extend(some)
     printer = Printer()
+    report = Report()
     outboxes: list[tuple[int, Outbox]] = []
     with printing(printer):
         for address in sorted(events):
             # Spark keeps no order among rows; an entity meets its messages in theirs (order-1).
             arrived = sorted(events[address], key=_arrival)
-            outboxes.append((address.case, _run_address(job, address, arrived, store, printer)))
-        listed = list(_listed(job, store)) if list_entities else []
-    rows = _rows(job, outboxes, printer, shard)
-    if listed:
-        rows.append(Row(shard, FINISHED, pack(Report(entities=listed))))
-    return rows
+            outbox, count = _run_address(job, address, arrived, store, printer)
+            outboxes.append((address.case, outbox))
+            report.counts[address] = count
+        if list_entities:
+            report.entities = list(_listed(job, store))
+    report.printed = printer.finish()
+    return _rows(job, outboxes, report, shard)
 
 
 def _run_address(
     job: Job, address: Address, events: list[Event], store: Map, printer: Printer
-) -> Outbox:
+) -> tuple[Outbox, int]:
+    """Return what came out, and the number of entities there are now."""
     case = job.cases[address.case]
     component = case.plan.components[address.component]
     for isolated in (case.isolated, True):
@@ -91,7 +96,7 @@ def _run_address(
         except Redo:
             del printer.lines[printed:]
             continue
-        return flow.outbox
+        return flow.outbox, entities.count
     raise AssertionError("isolated mode asks for no redo")
 
 
@@ -111,10 +116,9 @@ def _flow(case: CaseSpec, printer: Printer, *, isolated: bool) -> Flow:
     )
 
 
-def _rows(job: Job, outboxes: list[tuple[int, Outbox]], printer: Printer, shard: int) -> list[Row]:
+def _rows(job: Job, outboxes: list[tuple[int, Outbox]], report: Report, shard: int) -> list[Row]:
     """Pack what came out: a row for each shard and level it goes to, one for the driver."""
     events: dict[tuple[int, int], dict[Address, list[Event]]] = {}
-    report = Report(printed=printer.finish())
     for case, outbox in outboxes:
         components = job.cases[case].plan.components
         for (component, number), some in outbox.events.items():

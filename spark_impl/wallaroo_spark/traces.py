@@ -84,6 +84,7 @@ def merged(reports: Iterable[Report]) -> Report:
             into.ends += finished.ends
         whole.printed += report.printed
         whole.entities += report.entities
+        whole.counts.update(report.counts)
         whole.span = report.span or whole.span
     return whole
 

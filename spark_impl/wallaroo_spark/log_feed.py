@@ -1,0 +1,175 @@
+"""The input log as a streaming query's feed: an offset is a sequence number.
+
+A frame is offered to Spark once it is durable. One thread makes durable whatever has been appended
+meanwhile, so that under load one sync serves many frames. What Spark has committed is cut off.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from wallaroo.transport.input_log import InputLog, InputLogError, Record
+from wallaroo_spark.feed import Feed
+from wallaroo_spark.job import Frames
+from wallaroo_spark.stream import head_block
+
+_WAIT = 0.2  # seconds a question for input may wait for some; stopping a query waits as long
+_SMALL = 64 * 1024  # bytes of payloads that are not worth a second task
+
+
+class LogFeed(Feed):
+    """Feeds a query from an input log; also what appends to it goes through here.
+
+    Args:
+        log: the input log.
+        tasks: number of tasks the decoding of a large batch is divided into.
+        batch_bytes: payload bytes of a batch at most.
+        committed: called, from some thread, after a commit has made room.
+        failed: called, from some thread, once, with what is wrong with the log.
+    """
+
+    def __init__(
+        self,
+        log: InputLog,
+        *,
+        tasks: int,
+        batch_bytes: int,
+        committed: Callable[[], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        self._log = log
+        self._tasks = tasks
+        self._batch_bytes = batch_bytes
+        self._committed = committed
+        self._failed = failed
+        self._changed = threading.Condition()
+        self._waiting: list[Callable[[], None]] = []  # to be called once all is durable
+        self._closed = False
+        self._syncing = threading.Thread(target=self._sync, name="wallaroo-sync", daemon=True)
+        self._syncing.start()
+
+    @property
+    def full(self) -> bool:
+        """Whether to stop reading until `committed` is called."""
+        return self._log.full
+
+    @property
+    def received(self) -> int:
+        """Sequence of the next frame."""
+        return self._log.next_sequence
+
+    def append(self, source: str, payloads: list[bytes]) -> None:
+        """Take frames, in order; they are offered to Spark once they are durable.
+
+        Raises:
+            InputLogError: they cannot be written; none was taken.
+        """
+        self._log.append(source, payloads)
+        with self._changed:
+            self._changed.notify_all()
+
+    def when_durable(self, call: Callable[[], None]) -> None:
+        """Have `call` called, from some thread, once all that was appended is durable."""
+        with self._changed:
+            self._waiting.append(call)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop, and close the log."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._syncing.join()
+        self._log.close()
+
+    def frame(self, sequence: int) -> Record:
+        """Return a frame that Spark has not committed yet."""
+        return self._log.read(sequence, sequence + 1)[0]
+
+    # -- the feed ----------------------------------------------------------------------------
+
+    def first(self) -> int:
+        """See `Feed`."""
+        return self._log.first_sequence
+
+    def latest(self, start: int) -> int:
+        """See `Feed`."""
+        if start > self._log.next_sequence:
+            self._failed(
+                f"the checkpoint is half deleted: Spark has committed frames up to {start}, and "
+                f"the input log {self._log.path} ends at {self._log.next_sequence}"
+            )
+            return start
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closed or self._log.durable_sequence > start, _WAIT
+            )
+        if self._closed:
+            return start
+        return self._log.end_within(start, max_bytes=self._batch_bytes)
+
+    def blocks(self, start: int, end: int) -> list[bytes]:
+        """See `Feed`."""
+        try:
+            records = self._log.read(start, end)
+        except InputLogError as error:
+            self._failed(str(error))
+            raise
+        parts = _divided(records, self._tasks)
+        return [
+            head_block(_runs(part), (start, end) if not number else None)
+            for number, part in enumerate(parts)
+        ]
+
+    def commit(self, end: int) -> None:
+        """See `Feed`."""
+        try:
+            self._log.cut(end)
+        except InputLogError as error:
+            self._failed(str(error))
+        self._committed()
+
+    def _sync(self) -> None:
+        log = self._log
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: (
+                        self._closed
+                        or bool(self._waiting)
+                        or log.durable_sequence < log.next_sequence
+                    )
+                )
+                if self._closed and log.durable_sequence == log.next_sequence:
+                    return
+                waiting, self._waiting = self._waiting, []
+            try:
+                log.sync()
+            except InputLogError as error:
+                self._failed(str(error))
+                return
+            with self._changed:
+                self._changed.notify_all()
+            for call in waiting:
+                call()
+
+
+def _divided(records: list[Record], parts: int) -> list[list[Record]]:
+    """Return the records in consecutive parts of about the same number, one if they are small."""
+    if sum([len(record.payload) for record in records]) <= _SMALL:
+        return [records]
+    size = -(-len(records) // parts)
+    return [records[start : start + size] for start in range(0, len(records), size)]
+
+
+def _runs(records: list[Record]) -> Frames:
+    """Return records as runs of frames of one source."""
+    frames: Frames = []
+    source = None
+    for record in records:
+        if record.source != source:
+            source = record.source
+            frames.append((0, source, record.sequence, []))
+        frames[-1][3].append(record.payload)
+    return frames
