@@ -14,6 +14,7 @@ from wallaroo.frames import DEFAULT_MAX_SIZE
 C = TypeVar("C")
 
 _HIGHEST_PORT = 65535
+_DIGITS = len(str(_HIGHEST_PORT))
 
 
 @dataclass(frozen=True, init=False)
@@ -107,8 +108,10 @@ def parse_address(text: str) -> tuple[str, int]:
     """
     host, colon, port = text.strip().rpartition(":")
     if not colon or not host:
-        raise WallarooParameterError(f"{text!r} is no address; write HOST:PORT, as 127.0.0.1:7010")
-    return host.removeprefix("[").removesuffix("]"), _port(repr(text), port)
+        raise WallarooParameterError(
+            f"{text!r:.80} is no address; write HOST:PORT, as 127.0.0.1:7010"
+        )
+    return host.removeprefix("[").removesuffix("]"), _port(f"{text!r:.80}", port)
 
 
 def format_address(host: str, port: int) -> str:
@@ -137,10 +140,11 @@ def _host(what: str, host: object) -> str:
 
 def _port(what: str, port: object) -> int:
     # The published applications hand over the port as they split it off: as text.
-    number = int(port) if isinstance(port, str) and port.isascii() and port.isdigit() else port
+    digits = isinstance(port, str) and port.isascii() and port.isdigit() and len(port) <= _DIGITS
+    number = int(port) if digits else port  # type: ignore[call-overload]
     if type(number) is not int or not 0 <= number <= _HIGHEST_PORT:
         raise WallarooParameterError(
-            f"{what}: a port is a number from 0 to {_HIGHEST_PORT}, not {port!r}"
+            f"{what}: a port is a number from 0 to {_HIGHEST_PORT}, not {port!r:.80}"
         )
     return number
 

@@ -1,0 +1,366 @@
+"""What a key is, when two are the same (route-2), and where it belongs (route-4)."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wallaroo.keys import (
+    MAX_ENCODED_KEY,
+    BadKeyError,
+    decode_key,
+    encode_key,
+    encoded_partition_number,
+    identity,
+    key_from_json,
+    key_to_json,
+    partition_number,
+    show_key,
+)
+
+ROOT = Path(__file__).parents[2]
+
+text = st.text(st.characters(exclude_categories=()))  # lone surrogates too
+keys = st.recursive(
+    st.one_of(text, st.binary(), st.integers()),
+    lambda inner: st.lists(inner, max_size=4).map(tuple),
+    max_leaves=8,
+)
+
+
+def deep(levels, innermost=()):
+    key = innermost
+    for _ in range(levels):
+        key = (key,)
+    return key
+
+
+def same(one, other):
+    """Types and values are the same, at every depth: the rule's own words."""
+    if type(one) is not type(other):
+        return False
+    if type(one) is tuple:
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
+
+
+@given(keys, keys)
+def test_route_2_two_keys_are_the_same_when_types_and_values_are(one, other):
+    expected = same(one, other)
+    assert (encode_key(one) == encode_key(other)) is expected
+    assert (identity(one) == identity(other)) is expected
+    if expected:
+        assert hash(identity(one)) == hash(identity(other))
+
+
+@given(st.lists(keys, unique_by=encode_key, max_size=6))
+def test_route_2_different_keys_stay_apart_in_a_dict(several):
+    assert len({identity(key) for key in several}) == len(several)
+
+
+@given(keys)
+def test_route_2_an_encoding_has_one_key(key):
+    assert same(decode_key(encode_key(key)), key)
+    assert same(key_from_json(json.loads(json.dumps(key_to_json(key)))), key)
+    assert len(show_key(key)) <= 81
+
+
+def test_route_2_one_in_four_forms_is_four_keys():
+    four = ["1", b"1", 1, (1,)]
+    assert len({encode_key(key) for key in four}) == 4
+    assert len({identity(key) for key in four}) == 4
+
+
+@pytest.mark.parametrize("key", ["", b"", 0, (), -1, "\ud800", "\u00e9", "e\u0301", (((),),)])
+def test_route_2_odd_values_are_keys(key):
+    assert decode_key(encode_key(key)) == key
+
+
+def test_route_2_strings_are_not_normalised():
+    assert identity("\u00e9") != identity("e\u0301")
+    assert encode_key("\u00e9") != encode_key("e\u0301")
+
+
+class Text(str):
+    pass
+
+
+class Bytes(bytes):
+    pass
+
+
+class Number(enum.IntEnum):
+    ONE = 1
+
+
+class Name(enum.StrEnum):
+    ONE = "one"
+
+
+Pair = namedtuple("Pair", "left right")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        True,
+        False,
+        None,
+        1.0,
+        1j,
+        Text("a"),
+        Bytes(b"a"),
+        Number.ONE,
+        Name.ONE,
+        Pair(1, 2),
+        [1],
+        {"a": 1},
+        {1},
+        frozenset(),
+        bytearray(b"a"),
+        memoryview(b"a"),
+        object(),
+        object,
+        float("nan"),
+    ],
+)
+def test_route_2_nothing_else_is_a_key(key):
+    for value in (key, (key,), ("a", (key,), 1)):
+        for call in (encode_key, identity):
+            with pytest.raises(BadKeyError, match="a key is a str, bytes, int or a tuple of keys"):
+                call(value)
+        with pytest.raises(BadKeyError):
+            partition_number(value, 3)
+
+
+def test_route_2_a_numpy_scalar_is_no_key():
+    numpy = pytest.importorskip("numpy", reason="numpy is not installed")
+    for key in (numpy.int64(1), numpy.str_("a"), numpy.bytes_(b"a"), numpy.float64(1)):
+        with pytest.raises(BadKeyError):
+            identity(key)
+
+
+FITS = MAX_ENCODED_KEY - 5
+
+
+@pytest.mark.parametrize(
+    ("longest", "longer"),
+    [
+        ("a" * FITS, "a" * (FITS + 1)),
+        ("é" * (FITS // 2), "é" * (FITS // 2 + 1)),
+        ("\ud800" * (FITS // 3), "\ud800" * (FITS // 3 + 1)),
+        ("😀" * (FITS // 4), "😀" * (FITS // 4 + 1)),
+        (bytes(FITS), bytes(FITS + 1)),
+        ((1 << (8 * FITS - 1)) - 1, 1 << (8 * FITS - 1)),
+        (-(1 << (8 * FITS - 1)), -(1 << (8 * FITS - 1)) - 1),
+        (((),) * (FITS // 5), ((),) * (FITS // 5 + 1)),
+        (deep(MAX_ENCODED_KEY // 5 - 1), deep(MAX_ENCODED_KEY // 5)),
+        (("a" * (FITS - 5),), ("a" * (FITS - 4),)),
+    ],
+    ids=["ascii", "latin", "surrogate", "emoji", "bytes", "int", "-int", "wide", "deep", "inside"],
+)
+def test_route_2_an_encoding_is_64_kib_at_most(longest, longer):
+    assert len(encode_key(longest)) <= MAX_ENCODED_KEY < len(encode_key(longest)) + 5
+    identity(longest)
+    for call in (encode_key, identity):
+        with pytest.raises(BadKeyError, match="over 65536 bytes"):
+            call(longer)
+
+
+def test_route_2_enormous_values_are_refused_without_being_encoded():
+    shared = ()
+    for _ in range(100):
+        shared = (shared, shared)  # 2**100 items, were it written out
+    for key in ("a" * 10_000_000, bytes(10_000_000), 1 << 100_000_000, (0,) * 10_000_000, shared):
+        with pytest.raises(BadKeyError):
+            encode_key(key)
+
+
+def test_route_2_very_deep_tuples_are_keys():
+    one, other = deep(10_000), deep(10_000)
+    assert identity(one) == identity(other)
+    assert identity(one) != identity(deep(9_999))
+    assert identity(one) != identity(deep(9_999, "x"))
+    assert encode_key(decode_key(encode_key(one))) == encode_key(one)
+    assert encode_key(key_from_json(key_to_json(one))) == encode_key(one)
+    assert len(show_key(one)) <= 81
+    partition_number(one, 7)
+
+
+def test_route_2_integers_of_thousands_of_digits_are_keys():
+    key = 10**10_000
+    assert key_from_json(key_to_json(key)) == key
+    assert len(show_key(key)) <= 81
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        b"",
+        b"s",
+        b"x\x00\x00\x00\x00",
+        b"s\x00\x00\x00\x02a",
+        b"i\x00\x00\x00\x02\x00\x01",
+        b"t\x00\x00\x00\x01",
+        b"i\x00\x00\x00\x00",
+        b"s\x00\x00\x00\x01aa",
+        encode_key("a") * 2,
+        b"s\x00\x00\x00\x01\xff",
+    ],
+)
+def test_route_2_what_is_no_encoding_is_refused(encoded):
+    with pytest.raises(ValueError):  # noqa: PT011 - whatever it says
+        decode_key(encoded)
+
+
+@given(st.binary(max_size=40))
+def test_route_2_no_two_encodings_have_one_key(encoded):
+    try:
+        key = decode_key(encoded)
+    except ValueError:
+        return
+    assert encode_key(key) == encoded
+
+
+# -- route-4 -------------------------------------------------------------------------------------
+
+FROZEN = [
+    ("", (0, 6, 9, 356)),
+    ("a", (1, 5, 13, 885)),
+    ("!", (1, 5, 4, 365)),
+    ("\u00e9", (1, 0, 25, 530)),
+    ("\ud800", (0, 6, 24, 886)),
+    (b"", (0, 7, 24, 747)),
+    (b"a", (1, 0, 16, 950)),
+    (0, (1, 4, 13, 204)),
+    (1, (0, 9, 24, 159)),
+    (-1, (0, 5, 24, 765)),
+    (255, (0, 3, 15, 393)),
+    (2**64 - 1, (1, 2, 19, 42)),
+    (10**40, (2, 3, 23, 883)),
+    ((), (1, 1, 1, 371)),
+    ((1,), (2, 7, 8, 547)),
+    (("a", (b"b", -2)), (2, 2, 23, 782)),
+    ("word" * 100, (2, 0, 17, 450)),
+]
+"""Keys and their partition numbers of 3, 10, 27 and 1000, as they were in the first version."""
+
+SOME_KEYS = [key for key, _ in FROZEN]
+
+
+def numbers(key):
+    return tuple(partition_number(key, n) for n in (3, 10, 27, 1000))
+
+
+@pytest.mark.parametrize(("key", "expected"), FROZEN)
+def test_route_4_numbers_never_change(key, expected):
+    assert numbers(key) == expected
+
+
+def test_route_4_the_number_is_the_documented_one():
+    digest = hashlib.blake2b(b"s\0\0\0\x01a", digest_size=8).digest()
+    assert partition_number("a", 1_000_003) == int.from_bytes(digest, "big") % 1_000_003
+
+
+def test_route_4_the_encoding_is_the_documented_one():
+    assert encode_key("aé") == b"s\0\0\0\x03a\xc3\xa9"
+    assert encode_key(b"ab") == b"b\0\0\0\x02ab"
+    assert encode_key(0) == b"i\0\0\0\x01\0"
+    assert encode_key(127) == b"i\0\0\0\x01\x7f"
+    assert encode_key(128) == b"i\0\0\0\x02\0\x80"
+    assert encode_key(-128) == b"i\0\0\0\x01\x80"
+    assert encode_key(-129) == b"i\0\0\0\x02\xff\x7f"
+    assert encode_key((1, "a")) == b"t\0\0\0\x02i\0\0\0\x01\x01s\0\0\0\x01a"
+    assert encode_key("\ud800") == b"s\0\0\0\x03\xed\xa0\x80"
+
+
+@given(keys, st.integers(1, 1 << 40))
+def test_route_4_a_number_is_below_their_number(key, partitions):
+    number = partition_number(key, partitions)
+    assert 0 <= number < partitions
+    assert number == encoded_partition_number(encode_key(key), partitions)
+
+
+@pytest.mark.parametrize("partitions", [0, -1])
+def test_route_4_there_is_a_partition(partitions):
+    with pytest.raises(ValueError, match="1 or more"):
+        partition_number("a", partitions)
+
+
+def test_route_4_keys_spread():
+    counts = [0] * 16
+    for n in range(16_000):
+        counts[partition_number(f"key {n}", 16)] += 1
+    assert 850 < min(counts) <= max(counts) < 1150
+
+
+TELL = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from wallaroo.keys import partition_number
+keys = eval(sys.stdin.read())
+print([partition_number(key, n) for key in keys for n in (3, 10, 27, 1000)])
+"""
+
+
+def _told(python, seed, environment=None):
+    done = subprocess.run(
+        [python, "-c", TELL, str(ROOT)],
+        input=ascii(SOME_KEYS),
+        text=True,
+        capture_output=True,
+        env={**os.environ, **(environment or {}), "PYTHONHASHSEED": seed},
+        timeout=60,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+HERE = repr([number for key in SOME_KEYS for number in numbers(key)])
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "4294967295", "random"])
+def test_route_4_the_same_in_every_process(seed):
+    assert _told(sys.executable, seed) == HERE
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_route_4_the_same_in_every_python(version):
+    python, environment = _python(version)
+    if python is None:
+        pytest.skip(f"there is no Python {version} on this machine")
+    assert _told(python, "7", environment) == HERE
+
+
+def _python(version):
+    """Return a Python of that version, and what it wants in its environment, if there is one."""
+    python = shutil.which(f"python{version}")
+    if python is None:
+        return None, {}
+    environments = [{}]
+    if "shims" in Path(python).parts:  # pyenv's, which asks which of its versions is meant
+        root = Path(python).parents[1] / "versions"
+        environments = [{"PYENV_VERSION": path.name} for path in root.glob(f"{version}.*")]
+    for environment in environments:
+        found = subprocess.run(
+            [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        if found.stdout.strip() == version:
+            return python, environment
+    return None, {}
