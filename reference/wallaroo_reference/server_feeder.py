@@ -21,7 +21,7 @@ from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo_reference.machine import Machine
 
 _TURN = 0.02  # seconds the machine may run before the loop sees to its connections
-_MOST_FRAMES = 4096  # fed at once: so far may outputs exceed what the sinks take
+_MOST_FRAMES = 512  # fed at once: by what comes of these, outputs may exceed what sinks take
 
 _log = logging.getLogger("wallaroo.reference")
 

@@ -50,6 +50,10 @@ class RateLimited:
         state.logged += 1
         self._emit(state, level, message, args)
 
+    def forget(self, kind: Hashable) -> None:
+        """Begin anew with a kind of event: what it was about is over."""
+        self._kinds.pop(kind, None)
+
     def flush(self) -> None:
         """Log the last event of each kind that has been left out since one was logged."""
         for state in self._kinds.values():

@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import fcntl
 import logging
+import os
 import random
 import socket
 import sys
@@ -178,25 +179,24 @@ class TCPSink:
             self._look.cancel()
         self._release()
         self._disconnect()
-        self._troubles.flush()
 
     async def _connect(self) -> None:
         while True:
             try:
                 sock = await asyncio.wait_for(self._open(), _CONNECT_TIMEOUT)
             except OSError as error:
-                reason = error.strerror or str(error) or "no answer"
                 self._troubles.log(
                     logging.WARNING,
                     "connect",
                     "%s: cannot connect to %s: %s; trying again",
                     self._name,
                     self._address,
-                    reason,
+                    _reason(error),
                 )
                 await asyncio.sleep(self._backoff.pause())
             else:
                 break
+        self._troubles.forget("connect")
         _log.info("%s: connected to %s", self._name, self._address)
         self._sock = sock
         self._handed = self._released = 0
@@ -258,7 +258,7 @@ class TCPSink:
                 self._blocked = True
                 self._loop.add_writer(sock.fileno(), self._on_writable)
         except OSError as error:
-            self._lost(error.strerror or str(error))
+            self._lost(_reason(error))
         else:
             if self._blocked:
                 self._blocked = False
@@ -277,7 +277,7 @@ class TCPSink:
         except BlockingIOError:
             pass
         except OSError as error:
-            self._lost(error.strerror or str(error))
+            self._lost(_reason(error))
 
     def _on_look(self) -> None:
         """See how much was acknowledged, and whether the connection still stands."""
@@ -288,7 +288,7 @@ class TCPSink:
         # A peer that closed its side is not read any more, so nobody else would see it go.
         error = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if error:
-            self._lost(OSError(error, "").strerror or "lost")
+            self._lost(os.strerror(error))
         elif self._kept:
             pause = _HURRIED_LOOK if self.full else _LOOK
             self._look = self._loop.call_later(pause, self._on_look)
@@ -297,7 +297,7 @@ class TCPSink:
         """Let go of the chunks that are acknowledged whole."""
         if self._sock is None:
             return
-        acknowledged = self._handed - _unacknowledged(self._sock)
+        acknowledged = self._handed - unacknowledged(self._sock)
         kept = self._kept
         progress = False
         while kept and self._released + len(kept[0].data) <= acknowledged:
@@ -323,7 +323,7 @@ class TCPSink:
         if self._kept:
             # The first chunk may be acknowledged in part: go on at an output's first byte.
             chunk = self._kept[0]
-            acknowledged = self._handed - _unacknowledged(self._sock) - self._released
+            acknowledged = self._handed - unacknowledged(self._sock) - self._released
             count, start = chunk.split(acknowledged)
             rest = Chunk(chunk.data[start:], chunk.lengths[count:])
             self._kept[0] = rest
@@ -359,7 +359,14 @@ class TCPSink:
         self._sock = None
 
 
-def _unacknowledged(sock: socket.socket) -> int:
+def _reason(error: OSError) -> str:
+    """Return why: asyncio's own texts only say that it could not."""
+    if error.errno is not None and error.errno > 0:  # getaddrinfo's are below 0
+        return os.strerror(error.errno)
+    return error.strerror or str(error) or "no answer"
+
+
+def unacknowledged(sock: socket.socket) -> int:
     """Return how many bytes handed to the system the peer's has not acknowledged."""
     if sys.platform == "linux":
         count = array.array("i", [0])

@@ -1,0 +1,300 @@
+"""The listener on real sockets: frames in order, senders that misbehave, flow control, stopping."""
+
+from __future__ import annotations
+
+import io
+import logging
+import socket
+import struct
+import threading
+
+import pytest
+
+import wallaroo
+from wallaroo.errors import UnsupportedTopology
+from wallaroo.frames import frames
+from wallaroo.topology import Source
+from wallaroo.transport.listener import Listener, ListenError, listening_sources
+from wallaroo.transport.sink import unacknowledged
+
+PAYLOADS = [b"one", b"", b"three", bytes(300), b"", b"x"]
+STREAM = frames(PAYLOADS)
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return payload
+
+
+def source(**options):
+    return wallaroo.TCPSourceConfig("127.0.0.1", 0, decode, **options)
+
+
+class Edge:
+    """A listener, running, and what it has delivered."""
+
+    def __init__(self, loop_thread, *names, **options):
+        self.thread = loop_thread
+        self.delivered: dict[str, list[bytes]] = {name: [] for name in names}
+        self.order: list[tuple[str, bytes]] = []
+        sources = {name: source() for name in names}
+        self.listener = Listener(sources, self.deliver, **options)
+        loop_thread.call(self.listener.start)
+
+    def deliver(self, name, payloads):
+        self.delivered[name] += payloads
+        self.order += [(name, payload) for payload in payloads]
+
+    def connect(self, name="a"):
+        return socket.create_connection(self.listener.addresses[name], timeout=20)
+
+    def close(self):
+        self.thread.call(self.listener.close)
+
+
+@pytest.fixture
+def edge(loop_thread):
+    edges = []
+
+    def make(*names, **options):
+        edges.append(Edge(loop_thread, *(names or ["a"]), **options))
+        return edges[-1]
+
+    yield make
+    for each in edges:
+        each.close()
+
+
+def closed_by_peer(sock):
+    """Wait for the other side to close; whether it says so by FIN or RST is its affair."""
+    try:
+        return sock.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_frame_1_cut_at_every_byte(edge, eventually):
+    e = edge()
+    for cut in range(len(STREAM) + 1):
+        with e.connect() as sock:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.sendall(STREAM[:cut])
+            sock.sendall(STREAM[cut:])
+            sock.shutdown(socket.SHUT_WR)
+            assert closed_by_peer(sock)
+    assert e.delivered["a"] == PAYLOADS * (len(STREAM) + 1)
+    assert e.listener.received == {"a": len(e.delivered["a"])}
+    assert e.listener.dropped == {"a": 0}
+
+
+def test_frame_3_a_claim_of_4_gib_closes_that_connection_alone(edge, eventually, caplog):
+    e = edge("a", "b")
+    with e.connect() as good, e.connect() as bad, e.connect("b") as other:
+        good.sendall(STREAM[:5])
+        bad.sendall(frames([b"before"]) + b"\xff\xff\xff\xff" + frames([b"after"]))
+        peer = bad.getsockname()[1]
+        assert closed_by_peer(bad)
+        good.sendall(STREAM[5:])
+        other.sendall(STREAM)
+        eventually(lambda: len(e.order) == 2 * len(PAYLOADS) + 1)
+    assert e.delivered["a"] == [b"before", *PAYLOADS]
+    assert e.listener.dropped == {"a": 1, "b": 0}
+    (record,) = [r for r in caplog.records if r.levelno == logging.ERROR]
+    assert record.getMessage() == (
+        "source a: header ff ff ff ff claims a payload of 4294967295 bytes; at most 1048576 are "
+        f"taken (max_size) from 127.0.0.1:{peer}; the connection is closed (frame-3)"
+    )
+
+
+def test_frame_4_a_frame_the_connection_ends_in_is_dropped_and_counted(edge, eventually, caplog):
+    e = edge()
+    for cut in (1, 4, 6):
+        with e.connect() as sock:
+            sock.sendall(STREAM + STREAM[:cut])
+    with e.connect() as sock:
+        sock.sendall(STREAM + STREAM[:2])
+        sock.shutdown(socket.SHUT_WR)
+        assert closed_by_peer(sock)
+    eventually(lambda: e.listener.dropped == {"a": 4})
+    assert e.delivered["a"] == 4 * PAYLOADS
+    assert "ended inside a frame; its 6 bytes are dropped (frame-4)" in caplog.text
+
+
+def test_frame_4_a_reset_connection_is_one_that_ends(edge, eventually):
+    e = edge()
+    sock = e.connect()
+    sock.sendall(STREAM + b"\0")
+    eventually(lambda: len(e.order) == len(PAYLOADS))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+    eventually(lambda: e.listener.dropped == {"a": 1})
+
+
+def test_frame_4_a_half_closed_connection_stays_until_all_before_is_sequenced(
+    loop_thread, edge, eventually
+):
+    closings = []
+    e = edge(when_sequenced=closings.append)
+    with e.connect() as sock:
+        sock.sendall(STREAM)
+        sock.shutdown(socket.SHUT_WR)
+        eventually(lambda: closings)
+        assert e.delivered["a"] == PAYLOADS
+        sock.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            sock.recv(1)
+        loop_thread.post(closings[0])
+        sock.settimeout(20)
+        assert closed_by_peer(sock)
+
+
+def test_frame_5_frames_of_a_connection_keep_their_order(edge, eventually):
+    e = edge()
+    payloads = [b"%d" % n for n in range(20_000)]
+
+    def send(tag):
+        with e.connect() as sock:
+            sock.sendall(frames([tag + payload for payload in payloads]))
+
+    senders = [threading.Thread(target=send, args=(tag,)) for tag in (b"x", b"y", b"z")]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+    eventually(lambda: len(e.order) == 3 * len(payloads))
+    for tag in (b"x", b"y", b"z"):
+        assert [p[1:] for p in e.delivered["a"] if p.startswith(tag)] == payloads
+
+
+def test_dead_2_200_connections_at_once_one_of_them_sending_garbage(edge, eventually):
+    e = edge()
+    socks = [e.connect() for _ in range(200)]
+    for number, sock in enumerate(socks):
+        sock.sendall(b"GET / HTTP/1.1\r\n\r\n" if number == 77 else frames([b"%d" % number] * 3))
+    assert closed_by_peer(socks[77])
+    eventually(lambda: len(e.order) == 199 * 3)
+    for sock in socks:
+        sock.close()
+    assert sorted(set(e.delivered["a"]), key=int) == [b"%d" % n for n in range(200) if n != 77]
+    assert e.listener.dropped == {"a": 1}
+
+
+def test_while_paused_nothing_is_read_from_old_connections_or_new_ones(
+    loop_thread, edge, eventually
+):
+    e = edge("a", "b")
+    with e.connect() as old, e.connect("b") as other:
+        old.sendall(STREAM)
+        eventually(lambda: len(e.order) == len(PAYLOADS))
+        loop_thread.call(e.listener.pause)
+        with e.connect() as new:
+            for sock in (old, other, new):
+                sock.sendall(STREAM)
+                sock.shutdown(socket.SHUT_WR)
+            new.settimeout(0.1)
+            with pytest.raises(TimeoutError):
+                new.recv(1)
+            assert len(e.order) == len(PAYLOADS)
+            loop_thread.call(e.listener.resume)
+            new.settimeout(20)
+            assert all(closed_by_peer(sock) for sock in (old, other, new))
+    assert len(e.order) == 4 * len(PAYLOADS)
+
+
+def test_pausing_in_the_middle_of_a_delivery_holds_a_flood_back(loop_thread, eventually):
+    held = []
+
+    def deliver(_name, payloads):
+        held.extend(payloads)
+        listener.pause()
+
+    listener = Listener({"a": source()}, deliver)
+    loop_thread.call(listener.start)
+    flood = frames([bytes(1000)] * 20_000)
+    sock = socket.create_connection(listener.addresses["a"])
+    sender = threading.Thread(target=sock.sendall, args=(flood,))
+    sender.start()
+    sender.join(0.2)
+    assert sender.is_alive(), "20 MB do not fit into the system's buffers"
+    assert 0 < len(held) < 1000, "one read, not more"
+    while len(held) < 20_000:
+        loop_thread.call(listener.resume)
+    sender.join()
+    sock.close()
+    loop_thread.call(listener.close)
+
+
+def test_stop_1_what_was_received_before_the_stop_is_delivered(loop_thread, edge, eventually):
+    e = edge()
+    loop_thread.call(e.listener.pause)
+    with e.connect() as one, e.connect() as two:
+        one.sendall(frames([bytes(100)] * 500))
+        two.sendall(STREAM + b"\0")
+        eventually(lambda: unacknowledged(one) == unacknowledged(two) == 0)
+        stopping = threading.Thread(target=loop_thread.run, args=(e.listener.stop(),))
+        stopping.start()
+        stopping.join(0.1)
+        assert stopping.is_alive(), "paused: it waits"
+        loop_thread.call(e.listener.resume)
+        stopping.join()
+        assert closed_by_peer(one)
+        assert closed_by_peer(two)
+    assert len(e.order) == 500 + len(PAYLOADS)
+    assert e.listener.dropped == {"a": 1}
+    with pytest.raises(ConnectionRefusedError):
+        e.connect()
+
+
+def test_stop_1_connections_that_wait_to_be_accepted_are_heard(loop_thread, eventually):
+    delivered = []
+    listener = Listener({"a": source()}, lambda _name, payloads: delivered.extend(payloads))
+    socks = [socket.create_connection(listener.addresses["a"]) for _ in range(50)]
+    for sock in socks:
+        sock.sendall(STREAM)
+    eventually(lambda: not any(unacknowledged(sock) for sock in socks))
+    loop_thread.run(listener.stop())
+    assert delivered == PAYLOADS * 50
+    for sock in socks:
+        sock.close()
+
+
+def test_a_port_in_use_is_one_line_and_closes_the_others(edge):
+    e = edge()
+    host, port = e.listener.addresses["a"]
+    free = source()
+    taken = wallaroo.TCPSourceConfig(host, port, decode)
+    message = f"source b cannot listen on {host}:{port}: Address already in use"
+    with pytest.raises(ListenError, match=message):
+        Listener({"c": free, "b": taken}, print)
+
+
+def test_a_host_that_is_unknown_is_one_line():
+    config = wallaroo.TCPSourceConfig("no such host", 0, decode)
+    with pytest.raises(ListenError, match="source a cannot listen on no such host:0: "):
+        Listener({"a": config}, print)
+
+
+def test_a_name_is_listened_on_and_announced(edge):
+    config = wallaroo.TCPSourceConfig("localhost", 0, decode)
+    listener = Listener({"my source": config}, print)
+    port = listener.addresses["my source"][1]
+    stream = io.StringIO()
+    listener.announce(stream)
+    assert stream.getvalue() == f"source my source listening on 127.0.0.1:{port}\n"
+    listener._stop_listening()
+
+
+def test_sources_stay_where_they_were_if_asked_to(edge):
+    e = edge()
+    addresses = dict(e.listener.addresses)
+    e.close()
+    again = edge(addresses=addresses)
+    assert again.listener.addresses == addresses
+
+
+def test_build_2_a_source_that_is_not_over_tcp_is_refused():
+    class Queue:
+        pass
+
+    with pytest.raises(UnsupportedTopology, match="there is no listener for a Queue"):
+        listening_sources({"a": Source("a", Queue())})
