@@ -168,6 +168,8 @@ def _parser(
             point.load()(subparsers)
         except ImportError as error:
             unavailable[point.name] = str(error)
+        except Exception as error:  # noqa: BLE001 - a package's broken command breaks no other
+            unavailable[point.name] = f"{type(error).__name__}: {error}"
     if unavailable:
         lines = [f"  {name}: {reason}" for name, reason in sorted(unavailable.items())]
         parser.epilog = "\n".join([_EXAMPLES, "not usable here:", *lines])

@@ -46,6 +46,7 @@ def _extensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
         "[wallaroo.commands]\ngreet = greeting_command:register\nlost = no_such_package:register\n"
+        "torn = greeting_command:no_such_function\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
@@ -67,6 +68,7 @@ def test_a_package_adds_a_command_and_a_missing_one_harms_no_other() -> None:
     helped = wallaroo("--help")
     assert "from an extension" in helped.stdout
     assert "lost: No module named 'no_such_package'" in helped.stdout
+    assert "torn: AttributeError: " in helped.stdout
     assert wallaroo("check", WORD_COUNT).returncode == 0
     lost = wallaroo("lost")
     assert lost.returncode == 2
