@@ -1,0 +1,170 @@
+"""What becomes of dead letters: lines of JSON, counts, a log that stays readable (dead-1)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wallaroo.trace import DeadLetter, Reason
+from wallaroo.transport.dead_letters import DeadLetterFileError, DeadLetters
+from wallaroo.transport.rate_limit import RateLimited
+
+
+def letter(sequence=0, **changes):
+    fields = {
+        "lineage": (sequence, 2),
+        "source": "p",
+        "pipeline": "p",
+        "step": "count",
+        "position": 1,
+        "sink": None,
+        "key": "k",
+        "reason": Reason.RAISED,
+        "error_type": "ValueError",
+        "error": "it\nbroke \x1b[31m",
+        "payload": b"\xff\x00",
+    }
+    return DeadLetter(**(fields | changes))
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_dead_1_a_json_line_each_with_the_fields_of_the_rule(tmp_path):
+    path = tmp_path / "dead.jsonl"
+    letters = DeadLetters(path)
+    letters.add([letter(7), letter(8, step=None, key=None, sink=1, reason=Reason.ENCODE)])
+    letters.close()
+    first, second = map(json.loads, path.read_text().splitlines())
+    assert first == {
+        "lineage": [7, 2],
+        "source": "p",
+        "pipeline": "p",
+        "step": "count",
+        "sink": None,
+        "key": {"str": "k"},
+        "reason": "raised",
+        "error_type": "ValueError",
+        "error": "it\nbroke \x1b[31m",
+        "payload": base64.b64encode(b"\xff\x00").decode(),
+    }
+    assert (second["step"], second["sink"], second["key"]) == (None, 1, None)
+
+
+def test_dead_1_they_are_counted_by_pipeline_step_and_reason():
+    letters = DeadLetters()
+    letters.add([letter(1), letter(2), letter(3, step=None, reason=Reason.DECODE)])
+    assert letters.counts == {("p", "count", "raised"): 2, ("p", None, "decode"): 1}
+
+
+def test_dead_1_they_are_logged_escaped_and_not_too_often(caplog):
+    clock = Clock()
+    letters = DeadLetters(clock=clock)
+    letters.add([letter(n) for n in range(1000)])
+    assert len(caplog.records) == 5
+    assert caplog.records[0].getMessage() == (
+        "dead letter: pipeline p, step count, raised (ValueError), message 0.2: "
+        "it\\nbroke \\x1b[31m"
+    )
+    clock.now = 60.0
+    letters.add([letter(1000), letter(1001)])
+    letters.close()
+    assert caplog.records[5].getMessage().endswith(" (and 995 more like it)")
+    assert caplog.records[6].getMessage().startswith("dead letter: pipeline p, step count, raised")
+    assert "message 1001.2" in caplog.records[6].getMessage()
+    assert len(caplog.records) == 7
+
+
+def test_what_the_file_holds_stays_and_half_a_line_spoils_no_other(tmp_path):
+    path = tmp_path / "dead.jsonl"
+    path.write_text('{"old": 1}\n{"torn": ')
+    letters = DeadLetters(path)
+    letters.add([letter()])
+    letters.close()
+    old, torn, new = path.read_text().splitlines()
+    assert (json.loads(old), torn) == ({"old": 1}, '{"torn": ')
+    assert json.loads(new)["lineage"] == [0, 2]
+
+
+def test_a_file_that_cannot_be_opened_is_one_line(tmp_path):
+    with pytest.raises(DeadLetterFileError, match=r"cannot be written to .*: Is a directory"):
+        DeadLetters(tmp_path)
+
+
+FILLING = """
+import resource, sys
+sys.path[:0] = sys.argv[2:]
+from test_dead_letters import letter
+from wallaroo.transport.dead_letters import *
+from pathlib import Path
+letters = DeadLetters(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+try:
+    letters.add([letter(n) for n in range(100)])
+except DeadLetterFileError as error:
+    print(error)
+    print(letters.counts.total())
+"""
+
+
+def test_a_full_disk_is_said_and_what_is_in_the_file_is_whole(tmp_path):
+    path = tmp_path / "dead.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", FILLING, path, Path(__file__).parent],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    message, count = done.stdout.splitlines()
+    lines = path.read_text().splitlines()
+    assert 0 < len(lines) < 100
+    assert [json.loads(line)["lineage"][0] for line in lines] == list(range(len(lines)))
+    assert message == (
+        f"dead letters cannot be written to {path}: File too large; the last "
+        f"{100 - len(lines)} are not in it, from message {len(lines)}.2 on"
+    )
+    assert count == "100"
+
+
+def test_a_kind_of_event_is_logged_a_few_times_then_now_and_then(caplog):
+    clock = Clock()
+    limited = RateLimited(logging.getLogger("test"), burst=2, interval=10.0, clock=clock)
+    for n in range(10):
+        limited.log(logging.WARNING, "a", "a %d", n)
+    limited.log(logging.WARNING, "b", "b")
+    clock.now = 10.0
+    limited.log(logging.WARNING, "a", "a %d", 10)
+    limited.flush()
+    texts = [record.getMessage() for record in caplog.records]
+    assert texts == ["a 0", "a 1", "b", "a 10 (and 8 more like it)"]
+
+
+def test_the_last_of_what_was_left_out_is_logged_at_the_end(caplog):
+    limited = RateLimited(logging.getLogger("test"), burst=1, clock=Clock())
+    for n in range(3):
+        limited.log(logging.WARNING, "a", "a %d", n)
+    limited.flush()
+    limited.flush()
+    texts = [record.getMessage() for record in caplog.records]
+    assert texts == ["a 0", "a 2 (and 1 more like it)"]
+
+
+def test_a_kind_that_is_over_begins_anew(caplog):
+    limited = RateLimited(logging.getLogger("test"), burst=1, clock=Clock())
+    for n in range(2):
+        limited.log(logging.WARNING, "a", "a %d", n)
+    limited.forget("a")
+    limited.log(logging.WARNING, "a", "a again")
+    limited.flush()
+    assert [record.getMessage() for record in caplog.records] == ["a 0", "a again"]

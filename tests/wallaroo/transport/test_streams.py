@@ -1,0 +1,113 @@
+"""Lines in and outputs out by real pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import threading
+
+import pytest
+
+from wallaroo.transport.streams import LineParser, LineReader, StreamSink, TooLongError
+
+
+@pytest.mark.parametrize(
+    ("pieces", "lines"),
+    [
+        ([b"a\nb\n"], [b"a", b"b"]),
+        ([b"a", b"\n", b"\n\nb"], [b"a", b"", b"", b"b"]),
+        ([b"a\r\n"], [b"a\r"]),
+        ([b""], []),
+        ([b"\xff\n"], [b"\xff"]),
+    ],
+)
+def test_a_line_is_a_message_without_its_newline(pieces, lines):
+    parser = LineParser(10)
+    got = [line for piece in pieces for line in parser.feed(piece)]
+    assert got + parser.end() == lines
+
+
+@pytest.mark.parametrize("pieces", [[b"ok\n123456\nok"], [b"ok\n", b"123", b"456"]])
+def test_frame_3_a_line_over_max_size_ends_the_stream(pieces):
+    parser = LineParser(5)
+    got = [line for piece in pieces[:-1] for line in parser.feed(piece)]
+    with pytest.raises(TooLongError, match="a line is longer than 5 bytes") as caught:
+        parser.feed(pieces[-1])
+    assert got + caught.value.lines == [b"ok"]
+
+
+def read(data, max_size=100):
+    lines, problems = [], []
+    done = threading.Event()
+
+    def ended(problem):
+        problems.append(problem)
+        done.set()
+
+    LineReader(io.BytesIO(data), max_size, lines.extend, ended).start()
+    assert done.wait(20)
+    return lines, problems[0]
+
+
+def test_the_reader_reads_to_the_end():
+    assert read(b"a\nb") == ([b"a", b"b"], None)
+    assert read(b"") == ([], None)
+
+
+def test_the_reader_tells_what_is_wrong_and_delivers_what_was_before():
+    assert read(b"a\nb\n" + bytes(101) + b"\nc\n") == (
+        [b"a", b"b"],
+        "a line is longer than 100 bytes (max_size)",
+    )
+
+
+@pytest.fixture
+def pipe():
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "wb") as writer:
+        yield reader, writer
+
+
+def test_an_output_is_a_line(loop_thread, pipe):
+    reader, writer = pipe
+    sink = StreamSink(writer)
+    loop_thread.call(sink.start)
+    loop_thread.call(sink.write, [b"a\n", b"b", b""])
+    loop_thread.run(sink.drain(), 20)
+    assert (sink.written, sink.pending) == (3, 0)
+    assert reader.read(5) == b"a\nb\n\n"
+    loop_thread.call(sink.close)
+
+
+def test_a_slow_reader_fills_it_and_room_is_announced(loop_thread, pipe):
+    reader, writer = pipe
+    room = threading.Event()
+    sink = StreamSink(writer, on_room=room.set)
+    loop_thread.call(sink.start)
+    count = 0
+    while not loop_thread.call(lambda: sink.full):
+        loop_thread.call(sink.write, [bytes(65535)])
+        count += 1
+    assert count <= 66
+    assert not room.is_set()
+    assert len(reader.read(count * 65536)) == count * 65536
+    assert room.wait(20)
+    assert not sink.full
+    loop_thread.run(sink.drain(), 20)
+    loop_thread.call(sink.close)
+
+
+def test_a_reader_that_goes_away_is_noticed(loop_thread):
+    reading, writing = os.pipe()
+    os.close(reading)
+    broken = []
+    stream = os.fdopen(writing, "wb", buffering=0)
+    sink = StreamSink(stream, on_broken=broken.append)
+    loop_thread.call(sink.start)
+    loop_thread.call(sink.write, [b"a"])
+    loop_thread.run(asyncio.wait_for(sink.drain(), 20))
+    assert broken == ["the outputs cannot be written: Broken pipe"]
+    assert (sink.written, sink.pending) == (0, 1)
+    loop_thread.call(sink.close)
+    stream.close()
