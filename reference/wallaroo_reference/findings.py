@@ -221,7 +221,11 @@ def _mutables(value: Any) -> dict[int, Any]:
         seen.add(id(item))
         if type(item) not in (tuple, frozenset, complex):
             found[id(item)] = item
-        todo.extend(gc.get_referents(item))
+        if type(item) is dict:  # from Python 3.13 on, not all dicts tell the collector their items
+            todo.extend(item.keys())
+            todo.extend(item.values())
+        else:
+            todo.extend(gc.get_referents(item))
     return found
 
 
