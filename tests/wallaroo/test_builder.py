@@ -577,7 +577,7 @@ def deep_key():
 
 @pytest.mark.parametrize("key", [deep_key(), 10**5_000], ids=["deep", "long"])
 def test_build_1_keys_that_cannot_be_shown_do_not_repeat_either(key):
-    refused(keyed([key, key]), "pipeline 'p', to_state_partition(count)", "repeats a ")
+    refused(keyed([key, key]), "pipeline 'p', to_state_partition(count)", "partition_keys repeats ")
 
 
 def test_route_2_listed_keys_of_like_value_and_other_type_are_different():
