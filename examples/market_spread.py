@@ -47,6 +47,7 @@ def application_setup(args: Sequence[str]) -> wallaroo.Application:
     """Describe the application: two pipelines that share the symbols' entities."""
     options = parse_options(args)
     symbols = load_symbols(options.symbols)
+    clock = time.time_ns if options.clock is None else FixedClock(options.clock)
     orders_in, market_data_in = wallaroo.tcp_parse_input_addrs(args)
     results_out = wallaroo.tcp_parse_output_addrs(args)[0]
 
@@ -54,7 +55,7 @@ def application_setup(args: Sequence[str]) -> wallaroo.Application:
         wallaroo.ApplicationBuilder("Market Spread")
         .new_pipeline("Orders", wallaroo.TCPSourceConfig(*orders_in, decode_order))
         .to_state_partition_u64(
-            CheckOrder(options.clock), SymbolData, "symbol-data", partition_by_symbol, symbols
+            CheckOrder(clock), SymbolData, "symbol-data", partition_by_symbol, symbols
         )
         .to_sink(wallaroo.TCPSinkConfig(*results_out, encode_order_result))
         .new_pipeline("Market Data", wallaroo.TCPSourceConfig(*market_data_in, decode_market_data))
@@ -207,9 +208,7 @@ def parse_options(args: Sequence[str]) -> argparse.Namespace:
     """Read the application's own arguments; the others are not its business."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--symbols", type=Path, default=SYMBOLS)
-    parser.add_argument(
-        "--clock", type=lambda text: FixedClock(int(text)), default=time.time_ns, metavar="NS"
-    )
+    parser.add_argument("--clock", type=int, metavar="NS")
     return parser.parse_known_args(args)[0]
 
 
