@@ -76,8 +76,13 @@ def _contents(value: Any, kind: type, above: list[int]) -> Any:
         _state(state, above),
     ]
     if isinstance(value, (set, frozenset)):
-        # A subclass of set reduces to a list in hash order.
-        form[2] = _sorted([_structure(item, above) for item in value])
+        # A subclass of set reduces to a list of its items, in hash order.
+        form[2] = [
+            ["list", _sorted(argument[1])]
+            if isinstance(argument, list) and argument[0] == "list"
+            else argument
+            for argument in form[2]
+        ]
     form.append(None if items is None else [_structure(item, above) for item in items])
     form.append(None if pairs is None else _sorted_pairs(pairs, above))
     return form

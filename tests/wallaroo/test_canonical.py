@@ -1,0 +1,405 @@
+"""States are compared by what they are made of, never by order, sharing or `__eq__`."""
+
+from __future__ import annotations
+
+import array
+import collections
+import copy
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import itertools
+import json
+import math
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wallaroo
+from wallaroo.canonical import structure
+from wallaroo.trace import canonical_json
+
+
+class Plain:
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
+
+
+class Liar(Plain):
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
+
+
+class Slots:
+    __slots__ = ("left", "right")
+
+    def __init__(self, left):
+        self.left = left
+
+
+class SlotsAndDict(Slots):
+    pass
+
+
+class Reduced:
+    def __init__(self, *items):
+        self.items = items
+
+    def __reduce__(self):
+        return (Reduced, self.items)
+
+
+class State:
+    def __init__(self, value):
+        self.value = value
+        self.cache = object()
+
+    def __getstate__(self):
+        return self.value
+
+    def __setstate__(self, value):
+        self.__init__(value)
+
+
+class Text(str):
+    pass
+
+
+class Tagged(list):
+    pass
+
+
+class Bag(set):
+    pass
+
+
+class NamedBag(set):
+    def __init__(self, items, name="bag"):
+        super().__init__(items)
+        self.name = name
+
+    def __reduce__(self):
+        return (NamedBag, (list(self), self.name))
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Other(enum.Enum):
+    RED = 1
+
+
+Pair = collections.namedtuple("Pair", "left right")
+Couple = collections.namedtuple("Couple", "left right")
+
+
+@dataclasses.dataclass
+class Data:
+    left: object
+    right: object = None
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class SlottedData:
+    left: object
+
+
+@wallaroo.computation(name="c")
+def computation(data):
+    return data
+
+
+VALUES = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    10**5000,
+    0.0,
+    -0.0,
+    1.0,
+    math.nan,
+    math.inf,
+    1 + 0j,
+    0j,
+    complex(0.0, -0.0),
+    "",
+    "1",
+    "\ud800",
+    Text("1"),
+    b"1",
+    bytearray(b"1"),
+    [],
+    (),
+    {},
+    set(),
+    frozenset(),
+    [1],
+    (1,),
+    {1},
+    frozenset([1]),
+    Bag([1]),
+    Bag([2]),
+    NamedBag([1]),
+    NamedBag([1], "sack"),
+    NamedBag([1], None),
+    NamedBag([2]),
+    Tagged([1]),
+    {1: 1},
+    {1: 2},
+    {"1": 1},
+    {None: 1},
+    {(): {}},
+    [[]],
+    [[], []],
+    Plain(),
+    Plain(a=1),
+    Plain(a=1.0),
+    Plain(b=1),
+    Liar(),
+    Liar(a=1),
+    Slots(1),
+    Slots(2),
+    SlotsAndDict(1),
+    Reduced(),
+    Reduced(1),
+    State(1),
+    State(2),
+    Pair(1, 2),
+    Couple(1, 2),
+    Pair(2, 1),
+    Colour.RED,
+    Colour.BLUE,
+    Other.RED,
+    Data(1),
+    Data(1, 2),
+    SlottedData(1),
+    collections.OrderedDict(a=1),
+    collections.Counter("a"),
+    collections.defaultdict(int, a=1),
+    collections.defaultdict(list, a=1),
+    collections.deque([1]),
+    collections.deque([1], maxlen=3),
+    datetime.date(2026, 1, 1),
+    decimal.Decimal("1"),
+    decimal.Decimal("1.0"),
+    fractions.Fraction(1, 2),
+    array.array("i", [1]),
+    array.array("h", [1]),
+    range(3),
+    slice(1),
+    ValueError("a"),
+    KeyError("a"),
+    int,
+    str,
+    len,
+    math.sqrt,
+    math.sin,
+    Plain,
+    json.dumps,
+    Plain(a=1).__init__,
+    computation,
+]
+
+
+def same(one, other):
+    return canonical_json(structure(one)) == canonical_json(structure(other))
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: f"{type(value).__name__}")
+def test_isolation_a_pickle_round_trip_has_the_same_structure(value):
+    form = structure(value)
+    assert json.loads(canonical_json(form)) == form  # made of JSON values
+    assert same(pickle.loads(pickle.dumps(value)), value)
+    assert same(value, value)
+
+
+def test_isolation_no_two_of_them_have_the_same_structure():
+    for one, other in itertools.combinations(VALUES, 2):
+        assert not same(one, other), (one, other)
+
+
+def test_isolation_floats_are_compared_by_their_bits():
+    assert same(math.nan, float("nan"))
+    assert not same(0.0, -0.0)
+    assert not same(math.nan, -math.nan)
+    assert not same([0.0], [-0.0])
+    assert not same(1.0, 1)
+
+
+def test_isolation_the_order_of_a_dict_does_not_count():
+    assert same({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    assert same(Plain(a=1, b=2), Plain(b=2, a=1))
+    assert same(collections.OrderedDict(a=1, b=2), collections.OrderedDict(b=2, a=1))
+    assert same(collections.Counter("ab"), collections.Counter("ba"))
+    assert not same({"a": 1, "b": 2}, {"a": 2, "b": 1})
+
+
+def test_isolation_the_order_of_a_list_does():
+    assert not same([1, 2], [2, 1])
+    assert not same(collections.deque([1, 2]), collections.deque([2, 1]))
+
+
+def test_isolation_sharing_does_not_count():
+    inner = [1]
+    assert same([inner, inner], [[1], [1]])
+    plain = Plain(a=inner)
+    assert same(Plain(x=plain, y=plain), Plain(x=Plain(a=[1]), y=Plain(a=[1])))
+
+
+def test_isolation_equality_never_counts():
+    assert not same(Liar(a=1), Liar(a=2))
+    assert not same([Liar(a=1)], [Liar(a=2)])
+    assert same({Liar(a=1): 1}, {Liar(a=1): 1})
+
+
+@pytest.mark.parametrize("kind", [set, frozenset, Bag, NamedBag])
+def test_isolation_sets_are_sorted(kind):
+    words = [f"word {n}" for n in range(50)]
+    assert same(kind(words), kind(reversed(words)))
+    assert same(kind([1, "1", b"1", (1,), None]), kind([None, (1,), b"1", "1", 1]))
+    assert not same(kind([1]), kind([1, 2]))
+
+
+def test_isolation_the_same_under_every_hash_seed():
+    code = """
+import sys; sys.path.insert(0, sys.argv[1])
+from wallaroo.canonical import structure
+class Bag(set): pass
+words = [f"word {n}" for n in range(50)]
+print(structure([set(words), frozenset(words), Bag(words), {w: {w} for w in words}]))
+"""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code, str(Path(wallaroo.__file__).parents[1])],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            timeout=60,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(told) == 1
+
+
+def test_isolation_cycles():
+    def loop(length):
+        first = last = Plain(name="n")
+        for _ in range(length - 1):
+            last.next = last = Plain(name="n")
+        last.next = first
+        return first
+
+    assert same(loop(1), loop(1))
+    assert same(loop(3), pickle.loads(pickle.dumps(loop(3))))
+    assert not same(loop(1), loop(2))
+    inside = []
+    inside.append(inside)
+    assert same(inside, pickle.loads(pickle.dumps(inside)))
+    assert not same(inside, [[]])
+    table = {}
+    table["me"] = [table]
+    assert same(table, pickle.loads(pickle.dumps(table)))
+
+
+def test_isolation_what_no_state_shows_does_not_count():
+    assert same(State(1), State(1))
+
+
+def test_isolation_empty_attributes_are_none():
+    one, other = ValueError("a"), ValueError("a")
+    vars(one)  # from now on it has a __dict__
+    assert same(one, other)
+
+
+def test_isolation_an_unset_slot_is_not_none():
+    one, other = Slots(1), Slots(1)
+    other.right = None
+    assert not same(one, other)
+
+
+def test_isolation_a_type_is_told_by_its_qualified_name():
+    here = Plain(a=1)
+
+    class Plain2:
+        pass
+
+    Plain2.__qualname__ = Plain2.__name__ = "Plain"
+    there = Plain2()
+    there.a = 1
+    assert structure(here)[0].endswith("test_canonical.Plain")
+    assert structure(here)[0] == structure(there)[0]
+
+
+def test_isolation_what_is_found_by_name_is_told_by_module_and_name():
+    assert structure(math.sqrt) == ["global", "math.sqrt"]
+    assert structure(computation) == ["global", f"{__name__}.computation"]
+
+
+@pytest.mark.parametrize(
+    "value", [threading.Lock(), (n for n in ()), sys.stdout, [iter, {}.keys()]]
+)
+def test_isolation_what_cannot_be_pickled_has_no_structure(value):
+    with pytest.raises(TypeError):
+        structure(value)
+
+
+states = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary()),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.lists(inner, max_size=3).map(tuple),
+        st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        st.dictionaries(st.text("abc", min_size=1, max_size=3), inner, max_size=3).map(
+            lambda attributes: Plain(**attributes)
+        ),
+        st.builds(Data, inner, inner),
+        st.builds(Pair, inner, inner),
+        st.sets(st.one_of(st.integers(), st.text(max_size=2), st.none()), max_size=4),
+    ),
+    max_leaves=12,
+)
+
+
+@given(states)
+def test_isolation_copies_of_any_state_have_its_structure(state):
+    form = structure(state)
+    assert structure(pickle.loads(pickle.dumps(state, 5))) == form
+    assert structure(pickle.loads(pickle.dumps(state, 2))) == form
+    assert structure(copy.deepcopy(state)) == form
+    assert json.loads(canonical_json(form)) == form
+
+
+@given(states, states)
+def test_isolation_states_of_other_pickles_mostly_have_another_structure(one, other):
+    if structure(one) == structure(other):
+        assert repr_of(one) == repr_of(other)
+
+
+def repr_of(state):
+    """Told by other means: the literal, sets and dicts in one order."""
+    if isinstance(state, (Plain, Data)):
+        return type(state).__name__, repr_of(vars(state))
+    if isinstance(state, dict):
+        return "dict", sorted((repr(key), repr_of(item)) for key, item in state.items())
+    if isinstance(state, set):
+        return "set", sorted(map(repr, state))
+    if isinstance(state, (list, tuple)):
+        return type(state).__name__, [repr_of(item) for item in state]
+    return repr(state)
