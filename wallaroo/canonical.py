@@ -77,12 +77,7 @@ def _contents(value: Any, kind: type, above: list[int]) -> Any:
     ]
     if isinstance(value, (set, frozenset)):
         # A subclass of set reduces to a list of its items, in hash order.
-        form[2] = [
-            ["list", _sorted(argument[1])]
-            if isinstance(argument, list) and argument[0] == "list"
-            else argument
-            for argument in form[2]
-        ]
+        form[2] = [_sorted_list(argument) for argument in form[2]]
     form.append(None if items is None else [_structure(item, above) for item in items])
     form.append(None if pairs is None else _sorted_pairs(pairs, above))
     return form
@@ -103,6 +98,10 @@ def _reduce(value: object, kind: type) -> Any:
 
 def _sorted_pairs(pairs: Any, above: list[int]) -> list[Any]:
     return _sorted([[_structure(key, above), _structure(item, above)] for key, item in pairs])
+
+
+def _sorted_list(form: Any) -> Any:
+    return ["list", _sorted(form[1])] if isinstance(form, list) and form[0] == "list" else form
 
 
 def _sorted(forms: list[Any]) -> list[Any]:

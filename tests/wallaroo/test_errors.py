@@ -1,0 +1,30 @@
+"""Errors: one base, and a text that says rule and step."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import wallaroo
+from wallaroo import errors
+
+
+def test_errors_have_one_base():
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    assert len(kinds) > 4
+    assert all(issubclass(kind, errors.WallarooError) for kind in kinds)
+    assert issubclass(errors.WallarooError, Exception)
+
+
+@pytest.mark.parametrize("name", [name for name in wallaroo.__all__ if name[0].isupper()])
+def test_errors_and_classes_are_where_the_package_says(name):
+    assert getattr(wallaroo, name).__name__ == name
+
+
+def test_build_2_an_engines_refusal_names_rule_and_step():
+    error = errors.UnsupportedTopology("order-1", "count", "two partitions feed each other")
+    assert str(error) == "order-1, at 'count': two partitions feed each other"
+    assert (error.rule, error.step, error.reason) == error.args
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.rule) == (str(error), "order-1")

@@ -1,0 +1,128 @@
+"""`wallaroo.testing.run` and its fixture: payloads in, outputs out, no ports."""
+
+from __future__ import annotations
+
+import pytest
+
+import wallaroo
+from wallaroo import testing
+from wallaroo.errors import EngineNotFoundError, WallarooParameterError
+
+
+class Counts:
+    def __init__(self):
+        self.words = 0
+
+
+@wallaroo.state_computation(name="count")
+def count(message, state):
+    state.words += 1
+    return (message, state.words), True
+
+
+@wallaroo.state_computation(name="forgets to say so")
+def forgets(message, state):
+    state.words += 1
+    return message, False
+
+
+@pytest.fixture(params=["reference", "compiled"])
+def engine(request):
+    isolation = "isolated" if request.param == "reference" else "trusting"
+    return {"engine": request.param, "isolation": isolation}
+
+
+def test_testing_run(app, engine):
+    application = app(("to_stateful", count, Counts, "counts"))
+    result = testing.run(application, {"p": [b"a", b"\xff", b"b"]}, **engine)
+    assert result.outputs == {("p", 0): [b"('a', 1);", b"('b', 2);"]}
+    assert result.output == result.outputs["p", 0]
+    assert [letter.reason for letter in result.dead_letters] == ["decode"]
+    assert list(result.entities) == ["counts"]
+    ((key, state),) = result.entities["counts"].items()
+    assert key == ()
+    assert "0x2" in repr(state)
+    assert result.findings == []
+    assert result.trace.outputs == {("p", 0): (b"('a', 1);", b"('b', 2);")}
+
+
+def test_testing_sources_one_after_the_other_or_as_received(add_pipeline, engine):
+    builder = wallaroo.ApplicationBuilder("app")
+    for name in "pq":
+        add_pipeline(builder, ("to_stateful", count, Counts, "counts"), name=name)
+    application = builder.build()
+    after = testing.run(application, {"q": [b"a", b"b"], "p": [b"c"]}, **engine)
+    assert after.outputs == {("p", 0): [b"('c', 3);"], ("q", 0): [b"('a', 1);", b"('b', 2);"]}
+    received = testing.run(application, [("q", b"a"), ("p", b"c"), ("q", b"b")], **engine)
+    assert received.outputs == {("p", 0): [b"('c', 2);"], ("q", 0): [b"('a', 1);", b"('b', 3);"]}
+    with pytest.raises(ValueError, match="2 sinks: use outputs"):
+        _ = after.output
+
+
+def test_testing_payloads_may_be_any_iterable(app, engine):
+    application = app()
+    assert testing.run(application, (("p", b"a") for _ in range(2)), **engine).output == [
+        b"'a';",
+        b"'a';",
+    ]
+    assert testing.run(application, {"p": (b"a",)}, **engine).output == [b"'a';"]
+    assert testing.run(application, {}, **engine).output == []
+
+
+def test_testing_no_sink_has_no_only_output(app):
+    with pytest.raises(ValueError, match="0 sinks"):
+        _ = testing.run(app(sinks=0), {"p": [b"a"]}).output
+
+
+def test_testing_each_run_starts_anew(app, engine):
+    application = app(("to_stateful", count, Counts, "counts"))
+    for _ in range(2):
+        assert testing.run(application, {"p": [b"a"]}, **engine).output == [b"('a', 1);"]
+
+
+def test_testing_reports_findings_at_every_call(app):
+    result = testing.run(app(("to_stateful", forgets, Counts, "counts")), {"p": [b"a"]})
+    assert [finding.step for finding in result.findings] == ["forgets to say so"]
+
+
+@pytest.mark.parametrize(
+    ("payloads", "text"),
+    [
+        ({"q": [b"a"]}, "application 'app' has no source 'q'; it has 'p'"),
+        ([("q", b"a")], "has no source 'q'"),
+        ({"p": b"a"}, "source 'p': expected a list of payloads, not one bytes"),
+        ({"p": "a"}, "expected a list of payloads, not one str"),
+        ({"p": ["a"]}, "source 'p': a payload is bytes, not str 'a'"),
+        ({"p": [bytearray(b"a")]}, "a payload is bytes, not bytearray"),
+        ({"p": [None]}, "a payload is bytes, not NoneType"),
+    ],
+)
+def test_testing_what_is_no_input_is_refused(app, payloads, text):
+    with pytest.raises(WallarooParameterError, match=text):
+        testing.run(app(), payloads)
+
+
+def test_testing_an_unknown_engine(app):
+    with pytest.raises(EngineNotFoundError):
+        testing.run(app(), {}, engine="nonsense")
+
+
+@pytest.mark.parametrize("batches", [[], [1], [1, 1], [2, 0, 1], [100]])
+def test_order_2_at_any_cut_into_batches(app, engine, batches):
+    application = app(("to_stateful", count, Counts, "counts"))
+    whole = testing.run(application, {"p": [b"a"] * 5}, **engine)
+    cut = testing.run(application, {"p": [b"a"] * 5}, batches=batches, **engine)
+    assert cut.trace == whole.trace
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 1000])
+def test_order_2_at_any_number_of_partitions(app, engine, partitions):
+    application = app(("to_stateful", count, Counts, "counts"))
+    result = testing.run(application, {"p": [b"a"]}, partitions=partitions, **engine)
+    assert result.output == [b"('a', 1);"]
+    assert all(0 <= entity.number < partitions for entity in result.trace.entities)
+
+
+def test_testing_the_fixture_is_there(wallaroo_run, app):
+    assert wallaroo_run is testing.run
+    assert wallaroo_run(app(), {"p": [b"a"]}).output == [b"'a';"]

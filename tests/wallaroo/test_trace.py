@@ -1,0 +1,179 @@
+"""What a run did, as values that compare and as canonical JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wallaroo.keys import encode_key
+from wallaroo.trace import (
+    DeadLetter,
+    Ended,
+    Entity,
+    Finding,
+    FindingKind,
+    Reason,
+    Trace,
+    canonical_json,
+    describe_error,
+    sorted_entities,
+)
+
+
+def letter(**changes):
+    fields = {
+        "lineage": (3, 1),
+        "source": "s",
+        "pipeline": "p",
+        "step": "count",
+        "position": 2,
+        "sink": None,
+        "key": ("a", 1),
+        "reason": Reason.RAISED,
+        "error_type": "ValueError",
+        "error": "why\ud800\n",
+        "payload": b"\xff\0",
+    }
+    return DeadLetter(**{**fields, **changes})
+
+
+FINDING = Finding(FindingKind.IMMUTABLE_STATE, "p", "count", "a", (0,), "text")
+TRACE = Trace(
+    outputs={("q", 0): (b"", b"b"), ("p", 1): (), ("p", 0): (b"\xff",)},
+    dead_letters=(letter(),),
+    entities=(Entity("part", b"k", 3, ["int", "0x1"]),),
+    ended=Ended("on-error", "p", "count", (3, 1), None),
+    findings=(FINDING,),
+)
+
+
+def test_dead_1_the_fields_of_a_line():
+    form = letter().to_json()
+    assert list(form) == [
+        "lineage",
+        "source",
+        "pipeline",
+        "step",
+        "sink",
+        "key",
+        "reason",
+        "error_type",
+        "error",
+        "payload",
+    ]
+    assert form["lineage"] == [3, 1]
+    assert form["key"] == {"tuple": [{"str": "a"}, {"int": "1"}]}
+    assert form["reason"] == "raised"
+    assert base64.b64decode(form["payload"]) == b"\xff\0"
+    line = canonical_json(form)
+    assert "\n" not in line
+    assert line.isascii()
+
+
+def test_dead_1_what_is_not_there_is_null():
+    form = letter(step=None, key=None, error_type=None).to_json()
+    assert (form["step"], form["sink"], form["key"], form["error_type"]) == (None,) * 4
+    assert letter(key=()).to_json()["key"] == {"tuple": []}
+
+
+def test_dead_1_the_reasons():
+    assert {reason.value for reason in Reason} == {
+        "decode",
+        "raised",
+        "bad-result",
+        "bad-key",
+        "unknown-key",
+        "encode",
+        "unportable",
+    }
+
+
+def test_dead_1_letters_are_ordered_by_lineage_step_and_sink():
+    letters = [
+        letter(lineage=(0,), position=-1),
+        letter(lineage=(0,), position=1),
+        letter(lineage=(0,), position=2, sink=0),
+        letter(lineage=(0,), position=2, sink=1),
+        letter(lineage=(0, 0), position=0),
+        letter(lineage=(0, 2), position=0),
+        letter(lineage=(0, 10), position=0),
+        letter(lineage=(1,), position=0),
+    ]
+    assert sorted(reversed(letters), key=lambda one: one.order) == letters
+
+
+def test_dead_1_engines_agree_on_all_but_the_error():
+    other = Trace(TRACE.outputs, (letter(error="other words"),), TRACE.entities, TRACE.ended)
+    assert TRACE.comparable() == other.comparable()
+    for changed in (
+        letter(error_type="KeyError"),
+        letter(lineage=(3, 0)),
+        letter(step=None),
+        letter(key=None),
+        letter(payload=b""),
+        letter(reason=Reason.BAD_KEY),
+        letter(sink=0),
+    ):
+        other = Trace(TRACE.outputs, (changed,), TRACE.entities, TRACE.ended)
+        assert TRACE.comparable() != other.comparable()
+
+
+def test_isolation_findings_are_not_compared():
+    other = Trace(TRACE.outputs, TRACE.dead_letters, TRACE.entities, TRACE.ended)
+    assert other == TRACE
+    assert other.comparable() == TRACE.comparable()
+    assert other.to_json() != TRACE.to_json()
+
+
+def test_trace_canonical_json_is_the_same_for_equal_traces():
+    text = TRACE.canonical_json()
+    assert text.isascii()
+    assert json.loads(text) == TRACE.to_json()
+    backwards = dict(reversed(TRACE.outputs.items()))
+    other = Trace(backwards, TRACE.dead_letters, TRACE.entities, TRACE.ended, TRACE.findings)
+    assert other.canonical_json() == text
+    assert [(one["pipeline"], one["sink"]) for one in TRACE.to_json()["outputs"]] == [
+        ("p", 0),
+        ("p", 1),
+        ("q", 0),
+    ]
+
+
+def test_route_4_a_trace_names_each_entitys_partition_number():
+    assert TRACE.to_json()["entities"] == [
+        {
+            "partition": "part",
+            "key": {"bytes": "aw=="},
+            "number": 3,
+            "state": ["int", "0x1"],
+        }
+    ]
+
+
+@given(st.lists(st.one_of(st.text(), st.binary(), st.integers(), st.tuples(st.integers()))))
+def test_trace_entities_are_sorted_by_partition_and_encoded_key(keys):
+    entities = [Entity(name, key, 0, None) for key in keys for name in "ba"]
+    found = sorted_entities(entities)
+    assert [entity.partition for entity in found] == ["a"] * len(keys) + ["b"] * len(keys)
+    encoded = [encode_key(entity.key) for entity in found]
+    assert encoded[: len(keys)] == sorted(encoded[: len(keys)])
+    assert sorted_entities(entities[::-1])[0:1] == found[0:1]
+
+
+class Silent(Exception):
+    def __str__(self):
+        raise ZeroDivisionError
+
+
+class Chatty(Exception):
+    def __str__(self):
+        return "x" * 1_000_000
+
+
+def test_dead_1_an_errors_text_is_had_whatever_its_str_does():
+    assert describe_error(ValueError("why")) == "why"
+    assert describe_error(Silent()) == "(its text could not be had: ZeroDivisionError)"
+    assert len(describe_error(Chatty())) == 2001
