@@ -27,13 +27,12 @@ def _figure(title: str, x: str, y: str, **layout: Any) -> go.Figure:
         template="plotly_white",
         title={"text": title, "font": {"size": 16}},
         height=_HEIGHT,
-        margin={"l": 70, "r": 30, "t": 50, "b": 55},
+        margin={"l": 70, "r": 90, "t": 50, "b": 55},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 1, "xanchor": "right"},
         font={"family": "system-ui, sans-serif", "size": 13},
         **layout,
     )
-    figure.update_xaxes(title=x)
-    figure.update_yaxes(title=y)
+    figure.update_layout(xaxis_title=x, yaxis_title=y)
     return figure
 
 
@@ -138,6 +137,7 @@ def heat_map(result: Result) -> go.Figure:
             mode="lines",
             line={"color": colour, "width": 1.5},
         )
+    _over_time(figure, timeline)
     _log_ms(figure, [float(edges[low]), float(edges[high - 1])])
     return figure
 
@@ -154,6 +154,7 @@ def throughput(result: Result) -> go.Figure:
             "side": "right",
             "rangemode": "tozero",
             "showgrid": False,
+            "tickmode": "auto",
         },
     )
     timeline = Timeline.from_json(result.timeline)
@@ -180,9 +181,9 @@ def throughput(result: Result) -> go.Figure:
             mode="lines",
             line={"color": _COLOURS[index], "dash": "dot" if name == "owed" else "solid"},
         )
-    figure.update_yaxes(rangemode="tozero")
-    figure.update_layout(margin={"r": 70})
+    figure.update_layout(yaxis={"rangemode": "tozero"})
     _mark_measured(figure, result)
+    _over_time(figure, timeline)
     return figure
 
 
@@ -206,6 +207,7 @@ def lateness(result: Result) -> go.Figure:
                 mode="lines",
                 line={"color": _COLOURS[index]},
             )
+    _over_time(figure, timeline)
     _log_ms(figure, values)
     return figure
 
@@ -250,6 +252,11 @@ def _used_columns(timeline: Timeline) -> int:
     busy = sum((timeline.series[name] for name in Timeline.SERIES), np.zeros(timeline.bins))
     used = np.flatnonzero(busy)
     return int(used[-1]) + 1 if len(used) else 1
+
+
+def _over_time(figure: go.Figure, timeline: Timeline) -> None:
+    """Give all plots over time of a run the same axis, so that they can be read together."""
+    figure.update_xaxes(range=[0, _used_columns(timeline) * timeline.bin_ns / NS])
 
 
 def _mark_measured(figure: go.Figure, result: Result) -> None:

@@ -117,6 +117,6 @@ def _div(figure: go.Figure) -> str:
     text: str = figure.to_html(
         full_html=False,
         include_plotlyjs=False,
-        config={"displaylogo": False, "responsive": True},
+        config={"displayModeBar": False, "responsive": True},
     )
     return text

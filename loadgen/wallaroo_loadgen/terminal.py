@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wallaroo_loadgen.conductor import Conductor
-from wallaroo_loadgen.measure import PERCENTILES, bucket_edges, summary
+from wallaroo_loadgen.measure import bucket_edges, summary
 from wallaroo_loadgen.result import Result
 from wallaroo_loadgen.schedule import NS
 from wallaroo_loadgen.search import Search
@@ -25,6 +25,7 @@ from wallaroo_loadgen.verdict import show
 _BARS = " ▁▂▃▄▅▆▇█"
 _REFRESH_SECONDS = 0.25
 _SPARK_WIDTH = 60
+_COLUMNS = ("min", "p50", "p90", "p99", "p99.9", "p99.99", "max")  # as many as 80 characters hold
 
 
 class LiveView:
@@ -130,16 +131,15 @@ def print_result(console: Console, result: Result) -> None:
 
 def _latencies(result: Result) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    names = ["min", *[f"p{percentile:g}" for percentile in PERCENTILES], "max"]
-    for name in names:
-        table.add_column(name, justify="right")
+    table.add_column("", no_wrap=True)
+    for name in _COLUMNS:
+        table.add_column(name, justify="right", no_wrap=True)
     for title, values in (
         ("latency", result.latency),
-        ("sender lateness", result.lateness),
-        ("of it our own", result.own_lateness),
+        ("lateness", result.lateness),
+        ("our own", result.own_lateness),
     ):
-        table.add_row(title, *[show(values[name]) for name in names])
+        table.add_row(title, *[show(values[name]) for name in _COLUMNS])
     return table
 
 

@@ -75,10 +75,10 @@ class LogStatus:
                 continue
             number = (day - _FIRST).days
             code, _, count = output[11:].partition(b" ")
-            rank, expected = self._counts[number % _DAYS].get(code, (0, b""))
-            if number >= 0 and count == expected:
+            owed = self._counts[number % _DAYS].get(code)
+            if number >= 0 and owed is not None and count == owed[1]:
                 result.lanes[index] = 0
-                result.numbers[index] = self._lane.first_output(number) + rank
+                result.numbers[index] = self._lane.first_output(number) + owed[0]
         return result
 
     def prelude(self) -> dict[int, bytes]:

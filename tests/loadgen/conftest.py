@@ -1,0 +1,68 @@
+"""Targets as processes, and runs against them."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from wallaroo_loadgen.config import RunConfig
+from wallaroo_loadgen.result import Result
+from wallaroo_loadgen.session import Session
+
+TARGET = Path(__file__).with_name("target.py")
+
+
+def free_port() -> int:
+    """Return a port that nobody uses at this moment."""
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        return int(sock.getsockname()[1])
+
+
+@pytest.fixture
+def start_target() -> Iterator[Callable[..., int]]:
+    """Return a function that starts a target for a sink's port and returns the target's port."""
+    with ExitStack() as stack:
+
+        def start(sink_port: int, *options: str) -> int:
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, str(TARGET), "--sink", f"127.0.0.1:{sink_port}", *options],
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            stack.callback(process.kill)
+            assert process.stdout is not None
+            return int(process.stdout.readline())
+
+        yield start
+
+
+@pytest.fixture
+def measure(start_target: Callable[..., int]) -> Callable[..., Result]:
+    """Return a function that makes a short run against a target with some options."""
+
+    def run(*options: str, **changes: Any) -> Result:
+        listen = free_port()
+        port = start_target(listen, *options)
+        settings: dict[str, Any] = {
+            "workload": "echo",
+            "to": (("127.0.0.1", port),),
+            "listen": ("127.0.0.1", listen),
+            "rate": 1000,
+            "duration": 1.5,
+            "warmup": 0.3,
+            "cooldown": 0.2,
+            "drain": 2.0,
+            "wait": 15.0,
+            "run": 1,
+        }
+        return Session().run(RunConfig(**{**settings, **changes}))
+
+    return run
