@@ -72,13 +72,13 @@ class Child:
             while source not in self._addresses:
                 self._changed.wait(0.1)
                 if not self._reader.is_alive() or time.monotonic() > deadline:
-                    raise self._failed(f"did not listen within {seconds:.0f} s")
+                    raise self.failed(f"did not listen within {seconds:.0f} s")
             return self._addresses[source]
 
     def check_running(self) -> None:
         """Raise ChildFailedError if the command has ended."""
         if self._process.poll() is not None:
-            raise self._failed(f"ended with exit code {self._process.returncode}")
+            raise self.failed(f"ended with exit code {self._process.returncode}")
 
     def stop(self, seconds: float) -> list[str]:
         """Stop the command as Ctrl-C would, and return the last lines it printed.
@@ -88,7 +88,7 @@ class Child:
         """
         code = self._end(seconds)
         if code != 0:
-            raise self._failed(f"ended with exit code {code}")
+            raise self.failed(f"ended with exit code {code}")
         return list(self._lines)
 
     def _end(self, seconds: float) -> int:
@@ -116,7 +116,8 @@ class Child:
                         self._addresses[found[1]] = (found[2].strip("[]"), int(found[3]))
                     self._changed.notify_all()
 
-    def _failed(self, what: str) -> ChildFailedError:
+    def failed(self, what: str) -> ChildFailedError:
+        """Return an error that says what is wrong, with what the command has printed."""
         return ChildFailedError("\n".join([f"{self._command}\n{what}", *self._lines]))
 
 

@@ -42,14 +42,13 @@ def progress(unit: str, total: int) -> Iterator[Update]:
 
 
 def _plain(unit: str, total: int) -> Update:
-    started = time.monotonic()
-    said = started
+    due = time.monotonic() + _SECONDS_BETWEEN_LINES
+    said = 0
 
     def update(done: int) -> None:
-        nonlocal said
-        now = time.monotonic()
-        if now - said >= _SECONDS_BETWEEN_LINES:
-            said = now
-            say(f"  {unit}: {done:,} of {total:,} ({done / (now - started):,.0f}/s)")
+        nonlocal due, said
+        if time.monotonic() >= due and done > said:
+            say(f"  {unit}: {done:,} of {total:,}")
+            due, said = time.monotonic() + _SECONDS_BETWEEN_LINES, done
 
     return update
