@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Literal, TypeAlias
 
-from wallaroo.trace import Trace
+from wallaroo.trace import Trace, canonical_json
 
 Kind: TypeAlias = Literal[
     "crash", "ended", "missing", "extra", "changed", "order", "letters", "letter fields",
-    "entities", "numbers",
+    "lineage", "entities", "numbers",
 ]  # fmt: skip
-"""Of outputs: `missing`, `extra`, `changed` (neither more nor fewer), `order`."""
+"""Of outputs: `missing`, `extra`, `changed` (neither more nor fewer), `order`. Of dead letters:
+`letters` (others), `lineage` and `letter fields` (the same with other ones), `order`."""
 
 KINDS: frozenset[Kind] = frozenset(
     {
         *("crash", "ended", "missing", "extra", "changed", "order"),
-        *("letters", "letter fields", "entities", "numbers"),
+        *("letters", "letter fields", "lineage", "entities", "numbers"),
     }
 )
 
@@ -77,8 +78,15 @@ def _output_kinds(expected: Trace, actual: Trace) -> set[Kind]:
 
 
 def _letter_kind(wanted: list[Any], given: list[Any]) -> Kind:
-    def which(letter: dict[str, Any]) -> Any:
-        return (letter["lineage"], letter["pipeline"], letter["reason"])
+    def without(letters: list[Any], *fields: str) -> list[str]:
+        return sorted(
+            canonical_json({name: letter[name] for name in letter if name not in fields})
+            for letter in letters
+        )
 
-    same = sorted(map(which, wanted)) == sorted(map(which, given))
-    return "letter fields" if same else "letters"
+    if without(wanted) == without(given):
+        return "order"
+    if without(wanted, "lineage") == without(given, "lineage"):
+        return "lineage"
+    fields = ("key", "error_type", "payload", "source", "step", "sink")
+    return "letter fields" if without(wanted, *fields) == without(given, *fields) else "letters"

@@ -85,11 +85,11 @@ def _compute(case: ConformanceCase, call: Call, facts: set[str]) -> None:
         _compute_with_state(name, call, facts)
     elif name in MULTI_COMPUTATIONS:
         facts.add({"none": "multi gives none", "empty": "multi gives none"}.get(call.kind, "multi"))
-        if call.kind == "gaps":
+        if "gaps" in call.kind:
             facts.add("multi leaves gaps")
         if name in ("twice", "one_buffer"):
             facts.add("multi gives one object twice")
-        if name in ("falsy_items", "Gaps"):
+        if "falsy" in call.kind or name == "falsy_items":
             facts.add("multi gives falsy")
         if name in ("one_buffer", "stumble", "characters"):
             facts.add("multi is lazy")
@@ -105,6 +105,8 @@ def _compute(case: ConformanceCase, call: Call, facts: set[str]) -> None:
 
 def _compute_with_state(name: str, call: Call, facts: set[str]) -> None:
     output, _, changed = call.kind.partition(", ")
+    if not changed and call.kind != "raised":
+        facts.add("bad pair")
     if changed == "True":
         facts.add("state changed")
     if changed == "False":
@@ -119,8 +121,12 @@ def _compute_with_state(name: str, call: Call, facts: set[str]) -> None:
         facts.add("multi with state")
         if output in ("none", "empty"):
             facts.add("multi gives none")
-        if output == "gaps":
+        if "gaps" in output:
             facts.add("multi leaves gaps")
+        if "falsy" in output and "value" not in output and output != "falsy":
+            facts.add("multi gives falsy")
+        if output in ("value", "falsy") and name == "wrong_items":
+            facts.add("bad items")
         if name in ("lazy", "lazy_secret", "lazy_stumble"):
             facts.add("multi is lazy")
     if name not in STATE_MULTI_COMPUTATIONS and changed and output in ("falsy", "empty"):
@@ -176,24 +182,31 @@ def _routing_facts(observation: Observation, facts: set[str]) -> None:
     met: Counter[tuple[int, bytes]] = Counter()
     visitors: dict[int, set[str]] = {}
     keys: dict[int, list[Any]] = {}
+    visits: dict[tuple[int, bytes], list[tuple[str, int]]] = {}  # of one frame
     for call in observation.calls:
-        if call.kind == "raised" or call.role not in ("route", "compute"):
+        if call.role == "decode":
+            visits.clear()
+        if call.role not in ("route", "compute"):
             continue
         step = _step(case, call)
         if step.operator not in STATEFUL:
             continue
         partition = case.partition_of(step)
         spec = case.partitions[partition]
+        visitors.setdefault(partition, set()).add(call.place)
+        if call.kind == "raised":
+            continue
         if call.role == "compute":
-            visitors.setdefault(partition, set()).add(call.place)
             if spec.shape == "single":
                 met[partition, b""] += 1
+                _visit(visits, (partition, b""), call, facts)
             continue
         try:
             encoded = encode_key(call.key)
         except BadKeyError:
             continue
         met[partition, encoded] += 1
+        _visit(visits, (partition, encoded), call, facts)
         keys.setdefault(partition, []).append(call.key)
         if spec.shape == "u64":
             facts.add("64-bit key")
@@ -212,7 +225,8 @@ def _routing_facts(observation: Observation, facts: set[str]) -> None:
             facts.add("single entity met again")
     if any(len(pipelines) > 1 for pipelines in visitors.values()):
         facts.add("partition shared by pipelines")
-    if len(visitors) > 1:
+    declared = {case.partition_of(step) for _, _, step in case.steps() if step.operator in STATEFUL}
+    if visitors and len(declared) > 1:
         facts.add("several state partitions")
         if len({encoded for _, encoded in met}) < len(met):
             facts.add("equal keys in several partitions")
@@ -222,6 +236,19 @@ def _routing_facts(observation: Observation, facts: set[str]) -> None:
             facts.add("several keys")
             if len({_looks(key) for key in distinct.values()}) < len(distinct):
                 facts.add("keys look alike")
+
+
+def _visit(
+    visits: dict[tuple[int, bytes], list[tuple[str, int]]],
+    entity: tuple[int, bytes],
+    call: Call,
+    facts: set[str],
+) -> None:
+    """Note whether items of one frame meet an entity at several steps."""
+    met = visits.setdefault(entity, [])
+    met.append((call.place, call.position))
+    if len(met) > 2 and len(set(met)) > 1:
+        facts.add("several items met an entity twice")
 
 
 def _letter_facts(observation: Observation, facts: set[str]) -> None:
@@ -240,8 +267,8 @@ def _letter_facts(observation: Observation, facts: set[str]) -> None:
                 facts.add("state altered, then raised")
             if letter.reason is Reason.RAISED and step.operator in ("stumble", "lazy_stumble"):
                 facts.add("multi raises while it is consumed")
-        if letter.reason is Reason.BAD_RESULT:
-            facts.add("bad pair" if with_state else "bad items")
+        if letter.reason is Reason.BAD_RESULT and not with_state:
+            facts.add("bad items")
         if letter.reason is Reason.UNPORTABLE and with_state:
             facts.add("state computation gives what cannot be pickled")
     if "dead letter" in facts and any(observation.trace.outputs.values()):

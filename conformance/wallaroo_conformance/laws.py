@@ -17,7 +17,7 @@ from wallaroo_conformance.differences import KINDS, Kind
 from wallaroo_conformance.facts import Facts
 
 _ORDER: frozenset[Kind] = frozenset({"order"})
-_CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields"}
+_CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields", "lineage"}
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,24 @@ LAWS: tuple[Law, ...] = (
         "it catches BaseException, or leaves out what preceded",
     ),
     _law(
+        "compute-3/parallel", "parallel",
+        "to_parallel means the same as to, and what comes out keeps its lineage",
+        "results are taken in the order in which they are ready",
+        KINDS,
+    ),
+    _law(
+        "compute-2/numbers", "multi leaves gaps; dead letter",
+        "indices of a multi output count what is left out",
+        "items are numbered after leaving out None",
+        frozenset({"lineage"}),
+    ),
+    _law(
+        "order-1/lineage", "dead letter",
+        "a message's lineage is its frame's number and its place in each multi output",
+        "frames or items are numbered otherwise",
+        frozenset({"lineage"}),
+    ),
+    _law(
         "dead-1/fields", "dead letter",
         "a dead letter tells lineage, source, pipeline, step, sink, key, reason, error type and "
         "payload",
@@ -96,15 +114,26 @@ LAWS: tuple[Law, ...] = (
         _ORDER,
     ),
     _law(
+        "order-1/letters", "dead letter",
+        "dead letters come in order of lineage, step and sink",
+        "steps are run one after the other over many messages",
+        frozenset({"order"}),
+    ),
+    _law(
+        "order-1/depth", "several items met an entity twice",
+        "a message is taken through all steps before the next item of its multi output",
+        "steps are run one after the other over many messages",
+    ),
+    _law(
         "order-2/partitions", "several partitions; partition other than 0",
         "the result is the same for any number of partitions",
         "an entity or a message is looked for in the wrong partition",
     ),
-    # Unusual input.
     _law(
-        "frame-2/zero", "zero-length frame",
-        "a frame of length 0 is a frame like any other",
-        "an empty payload is taken for no payload",
+        "dead-2/others", "dead letter beside outputs; several messages",
+        "one bad message harms no other",
+        "what goes wrong with one message takes its neighbours along",
+        frozenset({"missing", "extra", "changed"}),
     ),
     # Routing.
     _law(
@@ -128,6 +157,11 @@ LAWS: tuple[Law, ...] = (
         "they are stored as signed 64-bit integers",
     ),
     _law(
+        "route-2/unusual", "unusual key",
+        "any text, bytes and tuples are keys, without normalisation",
+        "keys take a way that only plain text survives",
+    ),
+    _law(
         "route-3/unknown", "dead letter: unknown-key",
         "where keys are listed, a message with another is a dead letter",
         "it is dropped in silence, or given an entity",
@@ -136,11 +170,6 @@ LAWS: tuple[Law, ...] = (
         "route-1/hidden", "partition function alters message",
         "what a partition function does to the message is invisible, and it is called once",
         "it is given the message itself instead of a copy",
-    ),
-    _law(
-        "route-2/unusual", "unusual key",
-        "any text, bytes and tuples are keys, without normalisation",
-        "keys take a way that only plain text survives",
     ),
     # State: what goes wrong in a call, and what is shared.
     _law(
@@ -189,14 +218,14 @@ LAWS: tuple[Law, ...] = (
         "what the builder returns is kept without a copy",
     ),
     _law(
-        "state-6/items", "multi gives one object twice",
-        "each item of a multi output is its own",
-        "items are sent by reference",
-    ),
-    _law(
         "state-6/encoders", "encoder alters message of several sinks",
         "each sink's encoder has a message of its own",
         "all sinks get the same object",
+    ),
+    _law(
+        "state-6/items", "multi gives one object twice",
+        "each item of a multi output is its own",
+        "items are sent by reference",
     ),
     _law(
         "state-1/raises", "builder raises",
@@ -208,16 +237,6 @@ LAWS: tuple[Law, ...] = (
         "compute-2/bad", "bad items",
         "str, bytes, mappings, sets and what cannot be iterated are no multi result",
         "anything that can be iterated is",
-    ),
-    _law(
-        "compute-2/gaps", "multi leaves gaps",
-        "items that are None are left out, and counted by indices",
-        "None is passed on, or indices are counted after leaving out",
-    ),
-    _law(
-        "compute-2/none", "multi gives none",
-        "None and an empty iterable give no message",
-        "None is not expected where a list is",
     ),
     _law(
         "compute-1/filter", "computation: none",
@@ -235,9 +254,24 @@ LAWS: tuple[Law, ...] = (
         "the result is tested for truth",
     ),
     _law(
+        "state-5/falsy", "state computation sends falsy",
+        "only None sends nothing",
+        "the output is tested for truth",
+    ),
+    _law(
         "compute-2/falsy", "multi gives falsy",
         "only None is left out of a multi result",
         "items are tested for truth",
+    ),
+    _law(
+        "compute-2/gaps", "multi leaves gaps",
+        "items that are None are left out, and counted by indices",
+        "None is passed on, or indices are counted after leaving out",
+    ),
+    _law(
+        "compute-2/none", "multi gives none",
+        "None and an empty iterable give no message",
+        "None is not expected where a list is",
     ),
     _law(
         "state-5/kept", "state changed, nothing sent",
@@ -248,11 +282,6 @@ LAWS: tuple[Law, ...] = (
         "state-5/nothing", "state computation sends nothing",
         "None as output sends nothing, whatever changed says",
         "None is passed on as a message",
-    ),
-    _law(
-        "state-5/falsy", "state computation sends falsy",
-        "only None sends nothing",
-        "the output is tested for truth",
     ),
     _law(
         "decode-1/filter", "decoder filters",
@@ -280,6 +309,11 @@ LAWS: tuple[Law, ...] = (
         "the sinks share what is meant for each",
     ),
     _law(
+        "frame-2/zero", "zero-length frame",
+        "a frame of length 0 is a frame like any other",
+        "an empty payload is taken for no payload",
+    ),
+    _law(
         "dead-1/decode", "dead letter: decode",
         "a decoder that raises makes a dead letter of its frame",
         "the frame is dropped in silence, or ends the run",
@@ -293,13 +327,14 @@ LAWS: tuple[Law, ...] = (
         "dead-3/raised", "dead letter: raised",
         "every exception of user code is a dead letter",
         "some exceptions have a meaning of their own to the engine, such as StopIteration",
-    ),
-    _law(
-        "dead-2/others", "dead letter beside outputs",
-        "one bad message harms no other",
-        "what goes wrong with one message takes its neighbours along",
+        _CONTENT - {"entities"},
     ),
     # State and routing, at their plainest.
+    _law(
+        "state-9/apart", "several state partitions",
+        "state partitions with different names share nothing",
+        "entities are found by key alone",
+    ),
     _law(
         "state-4/unchanged", "state unchanged",
         "after changed=False the entity is what it was before the call",
@@ -334,11 +369,6 @@ LAWS: tuple[Law, ...] = (
         "compute-2/items", "multi",
         "each item of a multi result is a message",
         "only the first item is sent, or the list itself",
-    ),
-    _law(
-        "compute-3/parallel", "parallel",
-        "to_parallel means the same as to, and what comes out keeps its lineage",
-        "results are taken in the order in which they are ready",
     ),
     _law(
         "state-3/changed", "state changed",

@@ -34,6 +34,13 @@ class Variant:
     case: ConformanceCase
     holds: Callable[[Trace, Trace], bool]
 
+    def agree(self, first: Trace, second: Trace) -> bool:
+        """Whether the two traces agree; a trace of a case's making has the sinks and numbers."""
+        try:
+            return self.holds(first, second)
+        except (IndexError, KeyError):  # of a sink or a sequence number that the case has not
+            return False
+
 
 @dataclass(frozen=True)
 class Relation:

@@ -88,11 +88,18 @@ def _kind(result: Any) -> str:
         return f"{_kind(result[0])}, {result[1]}"
     if result is None:
         return "none"
-    if isinstance(result, (list, tuple)):
-        if not result:
-            return "empty"
-        return "gaps" if None in result else "list"
     try:
-        return "value" if result else "falsy"
+        if isinstance(result, (list, tuple)):
+            return _items_kind(result)
+        truth = bool(result)
     except Exception:  # noqa: BLE001 - an operator's own __bool__ may raise anything
         return "value"
+    return "value" if truth else "falsy"
+
+
+def _items_kind(items: Sequence[Any]) -> str:
+    if not items:
+        return "empty"
+    gaps = any(item is None for item in items)
+    falsy = any(item is not None and not item for item in items)
+    return f"{'falsy ' if falsy else ''}{'gaps' if gaps else 'list'}"

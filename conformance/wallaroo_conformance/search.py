@@ -258,7 +258,7 @@ class Search:
             relation = variant.relation
             if not isinstance(answer, Trace):
                 continue
-            if variant.holds(result, answer):
+            if variant.agree(result, answer):
                 self.kept[f"{relation.rule}/{relation.name}"] += 1
             elif len(self.failing) == failing and not differences(first.trace, result):
                 # Both are what the reference says, and still they disagree: so it does itself.

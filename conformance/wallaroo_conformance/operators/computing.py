@@ -147,6 +147,12 @@ def leave(message: Any) -> Any:
     return message
 
 
+@wallaroo.computation_multi(name="both")
+def both(message: Any) -> Any:
+    """Give the message and another."""
+    return [message, "and"]
+
+
 @wallaroo.computation_multi(name="split")
 def split(message: Any) -> Any:
     """Give the message's words: none, one or several."""
@@ -249,9 +255,10 @@ COMPUTATIONS: dict[str, Any] = {
 }
 
 MULTI_COMPUTATIONS: dict[str, Any] = {
-    "twice": twice,
+    "both": both,
     "split": split,
     "characters": characters,
+    "twice": twice,
     "Gaps": Gaps,
     "nothing": nothing,
     "falsy_items": falsy_items,

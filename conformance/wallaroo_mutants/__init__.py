@@ -1,0 +1,1 @@
+"""Engines with a fault each: the proof that conformance can fail."""

@@ -1,0 +1,155 @@
+"""Faults where one batch ends and the next begins; and what may lawfully differ there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.places import Store
+
+from wallaroo.engine import Case
+from wallaroo.trace import DeadLetter
+
+Batches = list[tuple[str, list[bytes]]]
+
+
+def _cuts(case: Case) -> list[tuple[int, int]]:
+    """Return where each batch begins and ends."""
+    cuts: list[tuple[int, int]] = []
+    position = 0
+    for size in (*(case.batches or ()), len(case.input_log)):
+        if position < len(case.input_log):
+            cuts.append((position, min(position + size, len(case.input_log))))
+            position += size
+    return cuts
+
+
+def without_last(case: Case) -> Batches:
+    """Lose the last message of each batch that another follows."""
+    cuts = _cuts(case)
+    log = case.input_log
+    kept = [entry for begin, end in cuts[:-1] for entry in log[begin : end - 1]]
+    kept += [entry for begin, end in cuts[-1:] for entry in log[begin:end]]
+    return [(source, [payload]) for source, payload in kept]
+
+
+def last_again(case: Case) -> Batches:
+    """Begin each batch with the last message of the one before."""
+    log = case.input_log
+    return [
+        (source, [payload])
+        for begin, end in _cuts(case)
+        for source, payload in log[max(begin - 1, 0) : end]
+    ]
+
+
+def last_lost(case: Case) -> Batches:
+    """Lose the last message of all."""
+    return one_at_a_time(case)[:-1]
+
+
+def one_at_a_time(case: Case) -> Batches:
+    """Cut everywhere: an equivalent mutant."""
+    return [(source, [payload]) for source, payload in case.input_log]
+
+
+def ended(case: Case) -> Batches:
+    """Cut everywhere, and mark the end of all by an empty feed."""
+    return [*one_at_a_time(case), ("", [])]
+
+
+class Batched(Interpreter):
+    """Is told where a batch ends, by an empty feed."""
+
+    def feed(self, source: str, payloads: Any) -> None:
+        """Process frames; none: a batch has ended."""
+        if payloads:
+            super().feed(source, payloads)
+        else:
+            self.batch_ends()
+
+    def batch_ends(self) -> None:
+        """Do what the mutant does at a cut."""
+
+
+def with_ends(case: Case) -> Batches:
+    """Mark the end of each batch that another follows by an empty feed."""
+    fed: Batches = []
+    cuts = _cuts(case)
+    for number, (begin, end) in enumerate(cuts):
+        fed += [(source, [payload]) for source, payload in case.input_log[begin:end]]
+        if number + 1 < len(cuts):
+            fed.append(("", []))
+    return fed
+
+
+class ForgetsAtCut(Batched):
+    """Keeps state in memory of the batch only."""
+
+    def batch_ends(self) -> None:
+        """Forget all entities."""
+        self._stores = {name: Store(store.partition) for name, store in self._stores.items()}
+
+
+class RetriesBatch(Batched):
+    """Runs the last message of a batch again, and counts its effect on state twice."""
+
+    def feed(self, source: str, payloads: Any) -> None:
+        """Remember what came last."""
+        if payloads:
+            self._last = (source, payloads[-1:])
+        super().feed(source, payloads)
+
+    def batch_ends(self) -> None:
+        """Feed it again; only the outputs of the first run go out."""
+        sequence, outputs = self.sequence, {sink: out[:] for sink, out in self.outputs.items()}
+        letters = self.dead_letters[:]
+        super().feed(*self._last)
+        self.sequence, self.outputs, self.dead_letters = sequence, outputs, letters
+
+
+class BySource(Interpreter):
+    """Takes one source after the other where no entity is shared: an equivalent mutant."""
+
+    def __init__(self, application: Any, **options: Any) -> None:
+        super().__init__(application, **options)
+        visitors: dict[str, set[str]] = {}
+        for step in application.steps:
+            partition = getattr(step.operation, "partition", None)
+            if partition is not None:
+                visitors.setdefault(partition, set()).add(step.pipeline)
+        self._apart = all(len(pipelines) == 1 for pipelines in visitors.values())
+        self._apart = self._apart and not self._stop_on_error
+        self._kept: list[tuple[int, str, bytes]] = []
+
+    def feed(self, source: str, payloads: Any) -> None:
+        """Keep frames for later, but those that could end the run."""
+        if not payloads:
+            self._drain()
+            return
+        if not self._apart:
+            super().feed(source, payloads)
+            return
+        for payload in payloads:
+            if b"quit" in payload:
+                self._drain()
+                self._apart = False
+                super().feed(source, [payload])
+            elif self._apart:
+                self._kept.append((self.sequence, source, payload))
+                self.sequence += 1
+            else:
+                super().feed(source, [payload])
+
+    def _drain(self) -> None:
+        after = self.sequence
+        for sequence, source, payload in sorted(self._kept, key=lambda kept: (kept[1], kept[0])):
+            self.sequence = sequence
+            super().feed(source, [payload])
+        self._kept.clear()
+        self.sequence = after
+
+        def order(letter: DeadLetter) -> Any:
+            return letter.order
+
+        self.dead_letters.sort(key=order)

@@ -1,0 +1,98 @@
+"""How a mutant is made of the reference engine: another interpreter, or a function replaced.
+
+What is replaced is replaced only while the mutant runs, so that the reference beside it, in the
+same process, stays what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import wallaroo_reference.engine
+from wallaroo_reference.engine import ReferenceEngine
+from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.machine import Machine
+
+from wallaroo.engine import Capabilities, Case, Engine
+from wallaroo.trace import Trace
+
+Patch: TypeAlias = tuple[ModuleType, str, Any]
+"""(module, name, what stands there instead)."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A broken engine.
+
+    Args:
+        name: what it does wrong, in few words.
+        rule: id of the rule it breaks; empty for an equivalent mutant, which breaks none.
+        says: what real engines do that is like it.
+        make: makes the engine.
+        home: which engine's machinery it lives in.
+        options: the engine's thresholds that let small cases reach the fault.
+    """
+
+    name: str
+    rule: str
+    says: str
+    make: Callable[[], Engine]
+    home: str = "reference"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class MutantEngine(ReferenceEngine):
+    """The reference engine with a fault.
+
+    Args:
+        name: the mutant's.
+        machine: the interpreter to use.
+        patches: what to replace while it runs.
+        batches: whether the machine must see the cuts that a case asks for.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        machine: type[Interpreter] = Interpreter,
+        patches: tuple[Patch, ...] = (),
+    ) -> None:
+        self.name = name
+        self._interpreter = machine
+        self._patches = patches
+
+    def capabilities(self) -> Capabilities:
+        """Return what it claims: the isolated mode, in which the rules hold for every case."""
+        return Capabilities(isolation=frozenset({"isolated"}), live=False)
+
+    def run(self, case: Case) -> Trace:
+        """Run a case, with the fault."""
+        with patched(self._patches):
+            return super().run(case)
+
+    def _machine(self, case: Case) -> Machine:
+        return self._interpreter(
+            case.application, partitions=case.partitions or 1, on_error=case.on_error
+        )
+
+
+@contextmanager
+def patched(patches: tuple[Patch, ...]) -> Iterator[None]:
+    """Replace what `patches` say, for the time of the block."""
+    before = [(module, name, getattr(module, name)) for module, name, _ in patches]
+    try:
+        for module, name, replacement in patches:
+            setattr(module, name, replacement)
+        yield
+    finally:
+        for module, name, original in before:
+            setattr(module, name, original)
+
+
+def batches_replaced(replacement: Callable[[Case], list[tuple[str, list[bytes]]]]) -> Patch:
+    """Return a patch of how a case's input is cut."""
+    return (wallaroo_reference.engine, "_batches", replacement)

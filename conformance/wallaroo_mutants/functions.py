@@ -1,0 +1,79 @@
+"""Functions that stand in for the interpreter's: what is a key, a pair, a result."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Hashable
+from typing import Any
+
+from wallaroo_reference.dead import Dead
+from wallaroo_reference.interpreter import _judge
+from wallaroo_reference.places import Store
+from wallaroo_reference.results import items_of, pair_of
+
+from wallaroo.keys import identity
+from wallaroo.trace import Reason
+
+
+def same_when_text_is(key: Any) -> Hashable:
+    identity(key)
+    return str(key)
+
+
+def same_when_equal(key: Any) -> Hashable:
+    identity(key)
+    return key if isinstance(key, (str, bytes, int)) else tuple(key)
+
+
+def same_when_normalised(key: Any) -> Hashable:
+    return identity(unicodedata.normalize("NFC", key) if type(key) is str else key)
+
+
+def ascii_only(key: Any) -> Hashable:
+    return identity(key.encode("ascii", "ignore").decode() if type(key) is str else key)
+
+
+def any_hashable(key: Any) -> Hashable:
+    """Take what Python can hash for a key."""
+    return identity(int(key) if isinstance(key, int) else key)
+
+
+def hash_number(key: Any, partitions: int) -> int:
+    return hash(key) % partitions if partitions > 1 else 0
+
+
+def truncated(store: Store, key: Any) -> Hashable:
+    """Cut a number to 64 bits."""
+    if store.partition.u64 and type(key) is int:
+        key &= (1 << 64) - 1
+    return _judge(store, key)
+
+
+def signed(store: Store, key: Any) -> Hashable:
+    """Take numbers of 63 bits only."""
+    if store.partition.u64 and type(key) is int and key >= 1 << 63:
+        raise Dead(Reason.BAD_KEY, "int too large to convert to a signed 64-bit integer")
+    return _judge(store, key)
+
+
+def forgiving_pair(result: Any) -> tuple[Any, bool]:
+    """Unpack what can be unpacked, and take any flag for true or false."""
+    try:
+        output, changed = result
+    except (TypeError, ValueError):
+        return pair_of(result)
+    return output, bool(changed)
+
+
+def forgiving_items(result: Any) -> list[Any]:
+    """Take whatever can be iterated."""
+    if isinstance(result, (str, bytes, bytearray, dict, set, frozenset)):
+        return list(result)
+    return items_of(result)
+
+
+def replacing_written(output: Any) -> bytes:
+    """Replace what UTF-8 refuses, and write anything."""
+    if isinstance(output, bytes):
+        return bytes(output)
+    return str(output).encode("utf-8", "replace")

@@ -1,0 +1,494 @@
+"""Interpreters with a fault each, by the rule they break."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any
+
+from wallaroo_reference.copies import Frozen, freeze, thaw
+from wallaroo_reference.dead import Dead
+from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.places import EntityNow, Place, Store
+from wallaroo_reference.results import pair_of
+
+from wallaroo.keys import Key, identity
+from wallaroo.topology import Stateful
+from wallaroo.trace import Lineage, Reason
+
+
+class SkipsEmpty(Interpreter):
+    def feed(self, source: str, payloads: Any) -> None:
+        for payload in payloads:
+            if payload:
+                super().feed(source, [payload])
+            else:
+                self.sequence += 1
+
+
+class LeaksHeader(Interpreter):
+    def _decode(self, place: Place, payload: bytes, lineage: Lineage) -> None:
+        super()._decode(place, payload and payload[:1] + payload, lineage)
+
+
+class PassesNoneFromDecoder(Interpreter):
+    def _decode(self, place: Place, payload: bytes, lineage: Lineage) -> None:
+        try:
+            filtered = place.call(payload) is None
+        except Exception:
+            filtered = False
+        if filtered:
+            self._follow(place, None, lineage)
+        else:
+            super()._decode(place, payload, lineage)
+
+
+class PassesNone(Interpreter):
+    def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
+        if output is None and place.stateful is None:
+            self._follow(place, None, lineage)
+        else:
+            super()._send(place, output, lineage)
+
+
+class PassesNoneFromState(Interpreter):
+    def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
+        if output is None and place.stateful is not None:
+            self._follow(place, None, lineage)
+        else:
+            super()._send(place, output, lineage)
+
+
+class FiltersFalsy(Interpreter):
+    def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
+        if not place.multi and place.stateful is None and not _plain(output):
+            output = None
+        super()._send(place, output, lineage)
+
+
+class FiltersFalsyFromState(Interpreter):
+    def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
+        if not place.multi and place.stateful is not None and not _plain(output):
+            output = None
+        super()._send(place, output, lineage)
+
+
+class FiltersFalsyItems(Interpreter):
+    def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
+        if place.multi:
+            output = [item if _plain(item) else None for item in output]
+        super()._send(place, output, lineage)
+
+
+class FirstItemOnly(Interpreter):
+    def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
+        super()._send(place, output[:1] if place.multi else output, lineage)
+
+
+class FirstItemOnlyFromState(Interpreter):
+    def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
+        only_first = place.multi and place.stateful is not None
+        super()._send(place, output[:1] if only_first else output, lineage)
+
+
+class PassesNoneItems(Interpreter):
+    def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
+        if not place.multi:
+            super()._send(place, output, lineage)
+            return
+        for index, item in enumerate(output):
+            self._follow(place, item, (*lineage, index))
+
+
+class CountsWithoutGaps(Interpreter):
+    def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
+        if place.multi:
+            output = [item for item in output if item is not None]
+        super()._send(place, output, lineage)
+
+
+class LastItemFirst(Interpreter):
+    def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
+        if not place.multi:
+            super()._send(place, output, lineage)
+            return
+        for index, item in reversed(list(enumerate(output))):
+            if item is not None:
+                self._follow(place, item, (*lineage, index))
+
+
+class ParallelAsReady(Interpreter):
+    """Gives results of a parallel step in an order of its own."""
+
+    def __init__(self, application: Any, **options: Any) -> None:
+        super().__init__(application, **options)
+        self._parallel = {
+            (step.pipeline, step.position)
+            for step in application.steps
+            if getattr(step.operation, "parallel", False)
+        }
+        self._held: tuple[Place, Any, Lineage] | None = None
+
+    def feed(self, source: str, payloads: Any) -> None:
+        super().feed(source, payloads)
+        if self._held is not None:
+            held, self._held = self._held, None
+            super()._send(*held)
+
+    def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
+        if (place.pipeline, place.position) in self._parallel and self._held is None:
+            self._held = (place, output, lineage)
+            return
+        super()._send(place, output, lineage)
+
+
+class BreadthFirst(Interpreter):
+    """Takes all items of a multi output one step further before the next step."""
+
+    def __init__(self, application: Any, **options: Any) -> None:
+        super().__init__(application, **options)
+        self._waiting: list[tuple[Place, Any, Lineage]] = []
+        self._running = False
+
+    def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
+        self._waiting.append((place, message, lineage))
+        if self._running:
+            return
+        self._running = True
+        try:
+            while self._waiting:
+                super()._follow(*self._waiting.pop(0))
+        finally:
+            self._running = False
+            self._waiting.clear()
+
+
+class IgnoresFlag(Interpreter):
+    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+        live = _Live(entity, place)
+        try:
+            return super()._visit(live.place, live.entity, message, lineage)
+        finally:
+            if live.returned:
+                entity.state = freeze(live.state)
+            else:
+                entity.state = live.entity.state
+
+
+class KeepsFirstState(Interpreter):
+    """Forgets every change: the entity stays as built."""
+
+    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+        before = entity.state
+        try:
+            return super()._visit(place, entity, message, lineage)
+        finally:
+            entity.state = _again(before)
+
+
+class NoRollback(Interpreter):
+    """Keeps what a call did to the state before it raised."""
+
+    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+        live = _Live(entity, place)
+        try:
+            return super()._visit(live.place, live.entity, message, lineage)
+        except Dead as dead:
+            if dead.reason is Reason.RAISED and live.called:
+                live.entity.state = freeze(live.state)
+            raise
+        finally:
+            entity.state = live.entity.state
+
+
+class WritesStateWithOutputOnly(Interpreter):
+    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+        before = entity.state
+        output = super()._visit(place, entity, message, lineage)
+        if output is None:
+            entity.state = _again(before)
+        return output
+
+
+class EntityAfterSuccess(Interpreter):
+    """An entity appears only with the first call that succeeds."""
+
+    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+        store = self._stores[place.stateful.partition] if place.stateful else None
+        new = not getattr(entity, "like", None)
+        try:
+            output = super()._visit(place, entity, message, lineage)
+        except Dead:
+            if new and store is not None:
+                store.entities.pop(identity(entity.key), None)
+            raise
+        entity.like = entity.like or b"visited"
+        return output
+
+
+class SendsByReference(Interpreter):
+    """Outputs of a state computation are sent as they are, and change with the state."""
+
+    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+        state = thaw(entity.state)
+        before = pickle.dumps(state)
+        try:
+            given, changed = pair_of(self._called(place, lineage, thaw(message), state))
+            if place.multi:
+                given, frozen = self._items(place, lineage, given)
+            else:
+                frozen = freeze(given)
+            freeze(state)
+        except Dead:
+            entity.state = pickle.loads(before)  # noqa: S301 - our own bytes
+            raise
+        entity.state = state if changed else pickle.loads(before)  # noqa: S301 - our own bytes
+        del frozen
+        return given
+
+    def _called(self, place: Place, lineage: Lineage, message: Any, state: Any) -> Any:
+        try:
+            return place.call(message, state)
+        except BaseException as error:
+            raise self._raised(place, lineage, error) from error
+
+
+class SharesItems(Interpreter):
+    """Sends items of a multi output by reference."""
+
+    def _items(self, place: Place, lineage: Lineage, result: Any) -> tuple[list[Any], list[Any]]:
+        items, _ = super()._items(place, lineage, result)
+        return items, list(items)
+
+
+class SharesBuilt(Interpreter):
+    """Keeps what the builder returns, without a copy."""
+
+    def __init__(self, application: Any, **options: Any) -> None:
+        super().__init__(application, **options)
+        self._live: dict[int, Any] = {}
+
+    def _build(
+        self, place: Place, store: Store, key: Key, known: Hashable, lineage: Lineage
+    ) -> EntityNow:
+        builder = store.partition.builder
+        entity = super()._build(place, store, key, known, lineage)
+        if hasattr(builder.component, "only"):
+            entity.state = builder.component.only
+        return entity
+
+
+class RouteTakesMessage(Interpreter):
+    """Gives the partition function the message itself."""
+
+    def _compute_with_state(
+        self, place: Place, operation: Stateful, message: Any, lineage: Lineage
+    ) -> None:
+        if operation.route is not None and isinstance(message, Frozen):
+            mine = thaw(message)
+            try:
+                operation.route.call(mine)
+                message = freeze(mine)
+            except Exception:  # noqa: S110 - the call that counts raises it again
+                pass
+        super()._compute_with_state(place, operation, message, lineage)
+
+
+class SinksShareMessage(Interpreter):
+    def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
+        sinks = [consumer for consumer in place.consumers if consumer.sink is not None]
+        super()._follow(place, thaw(message) if len(sinks) > 1 else message, lineage)
+
+
+class FirstSinkOnly(Interpreter):
+    def _encode(self, place: Place, message: Any, lineage: Lineage) -> None:
+        if place.sink is not None and place.sink[1] == 0:
+            super()._encode(place, message, lineage)
+
+
+class WritesNone(Interpreter):
+    def _encode(self, place: Place, message: Any, lineage: Lineage) -> None:
+        before = len(self.outputs[place.sink]) if place.sink else 0
+        letters = len(self.dead_letters)
+        super()._encode(place, message, lineage)
+        assert place.sink is not None
+        if len(self.outputs[place.sink]) == before and len(self.dead_letters) == letters:
+            self.outputs[place.sink].append(b"")
+
+
+class DropsEmptyOutputs(Interpreter):
+    def _encode(self, place: Place, message: Any, lineage: Lineage) -> None:
+        super()._encode(place, message, lineage)
+        assert place.sink is not None
+        if self.outputs[place.sink][-1:] == [b""]:
+            self.outputs[place.sink].pop()
+
+
+class GivesUpAfterLetter(Interpreter):
+    """Leaves out the message after one that failed, as a batch that is abandoned does."""
+
+    def feed(self, source: str, payloads: Any) -> None:
+        for payload in payloads:
+            letters = len(self.dead_letters)
+            if getattr(self, "_failed", False):
+                self._failed = False
+                self.sequence += 1
+                continue
+            super().feed(source, [payload])
+            self._failed = len(self.dead_letters) > letters
+
+
+class StopIterationFilters(Interpreter):
+    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+        if dead.error_type != "StopIteration":
+            super()._bury(place, lineage, key, dead)
+
+
+class ExitIsLetter(Interpreter):
+    def _raised(self, place: Place, lineage: Lineage, error: BaseException) -> Dead:
+        if isinstance(error, SystemExit):
+            error = RuntimeError(str(error))
+        return super()._raised(place, lineage, error)
+
+
+class FinishesAfterStop(Interpreter):
+    """Notices a stop only at the frame's end, when the frame's other messages have gone on."""
+
+    def feed(self, source: str, payloads: Any) -> None:
+        super().feed(source, payloads)
+        if self.ended is not None and self.ended.kind == "on-error":
+            ended, self.ended = self.ended, None
+            self._stop_on_error = False
+            super().feed(source, payloads)
+            self.ended = ended
+
+
+class PayloadOfLetterLost(Interpreter):
+    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+        payload, self._payload = self._payload, b""
+        super()._bury(place, lineage, key, dead)
+        self._payload = payload
+
+
+class LetterWithoutKey(Interpreter):
+    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+        super()._bury(place, lineage, None, dead)
+
+
+class SwallowsUnknownKeys(Interpreter):
+    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+        if dead.reason is not Reason.UNKNOWN_KEY:
+            super()._bury(place, lineage, key, dead)
+
+
+class SwallowsDecoderErrors(Interpreter):
+    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+        if dead.reason is not Reason.DECODE:
+            super()._bury(place, lineage, key, dead)
+
+
+class WelcomesUnknownKeys(Interpreter):
+    def _build(
+        self, place: Place, store: Store, key: Key, known: Hashable, lineage: Lineage
+    ) -> EntityNow:
+        store.listed = None
+        return super()._build(place, store, key, known, lineage)
+
+
+class RemembersBrokenBuilder(Interpreter):
+    """Gives a key whose builder raised an empty entity, so that it is not tried again."""
+
+    def _build(
+        self, place: Place, store: Store, key: Key, known: Hashable, lineage: Lineage
+    ) -> EntityNow:
+        try:
+            return super()._build(place, store, key, known, lineage)
+        except Dead as dead:
+            if dead.reason is Reason.RAISED:
+                store.entities[known] = EntityNow(key, freeze({}))
+            raise
+
+
+class RoutesSingle(Interpreter):
+    """Gives a partition with one entity an entity for each type of message."""
+
+    def _route(self, place: Place, operation: Stateful, message: Any, lineage: Lineage) -> Any:
+        if operation.route is None and self.sequence % 2 == 0:
+            self._stores[operation.partition].listed = None
+            return ("another",)
+        return super()._route(place, operation, message, lineage)
+
+
+class UnsharesPartitions(Interpreter):
+    """Gives each pipeline its own entities of a partition that they share."""
+
+    def __init__(self, application: Any, **options: Any) -> None:
+        super().__init__(application, **options)
+        self._own: dict[str, dict[str, Store]] = {}
+
+    def _compute_with_state(
+        self, place: Place, operation: Stateful, message: Any, lineage: Lineage
+    ) -> None:
+        shared = self._stores
+        if place.pipeline not in self._own:
+            copies = {name: Store(store.partition) for name, store in shared.items()}
+            self._own[place.pipeline] = copies if self._own else shared
+        self._stores = self._own[place.pipeline]
+        try:
+            super()._compute_with_state(place, operation, message, lineage)
+        finally:
+            self._stores = shared
+
+
+class SharesPartitions(Interpreter):
+    """Keeps the entities of all state partitions in one place."""
+
+    def __init__(self, application: Any, **options: Any) -> None:
+        super().__init__(application, **options)
+        together: dict[Hashable, EntityNow] = {}
+        for store in self._stores.values():
+            store.entities = together
+
+
+class SendsWhileConsuming(Interpreter):
+    """Sends items of a multi result while the rest is still to come."""
+
+    def _items(self, place: Place, lineage: Lineage, result: Any) -> tuple[list[Any], list[Any]]:
+        if place.stateful is None and hasattr(result, "__next__"):
+            items: list[Any] = []
+            try:
+                for item in result:
+                    items.append(item)
+            except Exception:
+                self._send(place, [freeze(item) for item in items], lineage)
+                raise
+            result = items
+        return super()._items(place, lineage, result)
+
+
+class _Live:
+    """A visit watched from outside: what state the call was given, and whether it returned."""
+
+    def __init__(self, entity: EntityNow, place: Place) -> None:
+        self.entity = EntityNow(entity.key, entity.state, entity.like)
+        self.state: Any = None
+        self.called = self.returned = False
+        call = place.call
+
+        def watched(message: Any, state: Any) -> Any:
+            self.state, self.called = state, True
+            result = call(message, state)
+            self.returned = True
+            return result
+
+        self.place = replace(place, call=watched)
+
+
+def _plain(value: Any) -> bool:
+    return bool(thaw(_again(value)))
+
+
+def _again(value: Any) -> Any:
+    """Return a frozen value that can be thawed once more."""
+    return freeze(thaw(value)) if isinstance(value, Frozen) else value
