@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import shlex
+import socket
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from demo.children import Child, output_of
+from demo.children import WALLAROO, Child, ChildFailedError, output_of, run_shown
 from demo.interrupts import interrupts
 from demo.screen import progress, say
 from demo.stream import Receiver, Sender
@@ -22,6 +24,8 @@ PIPELINE = "Split and Count"
 _TOP_WORDS = 10
 _WIDEST_BAR = 40
 _PATIENCE = 60.0  # seconds without a single word before the demo gives up
+_LONGEST_ACT = 90.0  # seconds
+_INVALID = 4  # exit code of `wallaroo load`: its figures say nothing
 
 
 class SkippedError(Exception):
@@ -91,9 +95,27 @@ def spark(stage: Stage) -> None:
     say(f"  all {len(output):,} bytes that came out are those that came out of the reference")
 
 
+def load(stage: Stage) -> None:
+    """Measure the application's latency under a load, from the time each message was due."""
+    _require_command("load")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    page = stage.folder / "load.html"
+    start = [*WALLAROO, "run", APPLICATION, "--in", address, "--out"]
+    arguments = ["load", "word_count", "--rate", "1000", "--duration", "6", "--to", address]
+    arguments += ["--listen", "127.0.0.1:0", "--html", str(page)]
+    say(f"  $ wallaroo {' '.join(arguments)} --start 'wallaroo run {APPLICATION} …'")
+    code = run_shown([*arguments, "--start", f"{shlex.join(start)} {{listen}}"], _LONGEST_ACT)
+    if code == _INVALID:
+        say("  the machine is too busy for figures that mean something; the page says why")
+    elif code:
+        raise ChildFailedError(f"wallaroo load ended with exit code {code}")
+
+
 ACTS: list[tuple[str, Callable[[Stage], None]]] = [
     ("Word count over TCP, on the reference engine", word_count),
     ("The same application on Spark", spark),
+    ("Its latency under load", load),
 ]
 
 
@@ -147,6 +169,10 @@ def _compare(output: bytes, expected: bytes, whose: str) -> None:
 
 def _require_engine(name: str) -> None:
     _require("wallaroo.engines", name, f"the engine {name!r}")
+
+
+def _require_command(name: str) -> None:
+    _require("wallaroo.commands", name, f"the command 'wallaroo {name}'")
 
 
 def _require(group: str, name: str, what: str) -> None:

@@ -10,7 +10,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import ExitStack
 from types import TracebackType
+
+from demo.interrupts import interrupts
+
+WALLAROO = (sys.executable, "-m", "wallaroo")
 
 _LISTENING = re.compile(r"source (.+) listening on (\S+):(\d+)$")
 _LINES_KEPT = 200
@@ -25,23 +30,24 @@ class Child:
 
     Args:
         arguments: the command line after ``wallaroo``.
+        shown: whether it prints where the demo does, or is only listened to.
     """
 
-    def __init__(self, arguments: Sequence[str]) -> None:
+    def __init__(self, arguments: Sequence[str], *, shown: bool = False) -> None:
         self._command = " ".join(["wallaroo", *arguments])
+        self._changed = threading.Condition()
+        self._addresses: dict[str, tuple[str, int]] = {}
+        self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
         # In a process group of its own: Ctrl-C is for the demo, which then ends its children.
         self._process = subprocess.Popen(  # noqa: S603 - our own command, no shell
-            [sys.executable, "-m", "wallaroo", *arguments],
+            [*WALLAROO, *arguments],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stdout=None if shown else subprocess.DEVNULL,
+            stderr=None if shown else subprocess.PIPE,
             text=True,
             errors="replace",
             process_group=0,
         )
-        self._changed = threading.Condition()
-        self._addresses: dict[str, tuple[str, int]] = {}
-        self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -55,11 +61,6 @@ class Child:
         trace: TracebackType | None,
     ) -> None:
         self._end(seconds=5.0)
-
-    @property
-    def pid(self) -> int:
-        """The process's id."""
-        return self._process.pid
 
     def address(self, source: str, seconds: float) -> tuple[str, int]:
         """Wait until `source` listens and return where.
@@ -80,6 +81,17 @@ class Child:
         if self._process.poll() is not None:
             raise self.failed(f"ended with exit code {self._process.returncode}")
 
+    def wait(self, seconds: float) -> int:
+        """Wait until the command has ended and return its exit code.
+
+        Raises:
+            ChildFailedError: it takes longer than `seconds`.
+        """
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise self.failed(f"took longer than {seconds:.0f} s") from None
+
     def stop(self, seconds: float) -> list[str]:
         """Stop the command as Ctrl-C would, and return the last lines it printed.
 
@@ -90,6 +102,10 @@ class Child:
         if code != 0:
             raise self.failed(f"ended with exit code {code}")
         return list(self._lines)
+
+    def failed(self, what: str) -> ChildFailedError:
+        """Return an error that says what is wrong, with what the command has printed."""
+        return ChildFailedError("\n".join([f"{self._command}\n{what}", *self._lines]))
 
     def _end(self, seconds: float) -> int:
         if self._process.poll() is None:
@@ -106,7 +122,8 @@ class Child:
         return code
 
     def _read(self) -> None:
-        assert self._process.stderr is not None
+        if self._process.stderr is None:
+            return
         with self._process.stderr as lines:
             for line in lines:
                 found = _LISTENING.search(line.rstrip())
@@ -116,9 +133,17 @@ class Child:
                         self._addresses[found[1]] = (found[2].strip("[]"), int(found[3]))
                     self._changed.notify_all()
 
-    def failed(self, what: str) -> ChildFailedError:
-        """Return an error that says what is wrong, with what the command has printed."""
-        return ChildFailedError("\n".join([f"{self._command}\n{what}", *self._lines]))
+
+def run_shown(arguments: Sequence[str], seconds: float) -> int:
+    """Run a `wallaroo` command that prints where the demo does, and return its exit code.
+
+    Raises:
+        ChildFailedError: it took longer than `seconds`.
+    """
+    with ExitStack() as stack:
+        with interrupts.held():
+            child = stack.enter_context(Child(arguments, shown=True))
+        return child.wait(seconds)
 
 
 def output_of(arguments: Sequence[str], seconds: float = 60.0) -> str:
@@ -130,11 +155,7 @@ def output_of(arguments: Sequence[str], seconds: float = 60.0) -> str:
     command = " ".join(["wallaroo", *arguments])
     try:
         done = subprocess.run(  # noqa: S603 - our own command, no shell
-            [sys.executable, "-m", "wallaroo", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
+            [*WALLAROO, *arguments], capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
         raise ChildFailedError(f"{command}\ntook longer than {seconds:.0f} s") from None
