@@ -23,10 +23,16 @@ KINDS: frozenset[Kind] = frozenset(
 
 
 class Crash:
-    """What stands in a trace's place when an engine raised instead of giving one."""
+    """What stands in a trace's place when an engine raised instead of giving one.
 
-    def __init__(self, error: str) -> None:
+    Args:
+        error: the exception's type and text.
+        refusal: whether it was `UnsupportedTopology`, for an application that `check` accepts.
+    """
+
+    def __init__(self, error: str, *, refusal: bool = False) -> None:
         self.error = error
+        self.refusal = refusal
 
     def comparable(self) -> dict[str, Any]:
         """Return something no trace is equal to."""

@@ -412,3 +412,11 @@ def blame(facts: Facts, kinds: Iterable[Kind]) -> Law:
 
 
 _EXACT = next(law for law in LAWS if law.id == "order-2/exact")
+
+ANSWERS = _law(
+    "build-2/answers",
+    "decoded",
+    "an engine that cannot run an application says so when it is asked, before it reads input",
+    "check() accepts what run() then refuses",
+)
+"""Blamed for `UnsupportedTopology` from `run`, which no difference of traces shows."""

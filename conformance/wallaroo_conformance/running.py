@@ -13,6 +13,9 @@ from wallaroo_conformance.building import assemble, engine_case
 from wallaroo_conformance.case import ConformanceCase
 from wallaroo_conformance.differences import Crash, Result
 
+REFUSED = "refused: "
+"""What `Runner.beyond` begins with where the engine refuses the application (build-2)."""
+
 
 class HarnessError(Exception):
     """The check itself has failed: nothing can be said about the engine."""
@@ -59,7 +62,7 @@ class Runner:
         try:
             self.engine.check(assemble(case))
         except UnsupportedTopology as refusal:
-            return str(refusal)
+            return f"{REFUSED}{refusal}"
         return None
 
     def run(self, cases: Sequence[ConformanceCase]) -> list[Result]:
@@ -113,4 +116,5 @@ class Runner:
 
 def crash(error: BaseException) -> Crash:
     """Return what stands for a trace when an engine raised."""
-    return Crash(f"{type(error).__name__}: {describe_error(error)}")
+    text = f"{type(error).__name__}: {describe_error(error)}"
+    return Crash(text, refusal=isinstance(error, UnsupportedTopology))

@@ -8,20 +8,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from wallaroo.engine import Engine, load_engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.case import ConformanceCase
-from wallaroo_conformance.differences import Kind, Result, differences
+from wallaroo_conformance.differences import Crash, Kind, Result, differences
+from wallaroo_conformance.divergences import DIVERGENCES, Divergence, known
 from wallaroo_conformance.facts import Facts, facts_of
 from wallaroo_conformance.generating import generate
-from wallaroo_conformance.laws import LAWS, Law, blame, exercised
+from wallaroo_conformance.laws import ANSWERS, LAWS, Law, blame, exercised
 from wallaroo_conformance.metamorphic import RELATIONS, Variant
 from wallaroo_conformance.observing import Observation, observe
 from wallaroo_conformance.reducing import reductions, size
 from wallaroo_conformance.report import Failure, LawResult
-from wallaroo_conformance.running import Runner
+from wallaroo_conformance.running import REFUSED, Runner
 
 CHUNK = 256
 """Cases generated at a time."""
@@ -105,6 +107,8 @@ class Search:
         seed: of the generation.
         job: most cases in one engine job.
         options: the engine's own thresholds.
+        divergences: differences that are known and accepted.
+        today: the day, for those.
         watcher: is told how far things are.
         give_up_early: stop generating after the first cases that fail.
     """
@@ -117,6 +121,8 @@ class Search:
         seed: int = 0,
         job: int = 64,
         options: Mapping[str, Any] | None = None,
+        divergences: tuple[Divergence, ...] = DIVERGENCES,
+        today: date | None = None,
         watcher: Watcher | None = None,
         give_up_early: bool = False,
     ) -> None:
@@ -130,6 +136,9 @@ class Search:
         self.failing: list[_Failing] = []
         self.failures: list[Failure] = []
         self.blamed: list[Law] = []
+        self._divergences = divergences
+        self._today = today or date.today()
+        self.refused: list[ConformanceCase] = []
         self._watcher = watcher or (lambda progress: None)
         self._early = give_up_early
         self._planned: int | None = None
@@ -206,10 +215,12 @@ class Search:
         able: list[tuple[Observation, Facts]] = []
         for observation in observe(self.reference, adapted):
             facts = facts_of(observation)
-            beyond = self._why_not(observation)
+            beyond = self._why_not(observation, facts)
             if beyond is None:
                 able.append((observation, facts))
                 continue
+            if beyond.startswith(REFUSED) and len(self.refused) < _MOST_FAILING:
+                self.refused.append(observation.case)
             for law in exercised(facts):
                 self.unsupported[law.id] += 1
                 self.why_unsupported.setdefault(law.id, beyond)
@@ -219,12 +230,16 @@ class Search:
         if variant_every:
             self._try_variants(able, results, variant_every)
 
-    def _why_not(self, observation: Observation) -> str | None:
+    def _why_not(self, observation: Observation, facts: Facts) -> str | None:
         """Return why the engine need not run a case, or `None`."""
         if observation.case.isolation == "trusting" and observation.trace.findings:
             kind = observation.trace.findings[0].kind.value
             return f"trusting mode is not promised to an application with findings ({kind})"
-        return self.runner.beyond(observation.case)
+        beyond = self.runner.beyond(observation.case)
+        if beyond is None:
+            engine = self.runner.engine.name
+            return known(self._divergences, engine, observation.case, facts, self._today)
+        return beyond
 
     def _judge(self, observation: Observation, facts: Facts, result: Result) -> None:
         kinds = differences(observation.trace, result)
@@ -253,8 +268,9 @@ class Search:
         answers = self.runner.run([variant.case for _, _, variant in pairs])
         for (first, result, variant), second, answer in zip(pairs, observed, answers, strict=True):
             failing = len(self.failing)
-            if self._why_not(second) is None:
-                self._judge(second, facts_of(second), answer)
+            facts = facts_of(second)
+            if self._why_not(second, facts) is None:
+                self._judge(second, facts, answer)
             relation = variant.relation
             if not isinstance(answer, Trace):
                 continue
@@ -282,6 +298,8 @@ class Search:
         alone = self.runner.run_alone(reduced.case)
         isolated = bool(differences(reduced.observation.trace, alone))
         law = blame(reduced.facts, reduced.kinds)
+        if isinstance(reduced.result, Crash) and reduced.result.refusal:
+            law = ANSWERS
         failure = Failure(
             *(law.rule, law.name, law.says, law.cause, reduced.case),
             expected=reduced.observation.trace,
@@ -306,8 +324,8 @@ class Search:
             able: list[tuple[Observation, Facts]] = []
             for observation in observe(self.reference, candidates[start : start + job]):
                 facts = facts_of(observation)
-                known = any(law.exercised_by(facts) for law in self.blamed)
-                if not known and self._why_not(observation) is None:
+                explained = any(law.exercised_by(facts) for law in self.blamed)
+                if not explained and self._why_not(observation, facts) is None:
                     able.append((observation, facts))
             results = self.runner.run([observation.case for observation, _ in able])
             for (observation, facts), result in zip(able, results, strict=True):

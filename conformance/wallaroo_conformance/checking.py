@@ -1,0 +1,224 @@
+"""`check_engine`: does an engine mean the same as the reference? From generation to report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from wallaroo.engine import Case, Engine, load_engine
+from wallaroo.trace import Trace
+from wallaroo_conformance.counterexamples import STORED, Counterexample, stored
+from wallaroo_conformance.differences import Crash
+from wallaroo_conformance.laws import ANSWERS, LAWS
+from wallaroo_conformance.refusals import REFUSALS, agreeing_partitions
+from wallaroo_conformance.report import Failure, LawResult, Report, versions
+from wallaroo_conformance.running import HarnessError
+from wallaroo_conformance.search import PROFILES, Profile, Search, Watcher, fits
+
+LiveCheck: TypeAlias = Callable[[Engine, str, int], tuple[list[LawResult], list[Failure]]]
+"""Checks an engine's live server: (engine, pattern of rules, seed) -> laws and failures."""
+
+_REFUSED_TRIED = 8
+_CANARY_CASES = 24
+
+
+def check_engine(
+    engine: Engine | str,
+    *,
+    reference: Engine | None = None,
+    profile: Profile | str = "dev",
+    cases: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    rules: str = "*",
+    job: int = 64,
+    options: Mapping[str, Any] | None = None,
+    counterexamples: Path | None = STORED,
+    store: Path | None = None,
+    live: LiveCheck | None = None,
+    today: date | None = None,
+    watcher: Watcher | None = None,
+) -> Report:
+    """Check `engine` and return what was found; needs no test runner.
+
+    Args:
+        engine: the engine, or the name it is installed under.
+        reference: who is right; the reference engine unless told otherwise.
+        profile: the budget: ``dev``, ``ci``, ``nightly`` or one of your own.
+        cases: generate so many cases instead of what the profile says.
+        seconds: generate for so long instead of what the profile says.
+        seed: of the generation; equal seeds give equal cases.
+        rules: shell patterns of rule ids, separated by commas; others are not reported.
+        job: most cases in one engine job.
+        options: the engine's own thresholds, such as batch or segment size, for every case.
+        counterexamples: directory of stored cases that are replayed first.
+        store: directory that gets a file for each failure.
+        live: checks the live server; `None` leaves those rules out.
+        today: the day, for known divergences that expire.
+        watcher: is told how far things are.
+
+    Returns:
+        The report. What kept the check from being complete is among its `problems`; nothing that
+        the engine does is raised.
+
+    Raises:
+        EngineNotFoundError: there is no engine of that name.
+    """
+    begun = time.monotonic()
+    engine = load_engine(engine) if isinstance(engine, str) else engine
+    budget = _budget(profile, cases, seconds)
+    problems: list[str] = []
+    laws: list[LawResult] = []
+    failures: list[Failure] = []
+    search = Search(
+        engine, reference, seed=seed, job=job, options=options, today=today, watcher=watcher
+    )
+    try:
+        _refuse_blindness(search)
+        if counterexamples is not None:
+            search.replay(example.case for example in stored(counterexamples))
+        search.search(budget)
+        search.top_up(budget, frozenset(law.id for law in LAWS if fits(law.rule, rules)))
+        search.explain()
+        laws += search.law_results(rules)
+        failures += [failure for failure in search.failures if fits(failure.rule, rules)]
+        for found_laws, found_failures in (
+            _check_language(rules),
+            _check_refusals(search, rules),
+            ([], []) if live is None else live(engine, rules, seed),
+        ):
+            laws += found_laws
+            failures += found_failures
+    except HarnessError as error:
+        problems.append(str(error))
+    except Exception as error:  # noqa: BLE001 - whatever it is, this was no check
+        problems.append(f"the check itself failed: {type(error).__name__}: {error}")
+    if store is not None:
+        failures = [_stored(failure, engine.name, options or {}, store) for failure in failures]
+    return Report(
+        engine=engine.name,
+        profile=budget.name,
+        seed=seed,
+        cases=search.runner.cases,
+        generated=search.generated,
+        seconds=time.monotonic() - begun,
+        laws=tuple(laws),
+        failures=tuple(failures),
+        problems=tuple(problems),
+        versions=versions(),
+    )
+
+
+def _budget(profile: Profile | str, cases: int | None, seconds: float | None) -> Profile:
+    budget = PROFILES[profile] if isinstance(profile, str) else profile
+    if cases is not None:
+        return replace(budget, name=f"{cases} cases", cases=cases, seconds=None)
+    if seconds is not None:
+        return replace(budget, name=f"{seconds:g} seconds", cases=None, seconds=seconds)
+    return budget
+
+
+class _Forgetful:
+    """An engine that loses each sink's last output: the canary."""
+
+    def __init__(self, reference: Engine) -> None:
+        self.name = "canary"
+        self._reference = reference
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reference, name)
+
+    def run(self, case: Case) -> Trace:
+        trace = self._reference.run(case)
+        return replace(trace, outputs={sink: out[:-1] for sink, out in trace.outputs.items()})
+
+    def run_many(self, cases: Iterable[Case]) -> list[Trace]:
+        return [self.run(case) for case in cases]
+
+
+def _refuse_blindness(search: Search) -> None:
+    """See that a plainly broken engine is seen to be broken, before anything is called right.
+
+    Raises:
+        HarnessError: it is not.
+    """
+    canary = Search(_Forgetful(search.reference), search.reference, give_up_early=True)  # type: ignore[arg-type]
+    canary.search(Profile("canary", _CANARY_CASES, variant_every=0))
+    if not canary.failing:
+        raise HarnessError("an engine that loses outputs was not found out: nothing can be trusted")
+
+
+def _check_language(rules: str) -> tuple[list[LawResult], list[Failure]]:
+    """Check build-1, and what state-8 asks of the builder."""
+    laws: list[LawResult] = []
+    failures: list[Failure] = []
+    says = "a slip is refused by an error that says where and what to write instead"
+    found = [(refusal.name, refusal.problem()) for refusal in REFUSALS]
+    broken = [(name, problem) for name, problem in found if problem is not None]
+    for rule, name, sentence, problems, count in (
+        ("build-1", "refused", says, broken, len(found)),
+        (
+            *("state-8", "agreeing", "builders and keys that agree are not refused"),
+            [("agreeing", problem) for problem in [agreeing_partitions()] if problem],
+            1,
+        ),
+    ):
+        if not fits(rule, rules):
+            continue
+        status = "broken" if problems else "kept"
+        laws.append(LawResult(rule, name, sentence, status, count - len(problems)))  # type: ignore[arg-type]
+        failures += [
+            Failure(
+                rule,
+                name,
+                sentence,
+                "the language, not the engine",
+                None,
+                text=f"{slip}: {problem}",
+            )
+            for slip, problem in problems
+        ]
+    return laws, failures
+
+
+def _check_refusals(search: Search, rules: str) -> tuple[list[LawResult], list[Failure]]:
+    """Check build-2: what `check` refuses, `run` must not answer."""
+    if not fits(ANSWERS.rule, rules):
+        return [], []
+    failures: list[Failure] = []
+    for case in search.refused[:_REFUSED_TRIED]:
+        answer = search.runner.run_alone(case)
+        if not (isinstance(answer, Crash) and answer.refusal):
+            failures.append(
+                Failure(
+                    rule=ANSWERS.rule,
+                    law=ANSWERS.name,
+                    says=ANSWERS.says,
+                    cause="run() answers what check() refuses",
+                    case=case,
+                    actual=answer,
+                    text=f"check() said: {search.runner.refusal(case)}",
+                )
+            )
+            break
+    broken = failures or any(failure.rule == ANSWERS.rule for failure in search.failures)
+    law = LawResult(
+        ANSWERS.rule,
+        ANSWERS.name,
+        ANSWERS.says,
+        "broken" if broken else "kept",
+        search.generated,
+        note=f"{len(search.refused)} applications refused" if search.refused else "",
+    )
+    return [law], failures
+
+
+def _stored(failure: Failure, engine: str, options: Mapping[str, Any], directory: Path) -> Failure:
+    if failure.case is None:
+        return failure
+    example = Counterexample(failure.case, failure.rule, failure.law, engine, options)
+    return replace(failure, stored=str(example.store(directory)))
