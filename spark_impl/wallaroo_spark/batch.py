@@ -12,56 +12,75 @@ from typing import Any
 
 import pyarrow as pa
 
-from wallaroo_spark.job import HEAD, ROW_SCHEMA, Frames, Job, Report, Row, load_job, pack, unpack
-from wallaroo_spark.operators import run_head, run_level
+from wallaroo_spark.job import (
+    HEAD,
+    ROW_SCHEMA,
+    Frames,
+    HeadBlock,
+    LevelBlock,
+    Report,
+    Row,
+    Specs,
+    pack,
+    unpack,
+)
+from wallaroo_spark.operators import list_entities, run_head, run_level
 from wallaroo_spark.rows import from_batch, to_batch
 from wallaroo_spark.segments import MemoryMap
+from wallaroo_spark.shipping import Shipment
 
 
-def run_batch(spark: Any, job: Job, frames: Frames) -> list[Report]:
-    """Run a job on bounded input and return what reached the driver.
+def run_batch(
+    spark: Any, cases: Specs, frames: Frames, shards: int, shipment: Shipment
+) -> list[Report]:
+    """Run cases on bounded input and return what reached the driver.
 
     Args:
         spark: the `SparkSession`.
-        job: the job.
+        cases: by number.
         frames: all input.
+        shards: number of tasks in each stage.
+        shipment: how workers find the applications' modules.
     """
-    blob = pack(job)
-    parts = [Row(0, HEAD, pack(part)) for part in _dealt(frames, job.shards)]
-    table = pa.Table.from_batches([to_batch(parts)])
-    rows = spark.createDataFrame(table).mapInArrow(functools.partial(_head, blob), ROW_SCHEMA)
-    levels = max([case.plan.levels for case in job.cases], default=0)
+    levels = max([case.plan.levels for case in cases.values()], default=0)
+    parts = [frames[start::shards] for start in range(shards)]
+    heads = [
+        Row(0, HEAD, pack(HeadBlock({run[0]: cases[run[0]] for run in part}, part)))
+        for part in parts
+    ]
+    rows = spark.createDataFrame(pa.Table.from_batches([to_batch(heads)]))
+    rows = rows.mapInArrow(functools.partial(_head, shipment, shards, levels), ROW_SCHEMA)
     for level in range(levels):
-        stage = functools.partial(_level, blob, level)
-        rows = rows.repartition(job.shards, "shard").mapInArrow(stage, ROW_SCHEMA)
+        stage = functools.partial(_level, shipment, shards, level)
+        rows = rows.repartition(shards, "shard").mapInArrow(stage, ROW_SCHEMA)
     return [unpack(row.block) for row in rows.collect()]
 
 
-def _dealt(frames: Frames, parts: int) -> list[Frames]:
-    """Return the frames in about equal parts, none of them empty."""
-    return [part for part in [frames[start::parts] for start in range(parts)] if part]
-
-
-def _head(blob: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    job = load_job(blob)
+def _head(
+    shipment: Shipment, shards: int, levels: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    shipment.unpack()
     for batch in batches:
         for row in from_batch(batch):
             assert row.block is not None
-            yield to_batch(run_head(job, unpack(row.block)))
+            yield to_batch(run_head(unpack(row.block), shards, levels))
 
 
-def _level(blob: bytes, level: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    job = load_job(blob)
-    blocks: dict[int, list[bytes]] = {}
+def _level(
+    shipment: Shipment, shards: int, level: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    shipment.unpack()
+    blocks: dict[int, list[LevelBlock]] = {}
     for batch in batches:
         passing = []
         for row in from_batch(batch):
             if row.level == level and row.block is not None:
-                blocks.setdefault(row.shard, []).append(row.block)
+                blocks.setdefault(row.shard, []).append(unpack(row.block))
             else:
                 passing.append(row)
         if passing:
             yield to_batch(passing)
-    for shard, packed in blocks.items():
-        events = [unpack(block) for block in packed]
-        yield to_batch(run_level(job, shard, events, MemoryMap(), list_entities=True))
+    for shard, some in blocks.items():
+        store = MemoryMap()
+        rows = run_level(shard, some, store, shards)
+        yield to_batch([*rows, list_entities(shard, store)])

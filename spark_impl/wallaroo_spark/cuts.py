@@ -1,88 +1,188 @@
-"""Bounded cases as one stream with chosen cuts: micro-batch k holds the k-th cut of every case."""
+"""Bounded cases as a stream with chosen cuts: micro-batch k holds the k-th cut of every case.
+
+One query stays up in a session and takes one job after the other, since starting one takes some
+seconds: a generic chain of operators, which learns what to do from the blocks. At the end of a job
+the entities are listed and ended, so the next finds none. Cases are numbered through all jobs: even
+what were left of one could not be taken for another's.
+"""
 
 from __future__ import annotations
 
-import shutil
+import contextlib
+import itertools
 import tempfile
+import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo.engine import Case
+from wallaroo.trace import InputLog
 from wallaroo_spark.feed import FeedServer
-from wallaroo_spark.job import Frames, Job, Report, unpack
-from wallaroo_spark.stream import head_block, streaming_rows
+from wallaroo_spark.job import CaseSpec, Frames, HeadBlock, Report, pack, unpack
+from wallaroo_spark.session import Session
+from wallaroo_spark.shipping import Shipment
+from wallaroo_spark.stream import streaming_rows
 from wallaroo_spark.traces import frames_of, merged
 
+_WAIT = 0.2  # seconds the query waits for a job before it asks again
 
-def run_stream(spark: Any, job: Job, cases: Sequence[Case]) -> Report:
-    """Run the cases of a job, cut as they ask, and return what reached the driver."""
-    reports: list[Report] = []
-
-    def collect(rows: Any, batch: int) -> None:
-        del batch
-        reports.extend([unpack(row[2]) for row in rows.collect()])
-
-    checkpoint = tempfile.mkdtemp(prefix="wallaroo-cuts-")
-    try:
-        with FeedServer(_Cuts(job.shards, cases)) as server:
-            query = (
-                streaming_rows(spark, job, server.address)
-                .writeStream.foreachBatch(collect)
-                .option("checkpointLocation", checkpoint)
-                .trigger(availableNow=True)
-                .start()
-            )
-            query.awaitTermination()
-    finally:
-        shutil.rmtree(checkpoint, ignore_errors=True)
-    return merged(reports)
+_numbers = itertools.count(1)
 
 
-class _Cuts:
-    """The cuts as a feed; offset k lies before cut k."""
+@dataclass(frozen=True)
+class CutCase:
+    """A case of a job: what workers need, its input, and where that is cut."""
 
-    def __init__(self, shards: int, cases: Sequence[Case]) -> None:
-        cuts = [list(_stretches(case)) for case in cases]
-        self._count = max(map(len, cuts), default=0)
-        self._blocks: list[list[bytes]] = []
-        for k in range(self._count):
-            frames: Frames = []
-            for number, case in enumerate(cases):
-                if k < len(cuts[number]):
-                    frames += frames_of(number, case.input_log, *cuts[number][k])
-            # The last cut asks for the entities as well, so the end of the run needs no batch more.
-            last = k == self._count - 1
-            parts = [frames[part::shards] for part in range(shards)]
-            self._blocks.append(
-                [
-                    head_block(part, list_entities=last and not index)
-                    for index, part in enumerate(parts)
-                    if part or not index
-                ]
-            )
+    spec: CaseSpec
+    input_log: InputLog
+    cuts: Sequence[tuple[int, int]]
+
+
+class CutQuery:
+    """The query that runs jobs of one session, one at a time.
+
+    Args:
+        session: the session.
+        levels: number of stateful operators.
+        shards: number of tasks of each.
+        shipment: how workers find the applications' modules.
+    """
+
+    def __init__(self, session: Session, levels: int, shards: int, shipment: Shipment) -> None:
+        self.session = session
+        self.levels = levels
+        self.shipment = shipment
+        self._shards = shards
+        self._feed = _Feed()
+        self._server = FeedServer(self._feed)
+        self._reports: list[Report] = []
+        rows = streaming_rows(
+            session.spark, self._server.address, levels=levels, shards=shards, shipment=shipment
+        )
+        self._query: Any = (
+            rows.writeStream.foreachBatch(self._collect)
+            .option("checkpointLocation", tempfile.mkdtemp(dir=session.directory))
+            .start()
+        )
+        session.at_close(self.close)
+
+    @property
+    def usable(self) -> bool:
+        """Whether another job can be run."""
+        return self.session.alive and bool(self._query.isActive)
+
+    def run(self, cases: Sequence[CutCase]) -> tuple[list[int], Report]:
+        """Run cases; return the numbers they got, and what reached the driver."""
+        numbers = [next(_numbers) for _ in cases]
+        self._reports.clear()
+        end = self._feed.add(_cut_blocks(dict(zip(numbers, cases, strict=True)), self._shards))
+        while not self._feed.wait_until(end):
+            if not self.usable:
+                self._query.awaitTermination()  # raises what ended it
+                raise RuntimeError("Spark ended the query")
+        return numbers, merged(self._reports)
+
+    def close(self) -> None:
+        """Stop the query."""
+        self._feed.close()
+        if self.session.alive:
+            with contextlib.suppress(Exception):
+                self._query.stop()
+        self._server.close()
+
+    def _collect(self, rows: Any, _batch: int) -> None:
+        report = merged([unpack(row[2]) for row in rows.collect()])
+        self._reports.append(report)
+        if report.span is not None:
+            self._feed.done(report.span[1])
+
+
+@dataclass
+class _Feed:
+    """The cuts of all jobs one after the other; offset k lies before cut k."""
+
+    cuts: dict[int, list[bytes]] = field(default_factory=dict)
+    end: int = 0
+    finished: int = 0
+    closed: bool = False
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def add(self, cuts: Sequence[list[HeadBlock]]) -> int:
+        """Add a job's cuts and return the offset after the last."""
+        with self.changed:
+            for number, blocks in enumerate(cuts, self.end):
+                first, *others = blocks
+                first = first._replace(span=(number, number + 1))
+                self.cuts[number] = [pack(block) for block in (first, *others)]
+            self.end += len(cuts)
+            self.changed.notify_all()
+            return self.end
+
+    def done(self, offset: int) -> None:
+        """Note that the cuts before `offset` are through."""
+        with self.changed:
+            self.finished = offset
+            self.changed.notify_all()
+
+    def wait_until(self, offset: int) -> bool:
+        """Wait a moment for the cuts before `offset` to be through; return whether they are."""
+        with self.changed:
+            return self.changed.wait_for(lambda: self.finished >= offset, _WAIT)
+
+    def close(self) -> None:
+        """Answer no more questions with input."""
+        with self.changed:
+            self.closed = True
+            self.changed.notify_all()
 
     def first(self) -> int:
         return 0
 
     def latest(self, start: int) -> int:
-        return min(start + 1, self._count)
+        with self.changed:
+            self.changed.wait_for(lambda: self.closed or self.end > start, _WAIT)
+            return start if self.closed else min(start + 1, self.end)
 
     def blocks(self, start: int, end: int) -> list[bytes]:
-        return [block for cut in self._blocks[start:end] for block in cut]
+        return [block for number in range(start, end) for block in self.cuts[number]]
 
     def commit(self, end: int) -> None:
-        """Nothing is freed before the end."""
+        with self.changed:
+            for number in [number for number in self.cuts if number < end]:
+                del self.cuts[number]
 
 
-def _stretches(case: Case) -> list[tuple[int, int]]:
-    """Return where each of a case's batches begins and ends; empty ones included, one at least."""
-    stretches = []
+def stretches(case: Case) -> list[tuple[int, int]]:
+    """Return where each of a case's batches begins and ends; one at least."""
+    found = []
     start = 0
     total = len(case.input_log)
     for size in case.batches or ():
         stop = min(start + size, total)
-        stretches.append((start, stop))
+        found.append((start, stop))
         start = stop
-    if start < total or not stretches:
-        stretches.append((start, total))
-    return stretches
+    if start < total or not found:
+        found.append((start, total))
+    return found
+
+
+def _cut_blocks(cases: dict[int, CutCase], shards: int) -> list[list[HeadBlock]]:
+    """Return for each micro-batch its blocks, one at least."""
+    count = max([len(case.cuts) for case in cases.values()])
+    cuts = []
+    for k in range(count):
+        frames: Frames = []
+        for number, case in cases.items():
+            if k < len(case.cuts):
+                frames += frames_of(number, case.input_log, *case.cuts[k])
+        blocks = []
+        for part in range(shards):
+            dealt = frames[part::shards]
+            if dealt or not part:
+                specs = {run[0]: cases[run[0]].spec for run in dealt}
+                # The last cut asks for the entities as well, so a job's end needs no batch more.
+                last = k == count - 1 and not part
+                blocks.append(HeadBlock(specs, dealt, list_entities=last))
+        cuts.append(blocks)
+    return cuts

@@ -33,8 +33,7 @@ class SparkEngine:
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
         """Run independent cases in one job of each kind; traces in their order."""
-        running = session()
-        return run_cases(running.spark, cases, running.spark.sparkContext.defaultParallelism)
+        return run_cases(session(), cases)
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import tempfile
 import threading
 from multiprocessing.connection import Client, Connection, Listener
@@ -43,8 +44,8 @@ class FeedServer:
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         # Made with mode 700: whoever can connect could also read the input log.
-        self._directory = tempfile.TemporaryDirectory(prefix="wallaroo-feed-")
-        self.address = str(Path(self._directory.name) / "feed")
+        self._directory = tempfile.mkdtemp(prefix="wallaroo-feed-")
+        self.address = str(Path(self._directory) / "feed")
         self._listener = Listener(self.address, "AF_UNIX")
         self._open: set[Connection] = set()
         self._closed = False
@@ -70,7 +71,7 @@ class FeedServer:
             self._listener.close()
             for connection in list(self._open):
                 connection.close()
-            self._directory.cleanup()
+            shutil.rmtree(self._directory, ignore_errors=True)
 
     def _accept(self) -> None:
         while not self._closed:

@@ -1,20 +1,20 @@
-"""What workers need to know of a job: its cases, where their state is held, how rows travel.
+"""What travels between operators.
 
-Spark sees rows of three columns: ``shard``, ``level`` and ``block``. A block is a pickled batch of
-what travels together; a shard is a group of Spark's stateful operator. Each block is for one level:
+Spark sees rows of three columns: ``shard``, ``level`` and ``block``. A shard is a group of Spark's
+stateful operator; a block is a pickled batch of what travels together. Each is for one level:
 
-- a stateful operator's, 0 and up: ``{address: [event, …]}``; or nothing, which asks for the
-  entities the shard holds;
+- a stateful operator's, 0 and up: a `LevelBlock`; or nothing, which asks for the entities the shard
+  holds and ends them;
 - `FINISHED`: a `Report` for the driver, which operators pass on unopened.
 
-A job is pickled once and unpickled once in each worker process.
+A block brings the cases it speaks of, applications and all: a few KB beside its messages. So an
+operator knows nothing of the cases that pass through it, and one running query serves any.
 """
 
 from __future__ import annotations
 
 import functools
 import pickle
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,7 +22,6 @@ from wallaroo_spark.outbox import Event, Finished, Order
 from wallaroo_spark.plan import Plan, plan
 from wallaroo_spark.segments import SEGMENT_BYTES, Address
 from wallaroo_spark.shards import shard_ids
-from wallaroo_spark.shipping import Shipment
 
 ROW_SCHEMA = "shard int, level int, block binary"
 
@@ -62,33 +61,39 @@ class CaseSpec:
     limit: Order | None = None
     segment_bytes: int = SEGMENT_BYTES
 
-    @functools.cached_property
+    @property
     def plan(self) -> Plan:
-        """The application's plan."""
+        """The application's plan; made once a process."""
         return _plan_of(self.application)
 
 
-@dataclass(frozen=True)
-class Job:
-    """The cases of a job.
+Specs = dict[int, CaseSpec]
+
+Frames = list[tuple[int, str, int, list[bytes]]]
+"""(case, source, sequence of the first, payloads): frames that follow each other."""
+
+
+class HeadBlock(NamedTuple):
+    """Input for one task.
 
     Args:
-        shards: number of groups of each operator.
-        shipment: how workers find the applications' modules.
-        cases: by number.
+        cases: the cases of which there are frames, or of which entities are asked for.
+        frames: the input.
+        span: the offsets between which all input of the micro-batch lies; in one block of each.
+        list_entities: report all entities once the micro-batch is done, and end them; in one block.
     """
 
-    shards: int
-    shipment: Shipment
-    cases: tuple[CaseSpec, ...]
+    cases: Specs
+    frames: Frames
+    span: tuple[int, int] | None = None
+    list_entities: bool = False
 
-    def shard(self, address: Address) -> int:
-        """Return the id of the shard that holds an address.
 
-        One application's partitions go to one shard each; cases are spread.
-        """
-        number = address.number + 31 * address.component + 7919 * address.case
-        return shard_ids(self.shards)[number % self.shards]
+class LevelBlock(NamedTuple):
+    """Messages for one shard."""
+
+    cases: Specs
+    events: dict[Address, list[Event]]
 
 
 @dataclass
@@ -98,14 +103,14 @@ class Report:
     Args:
         finished: by case.
         printed: (step, line) of what user code printed.
-        entities: (case, state partition, encoded key, partition number, structure), where asked.
+        entities: (address, entity's id, pickled structure), where asked.
         counts: number of entities by address, of those that had messages.
-        span: the first sequence of a micro-batch and the one after its last, from its source.
+        span: see `HeadBlock`.
     """
 
     finished: dict[int, Finished] = field(default_factory=dict)
     printed: list[tuple[str, str]] = field(default_factory=list)
-    entities: list[tuple[int, str, bytes, int, Any]] = field(default_factory=list)
+    entities: list[tuple[Address, bytes, Any]] = field(default_factory=list)
     counts: dict[Address, int] = field(default_factory=dict)
     span: tuple[int, int] | None = None
 
@@ -113,9 +118,13 @@ class Report:
         return bool(self.finished or self.printed or self.entities or self.counts or self.span)
 
 
-Events = Mapping[Address, list[Event]]
-Frames = list[tuple[int, str, int, list[bytes]]]
-"""(case, source, sequence of the first, payloads): frames that follow each other."""
+def shard_of(address: Address, shards: int) -> int:
+    """Return the id of the shard that holds an address.
+
+    The partitions of one component go to one shard each, as far as there are; cases are spread.
+    """
+    number = address.number + 31 * address.component + 7919 * address.case
+    return shard_ids(shards)[number % shards]
 
 
 def pack(value: Any) -> bytes:
@@ -125,17 +134,9 @@ def pack(value: Any) -> bytes:
 
 def unpack(block: bytes) -> Any:
     """Return what a block holds."""
-    return pickle.loads(block)  # noqa: S301 - made by `pack` in this job
+    return pickle.loads(block)  # noqa: S301 - made by `pack`, and went through Spark's channels
 
 
-@functools.lru_cache(maxsize=4)
-def load_job(blob: bytes) -> Job:
-    """Return a pickled job, with its modules made importable; once a process."""
-    job: Job = pickle.loads(blob)  # noqa: S301 - the driver's, over Spark's own channel
-    job.shipment.unpack()
-    return job
-
-
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=4096)
 def _plan_of(application: bytes) -> Plan:
-    return plan(pickle.loads(application))  # noqa: S301 - as above
+    return plan(pickle.loads(application))  # noqa: S301 - the driver's, over Spark's own channels

@@ -11,8 +11,7 @@ from collections.abc import Callable
 
 from wallaroo.transport.input_log import InputLog, InputLogError, Record
 from wallaroo_spark.feed import Feed
-from wallaroo_spark.job import Frames
-from wallaroo_spark.stream import head_block
+from wallaroo_spark.job import CaseSpec, Frames, HeadBlock, pack
 
 _WAIT = 0.2  # seconds a question for input may wait for some; stopping a query waits as long
 _SMALL = 64 * 1024  # bytes of payloads that are not worth a second task
@@ -23,6 +22,7 @@ class LogFeed(Feed):
 
     Args:
         log: the input log.
+        case: the application.
         tasks: number of tasks the decoding of a large batch is divided into.
         batch_bytes: payload bytes of a batch at most.
         committed: called, from some thread, after a commit has made room.
@@ -32,6 +32,7 @@ class LogFeed(Feed):
     def __init__(
         self,
         log: InputLog,
+        case: CaseSpec,
         *,
         tasks: int,
         batch_bytes: int,
@@ -39,6 +40,7 @@ class LogFeed(Feed):
         failed: Callable[[str], None],
     ) -> None:
         self._log = log
+        self._case = case
         self._tasks = tasks
         self._batch_bytes = batch_bytes
         self._committed = committed
@@ -118,7 +120,7 @@ class LogFeed(Feed):
             raise
         parts = _divided(records, self._tasks)
         return [
-            head_block(_runs(part), (start, end) if not number else None)
+            pack(HeadBlock({0: self._case}, _runs(part), None if number else (start, end)))
             for number, part in enumerate(parts)
         ]
 

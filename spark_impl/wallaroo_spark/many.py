@@ -14,13 +14,20 @@ from typing import Any
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
 from wallaroo_spark.batch import run_batch
-from wallaroo_spark.job import CaseSpec, Frames, Job, Report
+from wallaroo_spark.cuts import CutCase, CutQuery, stretches
+from wallaroo_spark.job import CaseSpec, Frames, Report
 from wallaroo_spark.outbox import Finished
-from wallaroo_spark.shipping import shipment_of_this_process
+from wallaroo_spark.segments import Address
+from wallaroo_spark.session import Session
+from wallaroo_spark.shipping import Shipment, shipment_of_this_process
 from wallaroo_spark.traces import first_end, frames_of, limited, merged, spec_of, trace_of
 
+_Entities = list[tuple[Address, bytes, Any]]
 
-def run_cases(spark: Any, cases: Sequence[Case], shards: int) -> list[Trace]:
+_query: CutQuery | None = None  # the one that is up, in the one session there is
+
+
+def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
     """Run cases and return their traces, in their order.
 
     Raises:
@@ -28,51 +35,74 @@ def run_cases(spark: Any, cases: Sequence[Case], shards: int) -> list[Trace]:
         ValueError: a case asks for what there is not.
     """
     specs = [spec_of(case) for case in cases]
+    shipment = shipment_of_this_process()
     traces: dict[int, Trace] = {}
-    numbers = list(range(len(cases)))
-    while numbers:
+    indices = list(range(len(cases)))
+    while indices:
         again: list[int] = []
-        for number, finished, entities in _run(spark, cases, specs, numbers, shards):
+        for index, finished, entities in _run(session, cases, specs, indices, shipment):
             end = first_end(finished)
-            if end is not None and specs[number].limit is None:
-                specs[number] = limited(specs[number], end.order)
-                again.append(number)
+            if end is not None and specs[index].limit is None:
+                specs[index] = limited(specs[index], end.order)
+                again.append(index)
             else:
-                case = cases[number]
-                traces[number] = trace_of(case.application, case.input_log, finished, entities)
-        numbers = again
-    return [traces[number] for number in range(len(cases))]
+                traces[index] = trace_of(cases[index], finished, entities)
+        indices = again
+    return [traces[index] for index in range(len(cases))]
 
 
 def _run(
-    spark: Any, cases: Sequence[Case], specs: list[CaseSpec], numbers: list[int], shards: int
-) -> list[tuple[int, Finished, list[tuple[str, bytes, int, Any]]]]:
+    session: Session,
+    cases: Sequence[Case],
+    specs: list[CaseSpec],
+    indices: list[int],
+    shipment: Shipment,
+) -> list[tuple[int, Finished, _Entities]]:
+    whole = [index for index in indices if cases[index].batches is None]
+    cut = [index for index in indices if cases[index].batches is not None]
     results = []
-    for streaming in (False, True):
-        chosen = [n for n in numbers if (cases[n].batches is not None) == streaming]
-        if not chosen:
-            continue
-        job = Job(shards, shipment_of_this_process(), tuple([specs[n] for n in chosen]))
-        if streaming:
-            from wallaroo_spark.cuts import run_stream
-
-            report = run_stream(spark, job, [cases[n] for n in chosen])
-        else:
-            frames: Frames = []
-            for index, number in enumerate(chosen):
-                log = cases[number].input_log
-                frames += frames_of(index, log, 0, len(log))
-            report = merged(run_batch(spark, job, frames))
-        _show(report)
-        entities: dict[int, list[tuple[str, bytes, int, Any]]] = {}
-        for index, *entity in report.entities:
-            entities.setdefault(index, []).append(tuple(entity))
-        for index, number in enumerate(chosen):
-            finished = report.finished.get(index, Finished())
-            results.append((number, finished, entities.get(index, [])))
+    if whole:
+        frames: Frames = []
+        for index in whole:
+            log = cases[index].input_log
+            frames += frames_of(index, log, 0, len(log))
+        some = {index: specs[index] for index in whole}
+        report = merged(run_batch(session.spark, some, frames, session.cores, shipment))
+        results += _divided(whole, whole, report)
+    if cut:
+        levels = max([specs[index].plan.levels for index in cut])
+        job = [
+            CutCase(specs[index], cases[index].input_log, stretches(cases[index])) for index in cut
+        ]
+        numbers, report = _running_query(session, levels, shipment).run(job)
+        results += _divided(cut, numbers, report)
     return results
 
 
-def _show(report: Report) -> None:
+def _running_query(session: Session, levels: int, shipment: Shipment) -> CutQuery:
+    """Return a query with that many levels at least, which knows where all modules are."""
+    global _query  # noqa: PLW0603 - as there is one session a process
+    if _query is not None:
+        same = _query.session is session and _query.usable
+        if same and _query.levels >= levels and _query.shipment.covers(shipment):
+            return _query
+        if same:
+            levels = max(levels, _query.levels)
+        _query.close()
+    _query = CutQuery(session, levels, session.cores, shipment)
+    return _query
+
+
+def _divided(
+    indices: list[int], numbers: list[int], report: Report
+) -> list[tuple[int, Finished, _Entities]]:
+    """Return each case's part of a report, in which it has a number of its own."""
     for step, line in report.printed:
         print(f"[{step}] {line}" if step else line, file=sys.stderr)
+    entities: dict[int, _Entities] = {}
+    for entity in report.entities:
+        entities.setdefault(entity[0].case, []).append(entity)
+    return [
+        (index, report.finished.get(number, Finished()), entities.get(number, []))
+        for index, number in zip(indices, numbers, strict=True)
+    ]

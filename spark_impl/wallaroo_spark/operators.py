@@ -7,59 +7,68 @@ Spark's operators.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from wallaroo.canonical import structure
-from wallaroo.keys import decode_key, partition_number
 from wallaroo_spark.flow import Flow
 from wallaroo_spark.job import (
     FINISHED,
     CaseSpec,
-    Events,
-    Frames,
-    Job,
+    HeadBlock,
+    LevelBlock,
     Report,
     Row,
+    Specs,
     pack,
+    shard_of,
 )
-from wallaroo_spark.outbox import Event, Outbox
+from wallaroo_spark.outbox import Event, Finished, Outbox
 from wallaroo_spark.prints import Printer, printing
 from wallaroo_spark.segments import Address, Entities, Map, stored
 from wallaroo_spark.shards import shard_ids
-from wallaroo_spark.states import IsolatedStates, Redo, TrustingStates, entity_of
+from wallaroo_spark.states import IsolatedStates, Redo, TrustingStates
 
 
-def run_head(job: Job, frames: Frames) -> list[Row]:
-    """Decode frames and take their messages to the first state step, or to the sinks."""
+def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
+    """Decode frames and take their messages to the first state step, or to the sinks.
+
+    Args:
+        block: the frames.
+        shards: number of groups of each operator.
+        levels: number of operators.
+    """
     printer = Printer()
     flows: dict[int, Flow] = {}
     with printing(printer):
-        for number, source, first, payloads in frames:
+        for number, source, first, payloads in block.frames:
             flow = flows.get(number)
             if flow is None:
-                case = job.cases[number]
+                case = block.cases[number]
                 flow = flows[number] = _flow(case, printer, isolated=case.isolated)
             for offset, payload in enumerate(payloads):
                 flow.decode(source, first + offset, payload)
     outboxes = [(case, flow.outbox) for case, flow in flows.items()]
-    return _rows(job, outboxes, Report(printed=printer.finish()), shard_ids(job.shards)[0])
+    report = Report(printed=printer.finish(), span=block.span)
+    rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0])
+    if block.list_entities:
+        rows += [Row(id_, level, None) for id_ in shard_ids(shards) for level in range(levels)]
+    return rows
 
 
-def run_level(
-    job: Job, shard: int, blocks: Iterable[Events], store: Map, *, list_entities: bool
-) -> list[Row]:
+def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int) -> list[Row]:
     """Take messages through the entities that a shard holds.
 
     Args:
-        job: the job.
-        shard: which.
+        shard: its id.
         blocks: from all tasks before; together they hold every message of this batch.
         store: the shard's entities.
-        list_entities: report the entities as they are afterwards.
+        shards: number of groups of each operator.
     """
+    cases: Specs = {}
     events: dict[Address, list[Event]] = {}
     for block in blocks:
-        for address, some in block.items():
+        cases.update(block.cases)
+        for address, some in block.events.items():
             events.setdefault(address, []).extend(some)
     printer = Printer()
     report = Report()
@@ -68,20 +77,26 @@ def run_level(
         for address in sorted(events):
             # Spark keeps no order among rows; an entity meets its messages in theirs (order-1).
             arrived = sorted(events[address], key=_arrival)
-            outbox, count = _run_address(job, address, arrived, store, printer)
+            case = cases[address.case]
+            outbox, report.counts[address] = _run_address(case, address, arrived, store, printer)
             outboxes.append((address.case, outbox))
-            report.counts[address] = count
-        if list_entities:
-            report.entities = list(_listed(job, store))
     report.printed = printer.finish()
-    return _rows(job, outboxes, report, shard)
+    return _rows(cases, outboxes, report, shards, shard)
+
+
+def list_entities(shard: int, store: Map) -> Row:
+    """Return a report of all the entities that a shard holds."""
+    listed = []
+    for address, entity, state in stored(store):
+        value = pickle.loads(state)  # noqa: S301 - bytes the states made
+        listed.append((address, entity, structure(value)))
+    return Row(shard, FINISHED, pack(Report(entities=listed)))
 
 
 def _run_address(
-    job: Job, address: Address, events: list[Event], store: Map, printer: Printer
+    case: CaseSpec, address: Address, events: list[Event], store: Map, printer: Printer
 ) -> tuple[Outbox, int]:
     """Return what came out, and the number of entities there are now."""
-    case = job.cases[address.case]
     component = case.plan.components[address.component]
     for isolated in (case.isolated, True):
         printed = len(printer.lines)
@@ -116,30 +131,26 @@ def _flow(case: CaseSpec, printer: Printer, *, isolated: bool) -> Flow:
     )
 
 
-def _rows(job: Job, outboxes: list[tuple[int, Outbox]], report: Report, shard: int) -> list[Row]:
+def _rows(
+    cases: Specs, outboxes: list[tuple[int, Outbox]], report: Report, shards: int, shard: int
+) -> list[Row]:
     """Pack what came out: a row for each shard and level it goes to, one for the driver."""
-    events: dict[tuple[int, int], dict[Address, list[Event]]] = {}
-    for case, outbox in outboxes:
-        components = job.cases[case].plan.components
-        for (component, number), some in outbox.events.items():
-            address = Address(case, component, number)
-            target = (job.shard(address), components[component].level)
-            events.setdefault(target, {}).setdefault(address, []).extend(some)
+    blocks: dict[tuple[int, int], LevelBlock] = {}
+    for number, outbox in outboxes:
+        case = cases[number]
+        components = case.plan.components
+        for (component, partition), some in outbox.events.items():
+            address = Address(number, component, partition)
+            target = (shard_of(address, shards), components[component].level)
+            block = blocks.setdefault(target, LevelBlock({}, {}))
+            block.cases[number] = case
+            block.events.setdefault(address, []).extend(some)
         if outbox.finished:
-            finished = report.finished.setdefault(case, type(outbox.finished)())
+            finished = report.finished.setdefault(number, Finished())
             finished.outputs += outbox.finished.outputs
             finished.letters += outbox.finished.letters
             finished.ends += outbox.finished.ends
-    rows = [Row(shard, level, pack(block)) for (shard, level), block in events.items()]
+    rows = [Row(target, level, pack(block)) for (target, level), block in blocks.items()]
     if report:
         rows.append(Row(shard, FINISHED, pack(report)))
     return rows
-
-
-def _listed(job: Job, store: Map) -> Iterator[tuple[int, str, bytes, int, object]]:
-    for address, entity, state in stored(store):
-        case = job.cases[address.case]
-        partition, key = entity_of(case.plan.components[address.component], entity)
-        number = partition_number(decode_key(key), case.partitions)
-        value = pickle.loads(state)  # noqa: S301 - bytes the states made
-        yield address.case, partition, key, number, structure(value)

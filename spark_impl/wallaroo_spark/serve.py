@@ -38,8 +38,9 @@ from wallaroo_spark.checkpoint import Checkpoint
 from wallaroo_spark.delivery import Delivery, OutputSink
 from wallaroo_spark.feed import FeedServer
 from wallaroo_spark.java import find_java
-from wallaroo_spark.job import CaseSpec, Job, unpack
+from wallaroo_spark.job import CaseSpec, unpack
 from wallaroo_spark.log_feed import LogFeed
+from wallaroo_spark.plan import plan
 from wallaroo_spark.session import Session, SessionSettings, close_session, session
 from wallaroo_spark.shipping import pickle_application, shipment_of_this_process
 from wallaroo_spark.stream import streaming_rows
@@ -104,7 +105,7 @@ class Server:
         self._up = contextlib.ExitStack()  # what is to be closed, in the opposite order
         self._began = time.monotonic()
         find_java()
-        self._spec = pickle_application(application)
+        self._pickled = pickle_application(application)
         sources = listening_sources(application.sources)
         try:
             self._open(sources, addresses)
@@ -180,8 +181,15 @@ class Server:
         self._up.callback(self._checkpoint.close)
         log = InputLog.open(self._checkpoint.input_log, own.log_bytes)
         self._loop = LoopThread("wallaroo-edges")
+        case = CaseSpec(
+            self._pickled,
+            partitions=self._checkpoint.partitions,
+            isolated=options.isolation == "isolated",
+            stop_on_error=options.on_error == "stop",
+        )
         self._feed = LogFeed(
             log,
+            case,
             tasks=self._checkpoint.partitions,
             batch_bytes=own.batch_bytes,
             committed=self._committed,
@@ -273,18 +281,16 @@ class Server:
         if self._killed:
             running.kill()
         self._up.callback(close_session)
-        case = CaseSpec(
-            self._spec,
-            partitions=self._checkpoint.partitions,
-            isolated=self._options.isolation == "isolated",
-            stop_on_error=self._options.on_error == "stop",
-        )
-        job = Job(self._checkpoint.partitions, shipment_of_this_process(), (case,))
         server = self._up.enter_context(FeedServer(self._feed))
-        writer = (
-            streaming_rows(running.spark, job, server.address)
-            .writeStream.foreachBatch(self._take_batch)
-            .option("checkpointLocation", str(self._checkpoint.spark))
+        rows = streaming_rows(
+            running.spark,
+            server.address,
+            levels=plan(self._application).levels,
+            shards=self._checkpoint.partitions,
+            shipment=shipment_of_this_process(),
+        )
+        writer = rows.writeStream.foreachBatch(self._take_batch).option(
+            "checkpointLocation", str(self._checkpoint.spark)
         )
         if self._own.trigger:
             writer = writer.trigger(processingTime=f"{self._own.trigger} milliseconds")

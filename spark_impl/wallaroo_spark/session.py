@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -113,6 +113,7 @@ class Session:
         self.settings = settings
         self.directory = Path(tempfile.mkdtemp(prefix="wallaroo-spark-"))
         self._last_lines: list[str] = []
+        self._at_close: list[Callable[[], None]] = []
         try:
             self._process = self._start(pass_fds)
             self._echo = threading.Thread(target=self._echo_stderr, daemon=True)
@@ -129,12 +130,24 @@ class Session:
         return self._process.poll() is None
 
     @property
+    def cores(self) -> int:
+        """Number of tasks that run at the same time."""
+        return int(self.spark.sparkContext.defaultParallelism)
+
+    @property
     def pid(self) -> int:
         """The JVM's process id."""
         return self._process.pid
 
+    def at_close(self, call: Callable[[], None]) -> None:
+        """Have `call` called before Spark is stopped."""
+        self._at_close.append(call)
+
     def close(self) -> None:
         """Stop Spark and wait for the JVM's end; nothing happens the second time."""
+        for call in self._at_close:
+            call()
+        self._at_close.clear()
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
 

@@ -40,6 +40,10 @@ class Shipment:
     files: Mapping[str, str] = field(default_factory=dict)
     paths: tuple[str, ...] = ()
 
+    def covers(self, other: Shipment) -> bool:
+        """Return whether this shows all that `other` does."""
+        return other.files.items() <= self.files.items() and set(other.paths) <= set(self.paths)
+
     def unpack(self) -> None:
         """Make the modules importable in this process, after all that already is."""
         for path in self.paths:

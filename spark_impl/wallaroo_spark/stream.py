@@ -1,4 +1,4 @@
-"""A job as a streaming query: a source that runs the head, an operator for each level of state."""
+"""A streaming query: a source that runs the head, and an operator for each level of state."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.streaming.stateful_processor import (
     MapState,
     StatefulProcessor,
@@ -23,20 +19,10 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from wallaroo_spark.feed import FeedClient
-from wallaroo_spark.job import (
-    FINISHED,
-    ROW_SCHEMA,
-    Frames,
-    Job,
-    Report,
-    Row,
-    load_job,
-    pack,
-    unpack,
-)
-from wallaroo_spark.operators import run_head, run_level
+from wallaroo_spark.job import ROW_SCHEMA, unpack
+from wallaroo_spark.operators import list_entities, run_head, run_level
 from wallaroo_spark.rows import to_batch
-from wallaroo_spark.shards import shard_ids
+from wallaroo_spark.shipping import Shipment
 
 _KEY = StructType([StructField("key", BinaryType())])
 _VALUE = StructType([StructField("value", BinaryType())])
@@ -44,84 +30,62 @@ _VALUE = StructType([StructField("value", BinaryType())])
 _numbers = itertools.count()
 
 
-def streaming_rows(spark: SparkSession, job: Job, feed_address: str) -> DataFrame:
-    """Return the rows of a job's streaming query, all of them `FINISHED`.
+def streaming_rows(
+    spark: SparkSession, feed_address: str, *, levels: int, shards: int, shipment: Shipment
+) -> DataFrame:
+    """Return the rows of a streaming query, all of them `FINISHED`.
 
     Args:
         spark: the session.
-        job: the job.
-        feed_address: where its input comes from (`wallaroo_spark.feed`); blocks are `head_block`s.
+        feed_address: where its input comes from (`wallaroo_spark.feed`); blocks are `HeadBlock`s.
+        levels: number of stateful operators.
+        shards: number of groups and of tasks of each.
+        shipment: how workers find the applications' modules.
     """
-    blob = pack(job)
     name = f"wallaroo{next(_numbers)}"
-    # A data source gets nothing but its options, which are strings; so the job is the class's.
-    source = type(
-        "WallarooSource",
-        (_Source,),
-        {"name": classmethod(lambda _: name), "job": blob, "address": feed_address},
-    )
+    # A data source gets nothing but its options, which are strings; so this is the class's.
+    given = {"address": feed_address, "levels": levels, "shards": shards, "shipment": shipment}
+    source = type("WallarooSource", (_Source,), {"name": classmethod(lambda _: name), **given})
     spark.dataSource.register(source)
-    spark.conf.set("spark.sql.shuffle.partitions", str(job.shards))
+    spark.conf.set("spark.sql.shuffle.partitions", str(shards))
     rows = spark.readStream.format(name).load()
-    for level in range(levels_of(job)):
+    for level in range(levels):
         rows = rows.groupBy("shard").transformWithState(
-            _Level(blob, level), ROW_SCHEMA, "append", "none"
+            _Level(level, shards, shipment), ROW_SCHEMA, "append", "none"
         )
     return rows
-
-
-def levels_of(job: Job) -> int:
-    """Return how many stateful operators a job needs."""
-    return max([case.plan.levels for case in job.cases], default=0)
-
-
-def head_block(
-    frames: Frames, span: tuple[int, int] | None = None, *, list_entities: bool = False
-) -> bytes:
-    """Return a block for the source.
-
-    Args:
-        frames: input.
-        span: the offsets between which all of the batch's input lies; in one block of a batch.
-        list_entities: report all entities at the end of the batch; in one block of a batch.
-    """
-    return pack((frames, span, list_entities))
 
 
 class _Source(DataSource):
     """The source of one query."""
 
-    job: bytes
     address: str
+    levels: int
+    shards: int
+    shipment: Shipment
 
     def schema(self) -> str:
         return ROW_SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         del schema
-        return _Reader(self.job, self.address)
+        return _Reader(self.address, self.levels, self.shards, self.shipment)
 
 
-class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class _Reader(DataSourceStreamReader):
     """Plans batches beside the driver; `read` runs in tasks."""
 
-    def __init__(self, job: bytes, address: str) -> None:
-        self._job = job
+    def __init__(self, address: str, levels: int, shards: int, shipment: Shipment) -> None:
         self._feed = FeedClient(address)
+        self._levels = levels
+        self._shards = shards
+        self._shipment = shipment
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         return {"next": self._feed.first()}
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        # The feed decides how much a batch holds. With this limit, Spark takes its word even where
-        # it would otherwise ask for all there is (trigger "available now").
-        return ReadMaxRows(1)
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """A feed of chosen cuts ends by itself."""
-
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
-        del limit
+        del limit  # the feed decides how much a batch holds
         return {"next": self._feed.latest(start["next"])}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
@@ -134,26 +98,17 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._feed.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        job = load_job(self._job)
-        frames, span, list_entities = unpack(partition.value)
-        rows = run_head(job, frames)
-        if span is not None:
-            rows.append(Row(shard_ids(job.shards)[0], FINISHED, pack(Report(span=span))))
-        if list_entities:
-            rows += [
-                Row(shard, level, None)
-                for shard in shard_ids(job.shards)
-                for level in range(levels_of(job))
-            ]
-        yield to_batch(rows)
+        self._shipment.unpack()
+        yield to_batch(run_head(unpack(partition.value), self._shards, self._levels))
 
 
 class _Level(StatefulProcessor):
     """One level of state; a group is a shard."""
 
-    def __init__(self, job: bytes, level: int) -> None:
-        self._job = job
+    def __init__(self, level: int, shards: int, shipment: Shipment) -> None:
         self._level = level
+        self._shards = shards
+        self._shipment = shipment
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         # One state variable: each costs some 10 ms a task.
@@ -167,20 +122,23 @@ class _Level(StatefulProcessor):
     ) -> Iterator[SparkRow]:
         del timerValues
         blocks = []
-        mine = list_entities = False
+        listing = False
         for row in rows:
             if row[1] != self._level:
                 yield row
-                continue
-            mine = True
-            if row[2] is None:
-                list_entities = True
+            elif row[2] is None:
+                listing = True
             else:
-                blocks.append(unpack(row[2]))
-        if mine:
-            job = load_job(self._job)
-            for made in run_level(job, key[0], blocks, self._store, list_entities=list_entities):
+                blocks.append(row[2])
+        shard = key[0]
+        if blocks:
+            self._shipment.unpack()
+            for made in run_level(shard, map(unpack, blocks), self._store, self._shards):
                 yield SparkRow(**made._asdict())
+        if listing:
+            self._shipment.unpack()
+            yield SparkRow(**list_entities(shard, self._store)._asdict())
+            self._store.clear()
 
     def close(self) -> None:
         """Nothing is held."""
@@ -202,3 +160,6 @@ class _StateMap:
     def items(self) -> Iterable[tuple[bytes, bytes]]:
         for key, value in self._state.iterator():
             yield key[0], value[0]
+
+    def clear(self) -> None:
+        self._state.clear()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 from wallaroo.engine import Case
-from wallaroo.keys import decode_key
+from wallaroo.keys import decode_key, partition_number
 from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.trace import (
     DeadLetter,
@@ -20,8 +20,10 @@ from wallaroo.trace import (
 )
 from wallaroo_spark.job import CaseSpec, Frames, Report
 from wallaroo_spark.outbox import NO_SINK, End, Finished, Letter, Order
-from wallaroo_spark.segments import SEGMENT_BYTES
+from wallaroo_spark.plan import plan
+from wallaroo_spark.segments import SEGMENT_BYTES, Address
 from wallaroo_spark.shipping import pickle_application
+from wallaroo_spark.states import entity_of
 
 OPTIONS = frozenset({"segment_bytes"})
 """`Case.options` this engine knows."""
@@ -90,19 +92,21 @@ def merged(reports: Iterable[Report]) -> Report:
 
 
 def trace_of(
-    application: Application,
-    input_log: InputLog,
-    finished: Finished,
-    entities: Sequence[tuple[str, bytes, int, Any]],
+    case: Case, finished: Finished, entities: Sequence[tuple[Address, bytes, Any]]
 ) -> Trace:
     """Return the trace of a case whose calls after its end, if it has one, were not made."""
     end = first_end(finished)
+    components = plan(case.application).components
+    found = []
+    for address, entity, state in entities:
+        partition, encoded = entity_of(components[address.component], entity)
+        key = decode_key(encoded)
+        number = partition_number(key, case.partitions or 1)
+        found.append(Entity(partition, key, number, state))
     return Trace(
-        outputs=outputs_of(application, finished),
-        dead_letters=dead_letters_of(finished, dict(enumerate(input_log))),
-        entities=sorted_entities(
-            [Entity(part, decode_key(key), number, state) for part, key, number, state in entities]
-        ),
+        outputs=outputs_of(case.application, finished),
+        dead_letters=dead_letters_of(finished, dict(enumerate(case.input_log))),
+        entities=sorted_entities(found),
         ended=None if end is None else ended_of(end),
     )
 
