@@ -121,7 +121,10 @@ class Program:
             judged = f"m{index}, changed = pair_of(r{index})"
             self._try(indent + 1, judged, place, lineage, skip, key)
             if multi:
-                self._line(indent, f"i{index} = m{index}")
+                # A list may be part of the state, which a later step of the pipeline may alter.
+                self._line(
+                    indent, f"i{index} = m{index}[:] if type(m{index}) is list else m{index}"
+                )
                 self._items(indent, index, place, lineage, skip, key)
         elif multi:
             self._try(indent, f"i{index} = {compute}(m{origin})", place, lineage, skip)

@@ -109,7 +109,7 @@ class Compiled:
             names[f"store_{index}"], names[f"states_{index}"] = store, store.states
         for index, outputs in enumerate(self.outputs.values()):
             names[f"write_{index}"] = outputs.append
-        code = compile(program.source, f"<compiled {name}>", "exec")
+        code = compile(program.source, f"<compiled {name!r}>", "exec")
         exec(code, names)  # noqa: S102 - our own text; users' names enter it only as identifiers and by repr
         return {source: names[function] for source, function in program.functions.items()}
 
@@ -217,9 +217,9 @@ class _Stop(Exception):  # noqa: N818 - control flow
 def _written(data: Any) -> bytes:
     """Return what an encoder gave, if it is of a subclass of bytes or str, as bytes (sink-1)."""
     if isinstance(data, bytes):
-        return bytes(data)
+        return b"".join((data,))  # whatever its __bytes__ says
     if isinstance(data, str):
-        return data.encode()
+        return str.encode(data)
     raise ValueError(f"an encoder returns bytes, str or None, not a {type(data).__name__}")
 
 

@@ -339,11 +339,11 @@ def _written(output: Any) -> bytes:
     """Return what an encoder gave as bytes (sink-1)."""
     if isinstance(output, str):
         try:
-            return output.encode("utf-8")
+            return str.encode(output, "utf-8")
         except UnicodeEncodeError as error:
             raise Dead(Reason.ENCODE, f"UTF-8 refuses the encoder's text: {error}") from None
     if isinstance(output, bytes):
-        return bytes(output)
+        return b"".join((output,))  # whatever its __bytes__ says
     kind = type(output).__name__
     raise Dead(Reason.ENCODE, f"an encoder returns bytes, str or None, not a {kind}")
 

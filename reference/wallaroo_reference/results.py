@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from wallaroo.trace import Reason
@@ -24,13 +24,13 @@ def pair_of(result: Any) -> tuple[Any, bool]:
     Raises:
         BadResultError: it is no `tuple` of length 2, or ``type(changed) is not bool`` (state-2).
     """
-    if isinstance(result, tuple) and len(result) == 2:
-        output, changed = result
+    if isinstance(result, tuple) and tuple.__len__(result) == 2:
+        output, changed = tuple.__iter__(result)  # whatever a subclass makes of it
         if type(changed) is bool:
             return output, changed
         if type(output) is bool:
             hint = " The two stand the wrong way round"
-        elif changed in (0, 1) and isinstance(changed, int):
+        elif isinstance(changed, int) and changed in (0, 1):
             hint = f" Write: bool({changed!r})"
         else:
             hint = ""
@@ -40,7 +40,7 @@ def pair_of(result: Any) -> tuple[Any, bool]:
     elif isinstance(result, list) and len(result) == 2:
         hint = "Write parentheses: return (output, changed)"
     elif isinstance(result, tuple):
-        hint = f"It has {len(result)} items"
+        hint = f"It has {tuple.__len__(result)} items"
     else:
         hint = "Write: return (output, True)"
     raise BadResultError(f"{_PAIR}, not {_kind(result)}. {hint}")
@@ -72,7 +72,7 @@ def items_of(result: Any) -> list[Any]:
     try:
         iterator = iter(result)
     except TypeError:
-        if getattr(type(result), "__iter__", None) is not None:
+        if isinstance(result, Iterable):
             raise  # it is iterable, and its __iter__ failed
         raise BadResultError(
             f"a multi computation returns an iterable of messages, not {_kind(result)}. "

@@ -102,7 +102,8 @@ def test_dead_1_letters_are_ordered_by_lineage_step_and_sink():
         letter(lineage=(0, 10), position=0),
         letter(lineage=(1,), position=0),
     ]
-    assert sorted(reversed(letters), key=lambda one: one.order) == letters
+    backwards = letters[::-1]
+    assert sorted(backwards, key=lambda one: one.order) == letters
 
 
 def test_dead_1_engines_agree_on_all_but_the_error():

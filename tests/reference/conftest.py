@@ -1,0 +1,45 @@
+"""Both machines of the reference, each run the same way."""
+
+from __future__ import annotations
+
+import pytest
+
+from wallaroo import testing
+
+
+@pytest.fixture(params=["interpreter", "compiled"])
+def run(request):
+    """`testing.run` on the interpreter, then on the compiled path; for rules that hold in both."""
+    isolation = "isolated" if request.param == "interpreter" else "trusting"
+
+    def run(application, payloads, **options):
+        if isinstance(payloads, list):
+            payloads = [("p", one) if isinstance(one, bytes) else one for one in payloads]
+        return testing.run(application, payloads, isolation=isolation, **options)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def isolated():
+    """`testing.run` on the interpreter; for rules that cost copies."""
+
+    def isolated(application, payloads, **options):
+        if isinstance(payloads, list):
+            payloads = [("p", one) if isinstance(one, bytes) else one for one in payloads]
+        return testing.run(application, payloads, isolation="isolated", **options)
+
+    return isolated
+
+
+@pytest.fixture(scope="session")
+def told():
+    """What engines agree on of a run's dead letters, short enough to be written down."""
+
+    def told(result):
+        return [
+            (letter.lineage, letter.step, letter.sink, letter.key, letter.reason.value)
+            for letter in result.dead_letters
+        ]
+
+    return told
