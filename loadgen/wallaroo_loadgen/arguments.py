@@ -22,15 +22,23 @@ SETUP_ERRORS = (ArgumentsError, WorkloadError, ScheduleError, SLOError)
 """What is wrong with a command line before anything is sent."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add them; every value is kept as text or a number, to be read by `config` and `slos`."""
+def add_arguments(parser: argparse.ArgumentParser, *, repeatable: bool = True) -> None:
+    """Add them; every value is kept as text or a number, to be read by `config` and `slos`.
+
+    Args:
+        parser: where to.
+        repeatable: whether some may be given several times; where they may not, as in the form of
+            Locust's web UI, their values are separated by commas.
+    """
     default = RunConfig("", ())
     add = parser.add_argument
+    several = "append" if repeatable else "store"
+    again = "may be repeated" if repeatable else "several with commas"
     add(
         "--to",
         metavar="HOST:PORT",
-        action="append",
-        help="a source of the application; as often as it has sources, in order, or with commas",
+        action=several,
+        help=f"a source of the application; as many as it has, in order ({again})",
     )
     add(
         "--listen",
@@ -54,11 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--option",
         metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="an option of the workload; may be repeated",
+        action=several,
+        help=f"an option of the workload ({again})",
     )
-    add("--slo", metavar="BOUND", action="append", default=[], help="such as 'p99<5ms'; repeatable")
+    add("--slo", metavar="BOUND", action=several, help=f"such as 'p99<5ms' ({again})")
     add(
         "--wait",
         type=float,
@@ -81,7 +88,7 @@ def config(arguments: argparse.Namespace, workload: str | None, *, processes: in
     """
     if not workload:
         raise ArgumentsError("name a workload, or a file with --workload FILE.py")
-    to = [item for text in arguments.to or () for item in text.split(",") if item]
+    to = _items(arguments.to)
     if not to:
         raise ArgumentsError("--to HOST:PORT says where the application's source listens")
     try:
@@ -90,7 +97,7 @@ def config(arguments: argparse.Namespace, workload: str | None, *, processes: in
     except ValueError as error:
         raise ArgumentsError(str(error)) from None
     values = {}
-    for text in arguments.option:
+    for text in _items(arguments.option):
         name, equals, value = text.partition("=")
         if not equals:
             raise ArgumentsError(f"an option is NAME=VALUE, not {text!r}")
@@ -129,4 +136,10 @@ def slos(arguments: argparse.Namespace) -> list[SLO]:
     Raises:
         SLOError: when one cannot be read.
     """
-    return [SLO.parse(text) for text in arguments.slo]
+    return [SLO.parse(text) for text in _items(arguments.slo)]
+
+
+def _items(value: str | list[str] | None) -> list[str]:
+    """Return the values of an argument, given several times or with commas."""
+    texts = [value] if isinstance(value, str) else value or []
+    return [item.strip() for text in texts for item in text.split(",") if item.strip()]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hdrh.histogram import HdrHistogram
+
 from wallaroo_loadgen.config import Plan
 from wallaroo_loadgen.measure import Timeline, add, histogram
 
@@ -30,17 +32,19 @@ class Collector:
         """Add a `writes` or `outputs` report."""
         self.busy[node] = report["busy"]
         self.timeline.merge(report["timeline"])
+        pairs: tuple[tuple[HdrHistogram, str | None], ...]
         if report["kind"] == "writes":
             for lane, count in report["sent"].items():
                 self.sent[int(lane)] = count
             self._held_back[node] = report["held_back"]
             self.closed.update(report["closed"])
-            add(self.lateness, report["lateness"])
-            add(self.own, report["own"])
+            pairs = ((self.lateness, report["lateness"]), (self.own, report["own"]))
         else:
-            if report["latency"] is not None:
-                add(self.latency, report["latency"])
             self.received = report
+            pairs = ((self.latency, report["latency"]),)
+        for hist, text in pairs:
+            if text is not None:
+                add(hist, text)
 
     @property
     def held_back(self) -> int:

@@ -1,0 +1,7 @@
+"""Load tests led by Locust: `locust -f loadgen/locustfile.py`, and see loadgen/README.md."""
+
+from wallaroo_loadgen.locust_plane import LoadUser, install
+
+install()
+
+__all__ = ["LoadUser"]
