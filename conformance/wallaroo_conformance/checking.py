@@ -146,7 +146,7 @@ def _refuse_blindness(search: Search) -> None:
     Raises:
         HarnessError: it is not.
     """
-    canary = Search(_Forgetful(search.reference), search.reference, give_up_early=True)  # type: ignore[arg-type]
+    canary = Search(_Forgetful(search.reference), search.reference, give_up_early=True)
     canary.search(Profile("canary", _CANARY_CASES, variant_every=0))
     if not canary.failing:
         raise HarnessError("an engine that loses outputs was not found out: nothing can be trusted")
@@ -154,34 +154,22 @@ def _refuse_blindness(search: Search) -> None:
 
 def _check_language(rules: str) -> tuple[list[LawResult], list[Failure]]:
     """Check build-1, and what state-8 asks of the builder."""
+    slips = {refusal.name: refusal.problem() for refusal in REFUSALS}
+    says = "a slip is refused by an error that says where and what to write instead"
+    agreeing = "builders and sets of keys that agree are not refused"
     laws: list[LawResult] = []
     failures: list[Failure] = []
-    says = "a slip is refused by an error that says where and what to write instead"
-    found = [(refusal.name, refusal.problem()) for refusal in REFUSALS]
-    broken = [(name, problem) for name, problem in found if problem is not None]
-    for rule, name, sentence, problems, count in (
-        ("build-1", "refused", says, broken, len(found)),
-        (
-            *("state-8", "agreeing", "builders and keys that agree are not refused"),
-            [("agreeing", problem) for problem in [agreeing_partitions()] if problem],
-            1,
-        ),
+    for rule, name, sentence, found in (
+        ("build-1", "refused", says, slips),
+        ("state-8", "agreeing", agreeing, {"agreeing": agreeing_partitions()}),
     ):
         if not fits(rule, rules):
             continue
-        status = "broken" if problems else "kept"
-        laws.append(LawResult(rule, name, sentence, status, count - len(problems)))  # type: ignore[arg-type]
-        failures += [
-            Failure(
-                rule,
-                name,
-                sentence,
-                "the language, not the engine",
-                None,
-                text=f"{slip}: {problem}",
-            )
-            for slip, problem in problems
-        ]
+        problems = [f"{slip}: {problem}" for slip, problem in found.items() if problem]
+        kept = len(found) - len(problems)
+        laws.append(LawResult(rule, name, sentence, "broken" if problems else "kept", kept))
+        cause = "the language, not the engine"
+        failures += [Failure(rule, name, sentence, cause, None, text=text) for text in problems]
     return laws, failures
 
 

@@ -23,8 +23,8 @@ FORMAT = "wallaroo-report/1"
 KEPT, BROKEN, INCOMPLETE = 0, 1, 2
 
 Status: TypeAlias = Literal["kept", "broken", "unsupported", "not exercised"]
-STATUSES: tuple[Status, ...] = ("broken", "not exercised", "unsupported", "kept")
-"""From what asks most for attention to what asks least."""
+STATUSES: tuple[Status, ...] = ("broken", "not exercised", "kept", "unsupported")
+"""Of several laws, the first of these is their rule's."""
 
 
 class TruncatedReportError(ValueError):

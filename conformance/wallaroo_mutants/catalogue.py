@@ -8,11 +8,12 @@ from typing import Any
 
 import wallaroo_reference.interpreter
 import wallaroo_reference.places
+from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.interpreter import Interpreter
 
 from wallaroo.engine import Engine
 from wallaroo_mutants import cutting, functions, interpreters
-from wallaroo_mutants.engine import Mutant, MutantEngine, Patch, batches_replaced
+from wallaroo_mutants.engine import MutantEngine, Patch, batches_replaced
 
 
 def _interpreted(rule: str, name: str, says: str, machine: type[Interpreter]) -> Mutant:
@@ -145,7 +146,10 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "order-2", "message at a cut repeated", "off by one", batches_replaced(_c.last_again)
     ),
     _patched(
-        "order-2", "last message of all lost", "a buffer not flushed", batches_replaced(_c.last_lost)
+        "order-2",
+        "last message of all lost",
+        "a buffer not flushed",
+        batches_replaced(_c.last_lost),
     ),
     _patched(
         "order-2",
@@ -178,7 +182,10 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "dead-2", "message after a letter lost", "a batch given up", _i.GivesUpAfterLetter
     ),
     _interpreted(
-        "dead-3", "StopIteration filters", "user code called by a generator", _i.StopIterationFilters
+        "dead-3",
+        "StopIteration filters",
+        "user code called by a generator",
+        _i.StopIterationFilters,
     ),
     _interpreted("dead-3", "exit is a letter", "`except BaseException`", _i.ExitIsLetter),
     _interpreted(
@@ -207,11 +214,16 @@ class Silent(MutantEngine):
         return super().run_many(cases)[1:]
 
 
-def broken_harness() -> Engine:
-    """Return what a check must answer with exit code 2, not with a verdict."""
+def _silent() -> Engine:
     return Silent("broken harness")
 
 
-def mutants(home: str | None = None) -> tuple[Mutant, ...]:
-    """Return the mutants, of one engine's machinery if `home` is given."""
-    return tuple(mutant for mutant in REFERENCE_MUTANTS if home in (None, mutant.home))
+BROKEN_HARNESS = Mutant(
+    "traces lost", "", "answers with fewer traces than cases", _silent, incomplete=True
+)
+"""What a check must answer with exit code 2, not with a verdict."""
+
+
+def mutants() -> list[Mutant]:
+    """Return all of them: the entry point of the group ``wallaroo.mutants``."""
+    return [*REFERENCE_MUTANTS, *EQUIVALENT, BROKEN_HARNESS]

@@ -6,9 +6,8 @@ same process, stays what it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -17,32 +16,11 @@ from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
 
-from wallaroo.engine import Capabilities, Case, Engine
+from wallaroo.engine import Capabilities, Case
 from wallaroo.trace import Trace
 
 Patch: TypeAlias = tuple[ModuleType, str, Any]
 """(module, name, what stands there instead)."""
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A broken engine.
-
-    Args:
-        name: what it does wrong, in few words.
-        rule: id of the rule it breaks; empty for an equivalent mutant, which breaks none.
-        says: what real engines do that is like it.
-        make: makes the engine.
-        home: which engine's machinery it lives in.
-        options: the engine's thresholds that let small cases reach the fault.
-    """
-
-    name: str
-    rule: str
-    says: str
-    make: Callable[[], Engine]
-    home: str = "reference"
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class MutantEngine(ReferenceEngine):
@@ -52,7 +30,6 @@ class MutantEngine(ReferenceEngine):
         name: the mutant's.
         machine: the interpreter to use.
         patches: what to replace while it runs.
-        batches: whether the machine must see the cuts that a case asks for.
     """
 
     def __init__(

@@ -1,5 +1,7 @@
 """Functions that stand in for the interpreter's: what is a key, a pair, a result."""
 
+# ruff: noqa: D103 - what each does is told where it is listed, in `catalogue`
+
 from __future__ import annotations
 
 import unicodedata

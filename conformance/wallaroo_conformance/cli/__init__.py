@@ -1,0 +1,1 @@
+"""The commands ``wallaroo conform`` and ``wallaroo replay``."""

@@ -1,0 +1,96 @@
+"""``wallaroo replay``: run a stored case on an engine and show how it differs."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wallaroo.engine import load_engine
+from wallaroo.errors import WallarooError
+from wallaroo_conformance.counterexamples import Counterexample, read_counterexample
+from wallaroo_conformance.differences import differences
+from wallaroo_conformance.facts import facts_of
+from wallaroo_conformance.laws import LAWS, blame
+from wallaroo_conformance.observing import observe
+from wallaroo_conformance.readable import readable
+from wallaroo_conformance.reading import BadCaseError
+from wallaroo_conformance.report import BROKEN, INCOMPLETE, KEPT, Failure
+from wallaroo_conformance.running import Runner
+from wallaroo_conformance.showing import failure_text, trace_lines
+
+if TYPE_CHECKING:
+    from wallaroo.cli.main import Subparsers
+
+_EXAMPLES = """\
+examples:
+  wallaroo replay state-4-secret-1f2e3d4c5b.json
+  wallaroo replay state-4-secret-1f2e3d4c5b.json --engine spark
+  wallaroo replay state-4-secret-1f2e3d4c5b.json --python > case.py    as a user would write it
+
+exit code: 0 it does what the reference does, 1 it does not, 2 it could not be run
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "replay",
+        help="run a stored case on an engine and show how it differs from the reference",
+        description="Run a stored case on an engine and show how it differs from the reference.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("case", type=Path, metavar="CASE.json", help="a case that conform stored")
+    parser.add_argument("--engine", metavar="NAME", help="the engine (the one it failed on)")
+    parser.add_argument(
+        "--python", action="store_true", help="print the case as a Python module, and do not run it"
+    )
+    parser.set_defaults(run=replay)
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Run the command."""
+    try:
+        example = read_counterexample(options.case)
+    except BadCaseError as error:
+        print(f"wallaroo replay: {error}", file=sys.stderr)
+        return INCOMPLETE
+    if options.python:
+        print(readable(example.case, f"{example.rule} {example.law}".strip()), end="")
+        return KEPT
+    name = options.engine or example.engine or "reference"
+    try:
+        return _run(example, name)
+    except WallarooError as error:
+        print(f"wallaroo replay: {error}", file=sys.stderr)
+        return INCOMPLETE
+
+
+def _run(example: Counterexample, name: str) -> int:
+    reference = load_engine("reference")
+    same = name == example.engine
+    runner = Runner(load_engine(name), options=example.options if same else None)
+    case = runner.adapted(example.case)
+    observation = observe(reference, [case])[0]
+    beyond = runner.beyond(case)
+    if case.isolation == "trusting" and observation.trace.findings:
+        beyond = f"trusting mode is not promised to it: {observation.trace.findings[0].text}"
+    if beyond is not None:
+        print(f"{name}: unsupported: {beyond}")
+        return INCOMPLETE
+    actual = runner.run_alone(case)
+    kinds = differences(observation.trace, actual)
+    if not kinds:
+        print(f"{name} does what the reference does:")
+        print("\n".join(f"  {line}" for line in trace_lines(actual)))
+        return KEPT
+    facts = facts_of(observation)
+    law = blame(facts, kinds)
+    for known in LAWS:
+        if (known.rule, known.name) == (example.rule, example.law) and known.exercised_by(facts):
+            law = known
+    failure = Failure(law.rule, law.name, law.says, law.cause, case, observation.trace, actual)
+    print(failure_text(failure, name, width=shutil.get_terminal_size().columns))
+    return BROKEN

@@ -1,0 +1,91 @@
+"""What is seen while a check runs: a table by rule group and a bar; or plain lines in a pipe."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from types import TracebackType
+from typing import IO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table as RichTable
+
+from wallaroo_conformance.laws import LAWS
+from wallaroo_conformance.search import Progress as Where
+
+_PLAIN_EVERY = 10.0  # seconds between lines where there is no terminal
+
+
+class Table:
+    """Shows where a check of `engine` stands, on `stream`; a context manager."""
+
+    def __init__(self, engine: str, stream: IO[str]) -> None:
+        self._engine = engine
+        self._stream = stream
+        self._console = Console(file=stream)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._console,
+        )
+        self._task = self._bar.add_task(engine, total=None)
+        self._live: Live | None = None
+        self._next_line = time.monotonic() + _PLAIN_EVERY
+
+    def __enter__(self) -> Table:
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, refresh_per_second=8, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, where: Where) -> None:
+        """Show where the check stands."""
+        if self._live is None:
+            now = time.monotonic()
+            if now >= self._next_line:
+                self._next_line = now + _PLAIN_EVERY
+                print(
+                    f"{self._engine}: {where.stage}, {where.done} cases, {where.failing} failing",
+                    file=self._stream,
+                    flush=True,
+                )
+            return
+        self._bar.update(
+            self._task,
+            description=f"{self._engine}: {where.stage}",
+            completed=where.done,
+            total=None if where.planned is None else max(where.planned, where.done),
+        )
+        self._live.update(Group(self._table(where), self._bar))
+
+    def _table(self, where: Where) -> RichTable:
+        table = RichTable(box=None, pad_edge=False)
+        for heading in ("rules", "laws exercised", "held", "broken"):
+            table.add_column(heading, justify="left" if heading == "rules" else "right")
+        groups: defaultdict[str, list[str]] = defaultdict(list)
+        for law in LAWS:
+            groups[law.rule.partition("-")[0]].append(law.id)
+        for group, laws in groups.items():
+            met = [law for law in laws if where.kept.get(law)]
+            broken = [law for law in laws if law in where.broken]
+            table.add_row(
+                group,
+                f"{len(met)} of {len(laws)}",
+                str(sum(where.kept.get(law, 0) for law in laws)),
+                str(len(broken)) if broken else "",
+                style="red" if broken else None,
+            )
+        return table

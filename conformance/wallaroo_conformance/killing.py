@@ -1,0 +1,133 @@
+"""Can the suite fail? Mutants, each checked as any engine is, and what came of it.
+
+Packages offer mutants under the entry-point group ``wallaroo.mutants``: a function that returns
+them. They are no part of this package, since they reach into engines.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any
+
+from wallaroo.engine import Engine
+from wallaroo_conformance.report import Failure
+from wallaroo_conformance.running import HarnessError
+from wallaroo_conformance.search import PROFILES, Profile, Search, Watcher
+
+ENTRY_POINTS = "wallaroo.mutants"
+
+MOST_MESSAGES = 3
+"""Most input messages of a counterexample that counts as a kill."""
+
+_MOST_FAILURES = 4
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A broken engine.
+
+    Args:
+        name: what it does wrong, in few words.
+        rule: id of the rule it breaks; empty for an equivalent mutant, which breaks none.
+        says: what real engines do that is like it.
+        make: makes the engine.
+        home: which engine's machinery it lives in.
+        options: the engine's thresholds that let small cases reach the fault.
+        job: most cases in one job.
+        incomplete: it is the harness that is broken: the check must come out as incomplete.
+    """
+
+    name: str
+    rule: str
+    says: str
+    make: Callable[[], Engine]
+    home: str = "reference"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    job: int = 64
+    incomplete: bool = False
+
+
+@dataclass(frozen=True)
+class Kill:
+    """What came of a mutant.
+
+    Args:
+        mutant: the mutant.
+        rules: rules it was found to break, in the order found.
+        failure: the counterexample for the rule it breaks, else the first there is.
+        cases: cases run.
+        seconds: from the first case to the minimal one.
+        problem: what the harness said, if it failed.
+    """
+
+    mutant: Mutant
+    rules: tuple[str, ...]
+    failure: Failure | None
+    cases: int
+    seconds: float
+    problem: str = ""
+
+    @property
+    def messages(self) -> int | None:
+        """Input messages of the counterexample."""
+        if self.failure is None or self.failure.case is None:
+            return None
+        return len(self.failure.case.inputs)
+
+    @property
+    def ok(self) -> bool:
+        """Whether it came out as it must."""
+        if self.mutant.incomplete:
+            return bool(self.problem) and not self.rules
+        if self.problem:
+            return False
+        if not self.mutant.rule:
+            return not self.rules
+        small = self.messages is not None and self.messages <= MOST_MESSAGES
+        return self.mutant.rule in self.rules and small
+
+
+def kill(
+    mutant: Mutant,
+    *,
+    seed: int = 0,
+    profile: Profile = PROFILES["ci"],
+    reference: Engine | None = None,
+    watcher: Watcher | None = None,
+) -> Kill:
+    """Check a mutant until its first failing cases are explained, and return what came of it."""
+    begun = time.monotonic()
+    search = Search(
+        mutant.make(),
+        reference,
+        seed=seed,
+        job=mutant.job,
+        options=mutant.options,
+        watcher=watcher,
+        give_up_early=True,
+    )
+    problem = ""
+    try:
+        search.search(profile)
+        search.explain(_MOST_FAILURES)
+    except HarnessError as error:
+        problem = str(error)
+    on_rule = [failure for failure in search.failures if failure.rule == mutant.rule]
+    found = (*on_rule, *search.failures, None)
+    return Kill(
+        mutant,
+        tuple(dict.fromkeys(failure.rule for failure in search.failures)),
+        found[0],
+        search.runner.cases,
+        time.monotonic() - begun,
+        problem,
+    )
+
+
+def installed_mutants() -> list[Mutant]:
+    """Return the mutants that installed packages offer, by their packages' names."""
+    points = sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name)
+    return [mutant for point in points for mutant in point.load()()]
