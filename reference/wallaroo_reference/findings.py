@@ -10,8 +10,13 @@ from __future__ import annotations
 import gc
 import pickle
 from collections.abc import Iterable
+from datetime import date, time, timedelta, tzinfo
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import PurePath
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
+from uuid import UUID
 
 from wallaroo.canonical import structure
 from wallaroo.components import Component
@@ -23,6 +28,10 @@ from wallaroo_reference.places import EntityNow, Place
 
 _ALWAYS = 16  # first calls of each component that are looked at
 _BY_REFERENCE = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType)
+_VALUES = (
+    *(tuple, frozenset, str, bytes, int, float, complex, range, Decimal, Fraction),
+    *(date, time, timedelta, tzinfo, UUID, PurePath),
+)
 _WIDEST_WALK = 10_000  # objects; beyond that a walk gives up rather than be slow
 
 
@@ -33,9 +42,7 @@ class Observer:
         self.findings: list[Finding] = []
         self._met: set[tuple[FindingKind, str, int]] = set()
         self._thorough = thorough
-        self._attributes = {
-            id(record): _attributes(record.component) for record in _components(application)
-        }
+        self._attributes = {id(record): _attributes(record) for record in _components(application)}
 
     def due(self, place: Place) -> bool:
         """Count a call and return whether it is one to look at closely."""
@@ -48,20 +55,24 @@ class Observer:
     def called(self, place: Place, lineage: Lineage) -> None:
         """Look whether a component's own attributes are what they were when the run began."""
         route = None if place.stateful is None else place.stateful.route
-        for record in (place.component, route):
-            if record is not None and _attributes(record.component) != self._attributes[id(record)]:
-                self._find(
-                    FindingKind.COMPONENT_ALTERED,
-                    place,
-                    lineage,
-                    None,
-                    f"{record.name} altered its own attributes. Other processes have copies of it "
-                    "that do not see this: keep what must last in the state",
-                )
+        self._unaltered(place, lineage, place.component)
+        if route is not None:
+            self._unaltered(place, lineage, route)
+
+    def _unaltered(self, place: Place, lineage: Lineage, record: Component) -> None:
+        if _attributes(record) != self._attributes[id(record)]:
+            self._find(
+                FindingKind.COMPONENT_ALTERED,
+                place,
+                lineage,
+                None,
+                f"{record.name} altered its own attributes. Other processes have copies of it "
+                "that do not see this: keep what must last in the state",
+            )
 
     def copied(self, place: Place, lineage: Lineage, message: Any, mine: Any, what: str) -> None:
         """Look whether who was only to read a message has altered its copy."""
-        if type(mine) not in ATOMS and not _same(thaw(message), mine):
+        if type(mine) not in ATOMS and not _same(message, mine):
             self._find(
                 FindingKind.SHARED_MESSAGE,
                 place,
@@ -91,6 +102,7 @@ class Observer:
         self, place: Place, lineage: Lineage, key: Key, builder: Component, state: Any
     ) -> None:
         """Look whether a new state can be changed at all, and is its entity's alone."""
+        self._unaltered(place, lineage, builder)
         mine = _mutables(state)
         shared = _shared(_mutables(getattr(builder.component, "__dict__", None)), mine)
         if shared is not None and not isinstance(builder.component, type):
@@ -142,7 +154,7 @@ class Observer:
             now = pickle.dumps(state, PROTOCOL)
             if now == entity.like:
                 return
-            if _same(frozen.thaw(), state):
+            if _same(frozen, state):
                 entity.like = now
                 return
         except Exception:  # noqa: BLE001, S110 - it can no longer be pickled: altered, surely
@@ -189,8 +201,11 @@ def _components(application: Application) -> Iterable[Component]:
         yield sink.config.encoder
 
 
-def _attributes(component: object) -> Any:
+def _attributes(record: Component) -> Any:
     """Return the structure of an instance's attributes; `None` where there are none to compare."""
+    component = record.component
+    if isinstance(component, type):  # handed over as a class: the instance that is called
+        component = getattr(record.call, "__self__", component)
     attributes = getattr(component, "__dict__", None)
     if not attributes or isinstance(component, type) or hasattr(component, "__wrapped__"):
         return None
@@ -201,8 +216,9 @@ def _attributes(component: object) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
+    """Whether what was frozen as `one` is what `other` is now."""
     try:
-        return bool(structure(one) == structure(other))
+        return bool(structure(thaw(one)) == structure(other))
     except Exception:  # noqa: BLE001 - user code in __reduce_ex__ may raise anything
         return False
 
@@ -219,7 +235,7 @@ def _mutables(value: Any) -> dict[int, Any]:
         if type(item) in ATOMS or isinstance(item, _BY_REFERENCE) or id(item) in seen:
             continue
         seen.add(id(item))
-        if type(item) not in (tuple, frozenset, complex):
+        if not _is_value(item):
             found[id(item)] = item
         if type(item) is dict:  # from Python 3.13 on, not all dicts tell the collector their items
             todo.extend(item.keys())
@@ -227,6 +243,14 @@ def _mutables(value: Any) -> dict[int, Any]:
         else:
             todo.extend(gc.get_referents(item))
     return found
+
+
+def _is_value(item: Any) -> bool:
+    """Whether nobody can alter `item` itself, whatever may be said of what it refers to."""
+    parameters = getattr(type(item), "__dataclass_params__", None)
+    if parameters is not None:
+        return bool(parameters.frozen)
+    return isinstance(item, _VALUES) and not hasattr(item, "__dict__")
 
 
 def _shared(one: dict[int, Any], other: dict[int, Any]) -> str | None:

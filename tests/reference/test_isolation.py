@@ -1,0 +1,377 @@
+"""The rules that cost copies: state-2, -4, -6, -7, route-1, and what is unportable."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import wallaroo
+
+
+class Seen:
+    def __init__(self):
+        self.items = []
+
+
+class Message:
+    """A message that can be altered."""
+
+    def __init__(self, text):
+        self.text = text
+        self.notes = []
+
+    def __repr__(self):
+        return f"{self.text}{''.join(self.notes)}"
+
+
+class Lock:
+    def __init__(self):
+        self.lock = threading.Lock()
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return Message(payload.decode())
+
+
+@wallaroo.state_computation(name="see")
+def see(message, state):
+    state.items.append(str(message))
+    return "".join(state.items), True
+
+
+def whole(message):
+    return message.text
+
+
+def left_with(compute, result):
+    """A state computation that alters the state and then returns `result`, or raises."""
+
+    def alter(message, state):
+        if message == "x":
+            state.items.append("altered")
+            if isinstance(result, Exception):
+                raise result
+            return result
+        return see(message, state)
+
+    return compute(name="alter")(alter)
+
+
+SINGLE = wallaroo.state_computation
+MULTI = wallaroo.state_computation_multi
+
+
+@pytest.mark.parametrize(
+    ("compute", "result"),
+    [
+        (SINGLE, (None, False)),
+        (SINGLE, ("x", False)),
+        (SINGLE, None),
+        (SINGLE, ("x", 1)),
+        (SINGLE, ["x", True]),
+        (SINGLE, ValueError()),
+        (SINGLE, (threading.Lock(), True)),
+        (SINGLE, ([lambda: 1], True)),
+    ],
+)
+def test_state_2_4_7_the_entity_is_as_before_the_call(app, isolated, compute, result):
+    application = app(("to_stateful", left_with(compute, result), Seen, "s"))
+    found = isolated(application, [b"a", b"x", b"b"])
+    assert [one for one in found.output if one != b"'x';"] == [b"'a';", b"'ab';"]
+    assert "altered" not in repr(found.entities)
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        ((["a", threading.Lock()], True), "unportable"),
+        (({"a"}, True), "bad-result"),
+        (((item for item in [1 / 3, "x"]), "no bool"), "bad-result"),
+        (((1 / n for n in [1, 0]), True), "raised"),
+    ],
+)
+def test_state_7_of_a_multi_call_nothing_goes_on(app, isolated, result, reason):
+    compute = wallaroo.state_computation_multi(name="c")
+
+    @compute
+    def alter(message, state):
+        state.items.append("altered")
+        return result
+
+    found = isolated(app(("to_stateful", alter, Seen, "s")), [b"a"])
+    assert found.output == []
+    assert [letter.reason for letter in found.dead_letters] == [reason]
+    assert "altered" not in repr(found.entities)
+
+
+def test_state_4_what_a_generator_alters_is_part_of_the_call(app, isolated):
+    @wallaroo.state_computation_multi(name="lazily")
+    def lazily(message, state):
+        def items():
+            for character in message:
+                state.items.append(character)
+                yield "".join(state.items)
+
+        return items(), message != "xy"
+
+    found = isolated(app(("to_stateful", lazily, Seen, "s")), [b"ab", b"xy", b"c"])
+    assert found.output == [b"'a';", b"'ab';", b"'abx';", b"'abxy';", b"'abc';"]
+
+
+def test_state_4_an_unchanged_state_is_not_even_replaced(app, isolated):
+    @wallaroo.state_computation(name="rebinds")
+    def rebinds(message, state):
+        state.__dict__.clear()
+        state.__class__ = Message
+        return None, False
+
+    found = isolated(app(("to_stateful", rebinds, Seen, "s")), [b"a"])
+    ((_, state),) = found.entities["s"].items()
+    assert state[0].endswith("Seen")
+    assert state[3] == ["dict", [[["str", "items"], ["list", []]]]]
+
+
+def test_state_6_an_output_is_what_it_was_when_the_call_ended(app, isolated):
+    @wallaroo.state_computation(name="whole state")
+    def whole_state(message, state):
+        state.items.append(message)
+        return state, True
+
+    @wallaroo.computation(name="alter")
+    def alter(state):
+        state.items.append("!")
+        return state
+
+    @wallaroo.encoder
+    def encode(state):
+        return ",".join(state.items)
+
+    application = app(("to_stateful", whole_state, Seen, "s"), ("to", alter), encoder=encode)
+    found = isolated(application, [b"a", b"b"])
+    assert found.output == [b"a,!", b"a,b,!"]
+    assert "'!'" not in repr(found.entities)
+
+
+def test_state_6_the_message_is_no_part_of_the_state(app, isolated):
+    @wallaroo.state_computation(name="keep")
+    def keep(message, state):
+        state.items.append(message)
+        return message, True
+
+    @wallaroo.computation(name="alter")
+    def alter(message):
+        message.notes.append("!")
+        return message
+
+    application = app(("to_stateful", keep, Seen, "s"), ("to", alter), decoder=decode)
+    found = isolated(application, [b"a", b"b"])
+    assert found.output == [b"a!;", b"b!;"]
+    assert "'!'" not in repr(found.entities)
+
+
+def test_state_6_each_item_of_a_multi_output_has_its_own(app, isolated):
+    @wallaroo.computation_multi(name="same twice")
+    def same_twice(message):
+        return [message, message, [message]]
+
+    @wallaroo.computation(name="alter")
+    def alter(message):
+        (message[0] if isinstance(message, list) else message).notes.append("!")
+        return message
+
+    found = isolated(app(("to", same_twice), ("to", alter), decoder=decode), [b"a"])
+    assert found.output == [b"a!;", b"a!;", b"[a!];"]
+
+
+def test_state_6_each_sinks_encoder_has_its_own(app, isolated):
+    @wallaroo.encoder
+    def encode(message):
+        message.notes.append("!")
+        return repr(message)
+
+    found = isolated(app(decoder=decode, encoder=[encode] * 3), [b"a"])
+    assert set(map(tuple, found.outputs.values())) == {(b"a!",)}
+
+
+def test_route_1_what_a_partition_function_does_to_the_message_is_invisible(app, isolated):
+    @wallaroo.partition
+    def route(message):
+        message.notes.append("routed")
+        return message.text
+
+    application = app(("to_state_partition", see, Seen, "s", route), decoder=decode)
+    assert isolated(application, [b"a", b"a"]).output == [b"'a';", b"'aa';"]
+
+
+def test_route_1_also_when_it_keeps_the_message(app, isolated):
+    kept = []
+
+    @wallaroo.partition
+    def route(message):
+        kept.append(message)
+        for one in kept:
+            one.notes.append("kept")
+        return message.text
+
+    application = app(("to_state_partition", see, Seen, "s", route), decoder=decode)
+    assert isolated(application, [b"a", b"a"]).output == [b"'a';", b"'aa';"]
+
+
+def test_state_6_a_decoders_message_is_its_own_from_then_on(app, isolated):
+    only = Message("m")
+
+    @wallaroo.decoder(header_length=4, length_fmt=">I")
+    def decode_same(payload):
+        only.notes.append(payload.decode())
+        return only
+
+    @wallaroo.computation(name="alter")
+    def alter(message):
+        message.notes.append("!")
+        return message
+
+    found = isolated(app(("to", alter), decoder=decode_same), [b"a", b"b"])
+    assert found.output == [b"ma!;", b"mab!;"]
+
+
+# -- unportable ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "bad", [threading.Lock(), lambda: 1, (n for n in ()), [Lock()], (1, (2, lambda: 1))]
+)
+def test_isolation_what_does_not_survive_is_unportable_where_it_was_made(app, isolated, told, bad):
+    give = wallaroo.computation(name="give")(lambda message: bad if message == "x" else message)
+    never = wallaroo.computation(name="never")(lambda message: message)
+    found = isolated(app(("to", give), ("to", never)), [b"a", b"x", b"b"])
+    assert found.output == [b"'a';", b"'b';"]
+    assert told(found) == [((1,), "give", None, None, "unportable")]
+    assert found.dead_letters[0].error_type is None
+
+
+def test_isolation_an_unportable_message_of_a_decoder(app, isolated, told):
+    @wallaroo.decoder(header_length=4, length_fmt=">I")
+    def decode_lock(payload):
+        return Lock()
+
+    assert told(isolated(app(decoder=decode_lock), [b"a"])) == [
+        ((0,), None, None, None, "unportable")
+    ]
+
+
+def test_isolation_one_unportable_item_is_the_whole_calls(app, isolated, told):
+    items = wallaroo.computation_multi(name="items")(lambda message: [1, Lock(), 2])
+    found = isolated(app(("to", items)), [b"a"])
+    assert found.output == []
+    assert told(found) == [((0,), "items", None, None, "unportable")]
+
+
+def test_isolation_an_unportable_state(app, isolated, told):
+    @wallaroo.state_computation(name="keep")
+    def keep(message, state):
+        state.items.append(threading.Lock() if message == "x" else message)
+        return len(state.items), True
+
+    found = isolated(app(("to_stateful", keep, Seen, "s")), [b"a", b"x", b"b"])
+    assert found.output == [b"1;", b"2;"]
+    assert told(found) == [((1,), "keep", None, (), "unportable")]
+
+
+def test_isolation_a_state_altered_into_the_unportable_and_not_kept_is_no_matter(app, isolated):
+    @wallaroo.state_computation(name="tries")
+    def tries(message, state):
+        state.items.append(threading.Lock())
+        return len(state.items), False
+
+    found = isolated(app(("to_stateful", tries, Seen, "s")), [b"a", b"b"])
+    assert found.output == [b"1;", b"1;"]
+    assert found.dead_letters == []
+
+
+def test_isolation_a_builder_of_the_unportable(app, isolated, told):
+    found = isolated(app(("to_stateful", see, Lock, "s")), [b"a", b"b"])
+    assert [letter[1:] for letter in told(found)] == [("see", None, (), "unportable")] * 2
+    assert found.entities == {"s": {}}
+
+
+class Twice:
+    """Comes back from a pickle twice, and never again."""
+
+    left = 2
+
+    def __init__(self, text):
+        self.text = text
+
+    def __setstate__(self, state):
+        type(self).left -= 1
+        if type(self).left < 0:
+            raise ValueError("no more")
+        self.__dict__.update(state)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [("to", wallaroo.computation(name="c")(lambda message: message.text))],
+        [("to_stateful", wallaroo.state_computation(name="c")(lambda m, s: (1, True)), Seen, "s")],
+        [],
+    ],
+)
+@pytest.mark.parametrize("left", range(4))
+def test_dead_2_what_fails_to_come_back_later_harms_no_other(app, isolated, steps, left):
+    """The copies a rule costs may fail at any of them; never is it more than a dead letter."""
+
+    @wallaroo.decoder(header_length=4, length_fmt=">I")
+    def decode_twice(payload):
+        Twice.left = left if payload == b"x" else 100
+        return Twice(payload.decode())
+
+    @wallaroo.encoder
+    def encode(message):
+        return str(getattr(message, "text", message))
+
+    found = isolated(app(*steps, decoder=decode_twice, encoder=[encode] * 4), [b"a", b"x", b"b"])
+    for outputs in found.outputs.values():
+        assert len(outputs) in (2, 3)
+    assert {letter.reason for letter in found.dead_letters} <= {"unportable"}
+    assert {letter.lineage for letter in found.dead_letters} <= {(1,)}
+
+
+class StateThatStays:
+    def __setstate__(self, state):
+        if state.get("poisoned"):
+            StateThatStays.loads += 1
+            if StateThatStays.loads > 1:
+                raise ValueError("cannot be read back")
+        self.__dict__.update(state)
+
+    loads = 0
+
+
+def test_dead_2_a_state_that_fails_to_come_back_later(app, isolated):
+    StateThatStays.loads = 0
+
+    @wallaroo.state_computation(name="poison")
+    def poison(message, state):
+        state.poisoned = message == "x"
+        return message, True
+
+    application = app(
+        (
+            "to_state_partition",
+            poison,
+            StateThatStays,
+            "s",
+            wallaroo.partition(lambda message: "k" if message in ("x", "y", "z") else message),
+        )
+    )
+    payloads = [b"a", b"x", b"y", b"z", b"a"]
+    from wallaroo_reference.interpreter import Interpreter
+
+    machine = Interpreter(application)
+    machine.feed("p", payloads)
+    assert machine.outputs["p", 0][0] == b"'a';"
+    assert machine.outputs["p", 0][-1] == b"'a';"
+    assert {letter.reason for letter in machine.dead_letters} <= {"unportable"}
