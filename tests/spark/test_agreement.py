@@ -1,0 +1,223 @@
+"""Bounded cases on Spark: the reference's answers, in batch jobs and in streams with cuts."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from wallaroo_conformance.building import engine_case
+from wallaroo_conformance.strategies import LENGTH, case_from_bytes
+
+import wallaroo
+from wallaroo.engine import Case
+from wallaroo.trace import Reason
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+SMALL_SEGMENTS = {"segment_bytes": 60}  # so that a few entities fill several
+
+
+class Box:
+    def __init__(self):
+        self.items = []
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def words(payload):
+    return payload.decode().split()
+
+
+@wallaroo.computation_multi(name="each")
+def each(words):
+    return words
+
+
+@wallaroo.state_computation(name="collect")
+def collect(word, box):
+    box.items.append(word)
+    print("collecting", word)
+    if word == "bad":
+        raise ValueError(word)
+    if word == "exit":
+        raise SystemExit(2)
+    if word == "same":
+        return box.items, False
+    return box.items, True
+
+
+@wallaroo.state_computation(name="last")
+def last(items, box):
+    box.items.append(items[-1] if isinstance(items, list) else items)
+    return "/".join(box.items), True
+
+
+@wallaroo.partition
+def letter(message):
+    return message[0][0]
+
+
+@wallaroo.encoder
+def show(message):
+    return f"{message}\n"
+
+
+class Unpicklable:
+    def __init__(self):
+        self.lock = (item for item in ())
+
+
+@wallaroo.computation(name="unpicklable")
+def unpicklable(message):
+    return Unpicklable()
+
+
+def build(*steps):
+    builder = wallaroo.ApplicationBuilder("agreement")
+    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, words)).to(each)
+    for method, *arguments in steps:
+        getattr(builder, method)(*arguments)
+    return builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, show)).build()
+
+
+CHAINED = (
+    ("to_state_partition", collect, Box, "first", letter),
+    ("to_stateful", last, Box, "second"),
+)
+CIRCLE = (
+    ("to_state_partition", collect, Box, "first", letter),
+    ("to_state_partition", last, Box, "second", letter),
+    ("to_state_partition", last, Box, "first", letter),
+)
+
+
+def log(*texts):
+    return [("p", text.encode()) for text in texts]
+
+
+def generated(seed, count, **changes):
+    draw = random.Random(seed)
+    return [replace(case_from_bytes(draw.randbytes(LENGTH)), **changes) for _ in range(count)]
+
+
+def test_order_2_generated_cases_as_a_batch_job(spark_engine, reference):
+    cases = generated(1, 150, batches=None)
+    found = spark_engine.run_many([engine_case(case, options=SMALL_SEGMENTS) for case in cases])
+    expected = reference.run_many([engine_case(case) for case in cases])
+    for case, one, other in zip(cases, found, expected, strict=True):
+        assert one.comparable() == other.comparable(), case
+
+
+def test_order_2_generated_cases_as_a_stream_with_cuts(spark_engine, reference):
+    cases = generated(2, 60, batches=(1, 0, 3, 2))
+    found = spark_engine.run_many([engine_case(case, options=SMALL_SEGMENTS) for case in cases])
+    expected = reference.run_many([engine_case(case) for case in cases])
+    for case, one, other in zip(cases, found, expected, strict=True):
+        assert one.comparable() == other.comparable(), case
+
+
+@pytest.mark.parametrize("steps", [CHAINED, CIRCLE], ids=["chained", "circle"])
+@pytest.mark.parametrize("batches", [None, (1, 1), (2, 5)], ids=str)
+@pytest.mark.parametrize("isolation", ["isolated", "trusting"])
+def test_order_1_partitions_in_a_row_and_in_a_circle(
+    spark_engine, reference, steps, batches, isolation
+):
+    case = Case(
+        build(*steps), log("a b ab", "", "ba b a", "c"), batches, partitions=3, isolation=isolation
+    )
+    expected = reference.run(replace(case, isolation="isolated"))
+    assert spark_engine.run(case).comparable() == expected.comparable()
+
+
+@pytest.mark.parametrize("batches", [None, (1, 1)], ids=str)
+def test_dead_3_nothing_after_an_exit_takes_effect(spark_engine, reference, batches):
+    case = Case(build(*CHAINED), log("a b", "b exit a", "a c"), batches, partitions=2)
+    found = spark_engine.run(case)
+    assert found.ended is not None
+    assert (found.ended.kind, found.ended.lineage) == ("exit", (1, 1))
+    assert found.comparable() == reference.run(case).comparable()
+
+
+@pytest.mark.parametrize("batches", [None, (1, 1)], ids=str)
+def test_dead_4_nothing_after_the_first_dead_letter_takes_effect(spark_engine, reference, batches):
+    case = Case(build(*CHAINED), log("a b", "b bad a", "a bad c"), batches, on_error="stop")
+    found = spark_engine.run(case)
+    assert [letter.lineage for letter in found.dead_letters] == [(1, 1)]
+    assert found.comparable() == reference.run(case).comparable()
+
+
+def test_state_7_trusting_mode_does_over_what_failed(spark_engine, reference):
+    case = Case(build(*CHAINED), log("b bad", "b"), isolation="trusting")
+    found = spark_engine.run(case)
+    assert found.comparable() == reference.run(replace(case, isolation="isolated")).comparable()
+
+
+def test_unportable_is_met_at_the_step_that_made_it(spark_engine, reference):
+    case = Case(build(("to", unpicklable), *CHAINED[1:]), log("a"))
+    found = spark_engine.run(case)
+    assert [(d.reason, d.step) for d in found.dead_letters] == [(Reason.UNPORTABLE, "unpicklable")]
+    assert found.comparable() == reference.run(case).comparable()
+
+
+def test_cases_of_one_job_see_nothing_of_each_other(spark_engine, reference):
+    case = Case(build(*CHAINED), log("a b", "a"), partitions=2)
+    cut = replace(case, batches=(1,))
+    found = spark_engine.run_many([case, cut, case, cut])
+    assert {str(trace.comparable()) for trace in found} == {str(reference.run(case).comparable())}
+
+
+def test_what_user_code_prints_reaches_stderr_with_its_step(spark_engine, capsys):
+    spark_engine.run(Case(build(*CHAINED), log("a")))
+    assert "[collect] collecting a\n" in capsys.readouterr().err
+
+
+def test_an_entity_of_20_mb(spark_engine):
+    case = Case(build(("to", blow_up), *CHAINED[1:]), log("20", "x"), batches=(1,))
+    trace = spark_engine.run(case)
+    assert len(trace.outputs[("p", 0)][1]) > 20 << 20
+
+
+@wallaroo.computation(name="blow up")
+def blow_up(message):
+    return message * (10 << 20)
+
+
+def test_a_component_of_the_main_program_is_refused_by_name(spark_engine, monkeypatch):
+    from wallaroo_spark.shipping import ShippingError
+
+    monkeypatch.setattr(Box, "__module__", "__main__")
+    import __main__
+
+    monkeypatch.setattr(__main__, "Box", Box, raising=False)
+    with pytest.raises(ShippingError, match="Box is defined in __main__"):
+        spark_engine.run(Case(build(*CHAINED), log("a")))
+
+
+def test_what_cannot_be_pickled_is_refused_by_its_step(spark_engine):
+    from wallaroo_spark.shipping import ShippingError
+
+    @wallaroo.computation(name="local")
+    def local(message):
+        return message
+
+    with pytest.raises(ShippingError, match="step 'local' of pipeline 'p' cannot be pickled"):
+        spark_engine.run(Case(build(("to", local)), log("a")))
+
+
+def test_an_unknown_option_is_refused(spark_engine):
+    with pytest.raises(ValueError, match="no option 'segments'"):
+        spark_engine.run(Case(build(), log("a"), options={"segments": 1}))
+
+
+def test_shards_are_spread_evenly(spark_engine):
+    from pyspark.sql.functions import spark_partition_id
+    from wallaroo_spark.session import session
+    from wallaroo_spark.shards import shard_ids
+
+    spark = session().spark
+    for shards in (1, 2, 5, 16):
+        rows = spark.createDataFrame([(number,) for number in shard_ids(shards)], "shard int")
+        placed = rows.repartition(shards, "shard").select("shard", spark_partition_id())
+        assert sorted(map(tuple, placed.collect()), key=lambda row: row[1]) == [
+            (number, task) for task, number in enumerate(shard_ids(shards))
+        ]

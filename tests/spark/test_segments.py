@@ -1,0 +1,100 @@
+"""Entities in segments: what is put is found again, whatever batches it is put in."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wallaroo_spark.segments import Address, Entities, MemoryMap, stored
+
+ADDRESS = Address(0, 0, 0)
+
+
+class Counting(MemoryMap):
+    """A map that knows how often it was read and written."""
+
+    def __init__(self):
+        super().__init__()
+        self.reads = self.writes = 0
+
+    def get(self, key, default=None):
+        self.reads += 1
+        return super().get(key, default)
+
+    def put(self, key, value):
+        self.writes += 1
+        super().put(key, value)
+
+
+def put_all(store, entities, segment_bytes=200):
+    with_segments = Entities(store, ADDRESS, segment_bytes)
+    for entity, state in entities:
+        with_segments.put(entity, state)
+    with_segments.flush()
+    return with_segments
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.binary(max_size=3), st.binary(max_size=300)), max_size=30)),
+    st.integers(1, 400),
+)
+def test_state_3_entities_are_what_was_put_last(batches, segment_bytes):
+    store, expected = MemoryMap(), {}
+    for batch in batches:
+        found = Entities(store, ADDRESS, segment_bytes)
+        for entity, state in batch:
+            assert found.get(entity) == expected.get(entity)
+            found.put(entity, state)
+            expected[entity] = state
+        found.flush()
+        assert found.count == len(expected)
+        assert {entity: state for _, entity, state in stored(store)} == expected
+
+
+def test_addresses_share_nothing():
+    store = MemoryMap()
+    for number in range(3):
+        entities = Entities(store, Address(0, 0, number))
+        entities.put(b"key", b"%d" % number)
+        entities.flush()
+    assert sorted(stored(store)) == [(Address(0, 0, n), b"key", b"%d" % n) for n in range(3)]
+
+
+def test_the_number_of_segments_follows_the_entities():
+    store = Counting()
+    put_all(store, [(b"%d" % n, b"x" * 60) for n in range(1000)], 1000)
+    assert 60 < len(store) < 120  # 1,000 entities of about 80 bytes, 1,000 bytes a segment
+
+
+def test_a_batch_reads_and_writes_no_more_than_it_touches():
+    store = Counting()
+    put_all(store, [(b"%d" % n, b"x" * 60) for n in range(10_000)], 1000)
+    store.reads = store.writes = 0
+    put_all(store, [(b"%d" % n, b"y" * 60) for n in range(5)], 1000)
+    assert store.reads <= 6  # and the first segment, which says how many there are
+    assert store.writes <= 5
+
+
+def test_what_was_only_read_is_not_written():
+    store = Counting()
+    put_all(store, [(b"key", b"state")])
+    store.writes = 0
+    found = Entities(store, ADDRESS)
+    assert found.get(b"key") == b"state"
+    assert found.get(b"other") is None
+    found.flush()
+    assert store.writes == 0
+
+
+def test_one_huge_entity_does_not_split_the_others():
+    store = MemoryMap()
+    put_all(store, [(b"huge", b"x" * 1_000_000), *[(b"%d" % n, b"x") for n in range(10)]], 1000)
+    assert len(store) <= 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33])
+def test_splits_lose_no_entity(count):
+    store = MemoryMap()
+    for number in range(count):
+        put_all(store, [(b"%d" % number, b"state")], segment_bytes=1)
+    assert {entity for _, entity, _ in stored(store)} == {b"%d" % n for n in range(count)}
