@@ -12,6 +12,7 @@ import pickle
 from collections.abc import Iterable
 from datetime import date, time, timedelta, tzinfo
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from pathlib import PurePath
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -27,7 +28,7 @@ from wallaroo_reference.copies import ATOMS, PROTOCOL, Frozen, thaw
 from wallaroo_reference.places import EntityNow, Place
 
 _ALWAYS = 16  # first calls of each component that are looked at
-_BY_REFERENCE = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType)
+_BY_REFERENCE = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType, Enum)
 _VALUES = (
     *(tuple, frozenset, str, bytes, int, float, complex, range, Decimal, Fraction),
     *(date, time, timedelta, tzinfo, UUID, PurePath),
@@ -235,8 +236,10 @@ def _mutables(value: Any) -> dict[int, Any]:
         if type(item) in ATOMS or isinstance(item, _BY_REFERENCE) or id(item) in seen:
             continue
         seen.add(id(item))
-        if not _is_value(item):
-            found[id(item)] = item
+        if _is_value(item):
+            todo.extend(_parts(item))
+            continue
+        found[id(item)] = item
         if type(item) is dict:  # from Python 3.13 on, not all dicts tell the collector their items
             todo.extend(item.keys())
             todo.extend(item.values())
@@ -251,6 +254,14 @@ def _is_value(item: Any) -> bool:
     if parameters is not None:
         return bool(parameters.frozen)
     return isinstance(item, _VALUES) and not hasattr(item, "__dict__")
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """Return what a value refers to, without what it keeps that in."""
+    if isinstance(value, (tuple, frozenset)):
+        return gc.get_referents(value)
+    fields = getattr(type(value), "__dataclass_fields__", ())
+    return [getattr(value, name, None) for name in fields]
 
 
 def _shared(one: dict[int, Any], other: dict[int, Any]) -> str | None:

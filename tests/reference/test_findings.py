@@ -1,0 +1,491 @@
+"""Findings: one for each slip that `trusting` mode would not forgive, none for other code."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import threading
+from pathlib import Path
+
+import pytest
+
+import wallaroo
+from wallaroo import testing
+from wallaroo.loading import load_application
+from wallaroo.trace import FindingKind
+
+
+class Seen:
+    def __init__(self):
+        self.items = []
+
+
+class Message:
+    def __init__(self, text):
+        self.text = text
+        self.notes = []
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return Message(payload.decode())
+
+
+@wallaroo.encoder
+def encode(message):
+    return getattr(message, "text", str(message))
+
+
+@wallaroo.partition
+def first(message):
+    return message.text[:1]
+
+
+def stateful(function):
+    return wallaroo.state_computation(name=function.__name__)(function)
+
+
+@stateful
+def count(message, state):
+    state.items.append(message.text)
+    return message, True
+
+
+@pytest.fixture
+def found(app, isolated):
+    """The findings of an application of these steps, as (kind, step, key, lineage)."""
+
+    def found(*steps, payloads=(b"a1", b"b1", b"a2"), **options):
+        options = {"decoder": decode, "encoder": encode, **options}
+        result = isolated(app(*steps, **options), list(payloads))
+        return [(one.kind, one.step, one.key, one.lineage) for one in result.findings]
+
+    return found
+
+
+# -- altered and not said so ---------------------------------------------------------------------
+
+
+def alters_and(end):
+    def alters(message, state):
+        if message.text.endswith("1"):
+            return message, True
+        state.items.append("altered")
+        return end(message)
+
+    return wallaroo.state_computation(name="alters")(alters)
+
+
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [
+        (lambda message: (message, False), "said changed=False"),
+        (lambda message: 1 / 0, "raised"),
+        (lambda message: message, "returned a bad result"),
+        (lambda message: (threading.Lock(), True), "gave what cannot be pickled"),
+    ],
+)
+def test_isolation_finds_an_unflagged_mutation(app, isolated, end, text):
+    application = app(
+        ("to_state_partition", alters_and(end), Seen, "s", first), decoder=decode, encoder=encode
+    )
+    result = isolated(application, [b"a1", b"b1", b"b2", b"a2"])
+    (finding,) = [one for one in result.findings if one.kind is FindingKind.UNFLAGGED_MUTATION]
+    assert (finding.pipeline, finding.step, finding.key) == ("p", "alters", "b")
+    assert finding.lineage == (2,)
+    assert text in finding.text
+
+
+def test_isolation_a_state_left_alone_is_no_finding(found):
+    @stateful
+    def reads(message, state):
+        if message.text == "b1":
+            raise ValueError
+        return (None, False) if state.items else (message, False)
+
+    assert found(("to_state_partition", reads, Seen, "s", first)) == []
+
+
+def test_isolation_altered_and_put_back_is_no_finding(found):
+    @stateful
+    def there_and_back(message, state):
+        state.items.append(1)
+        state.items.pop()
+        state.new = 1
+        del state.new
+        state.items = list(state.items)
+        return message, False
+
+    assert found(("to_stateful", there_and_back, Seen, "s")) == []
+
+
+def test_isolation_other_bytes_for_the_same_state_are_no_finding(found):
+    class_of = {"s": {"a", "b"}}
+
+    @stateful
+    def reorders(message, state):
+        state.items = [dict(reversed(class_of.items())), {"x": 1.0, "y": None}]
+        return message, True
+
+    @stateful
+    def looks(message, state):
+        state.items[1] = dict(reversed(state.items[1].items()))
+        return message, False
+
+    assert found(("to_stateful", reorders, Seen, "s"), ("to_stateful", looks, Seen, "s")) == []
+
+
+# -- shared messages -----------------------------------------------------------------------------
+
+
+@stateful
+def keeps_message(message, state):
+    state.items.append(message)
+    return None, True
+
+
+@stateful
+def keeps_output(message, state):
+    state.last = [message.text]
+    return state.last, True
+
+
+@stateful
+def keeps_part(message, state):
+    state.items.append(message.notes)
+    return None, True
+
+
+@stateful
+def gives_state(message, state):
+    return state, True
+
+
+@wallaroo.state_computation_multi(name="keeps_an_item")
+def keeps_an_item(message, state):
+    state.items.append([message.text])
+    return [1, state.items[-1]], True
+
+
+@pytest.mark.parametrize(
+    "compute", [keeps_message, keeps_output, keeps_part, gives_state, keeps_an_item]
+)
+def test_isolation_finds_a_share_of_a_message_in_the_state(found, compute):
+    (finding,) = found(("to_state_partition", compute, Seen, "s", first))
+    assert finding == (FindingKind.SHARED_MESSAGE, compute.name(), "a", (0,))
+
+
+@wallaroo.computation_multi(name="shares")
+def shares(message):
+    return [message, Message("other"), [message]]
+
+
+@wallaroo.computation_multi(name="shares_part")
+def shares_part(message):
+    return [[message.notes], {"notes": message.notes}]
+
+
+@pytest.mark.parametrize("compute", [shares, shares_part])
+def test_isolation_finds_items_that_share(found, compute):
+    expected = (FindingKind.SHARED_MESSAGE, compute.name(), None, (0,))
+    assert found(("to", compute)) == [expected]
+
+
+def test_isolation_finds_a_partition_function_that_alters(found):
+    @wallaroo.partition
+    def route(message):
+        message.notes.append("routed")
+        return message.text[:1]
+
+    expected = (FindingKind.SHARED_MESSAGE, "count", None, (0,))
+    assert found(("to_state_partition", count, Seen, "s", route)) == [expected]
+
+
+def test_isolation_finds_an_encoder_that_alters(found):
+    @wallaroo.encoder
+    def alters(message):
+        message.notes.append("written")
+        return message.text
+
+    assert found(encoder=alters) == [(FindingKind.SHARED_MESSAGE, "alters", None, (0,))]
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Price:
+    value: decimal.Decimal
+    at: datetime.datetime
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "text",
+        12345678901234567890,
+        ("a", (1, None)),
+        frozenset(["a"]),
+        Colour.RED,
+        Seen,
+        len,
+        decimal.Decimal("1.5"),
+        datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
+        datetime.timedelta(1),
+        Path("a"),
+        Price(decimal.Decimal(1), datetime.datetime(2026, 1, 1)),
+        (Price(decimal.Decimal(1), datetime.datetime(2026, 1, 1)), Colour.RED),
+        2 + 1j,
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_isolation_what_cannot_change_may_be_shared(found, value):
+    @stateful
+    def keeps(message, state):
+        state.last = value
+        return value, True
+
+    items = wallaroo.computation_multi(name="items")(lambda message: [message, value, [value]])
+    assert found(("to_stateful", keeps, Seen, "s"), decoder=decode) == []
+    assert found(("to", items)) == []
+
+
+def test_isolation_a_frozen_dataclass_of_a_list_can_change(found):
+    @dataclasses.dataclass(frozen=True)
+    class Holder:
+        items: list
+
+    globals()["Holder"] = Holder
+    Holder.__qualname__ = "Holder"
+
+    @stateful
+    def keeps(message, state):
+        state.last = Holder([message.text])
+        return state.last, True
+
+    assert [one[0] for one in found(("to_stateful", keeps, Seen, "s"))] == [
+        FindingKind.SHARED_MESSAGE
+    ]
+
+
+def test_isolation_copies_are_no_finding(found):
+    @stateful
+    def keeps_copies(message, state):
+        state.items.append(list(message.notes))
+        return [list(item) for item in state.items], True
+
+    assert found(("to_stateful", keeps_copies, Seen, "s")) == []
+
+
+# -- components ----------------------------------------------------------------------------------
+
+
+class CountsCalls:
+    def __init__(self):
+        self.calls = 0
+
+    def name(self):
+        return "counts calls"
+
+    def compute(self, data):
+        self.calls += 1
+        return data
+
+
+class AddsAttribute:
+    def name(self):
+        return "adds"
+
+    def compute(self, data, state):
+        self.last = data.text
+        return data, False
+
+
+class RoutesAndCounts:
+    def __init__(self):
+        self.seen = {}
+
+    def partition(self, data):
+        self.seen[data.text] = True
+        return data.text[:1]
+
+
+class EncodesAndCounts:
+    def __init__(self):
+        self.count = [0]
+
+    def encode(self, message):
+        self.count[0] += 1
+        return message.text
+
+
+class DecodesAndCounts:
+    def __init__(self):
+        self.count = 0
+
+    def header_length(self):
+        return 4
+
+    def payload_length(self, header):
+        return int.from_bytes(header, "big")
+
+    def decode(self, payload):
+        self.count += 1
+        return Message(payload.decode())
+
+
+class BuildsAndCounts:
+    def __init__(self):
+        self.count = 0
+
+    def build(self):
+        self.count += 1
+        return Seen()
+
+
+@pytest.mark.parametrize(
+    ("steps", "options", "step"),
+    [
+        ([("to", CountsCalls())], {}, "counts calls"),
+        ([("to", CountsCalls)], {}, "counts calls"),
+        ([("to_stateful", AddsAttribute(), Seen, "s")], {}, "adds"),
+        ([("to_state_partition", count, Seen, "s", RoutesAndCounts())], {}, "count"),
+        ([("to_state_partition", count, Seen, "s", RoutesAndCounts)], {}, "count"),
+        ([("to_stateful", count, BuildsAndCounts(), "s")], {}, "count"),
+        ([], {"encoder": EncodesAndCounts()}, "EncodesAndCounts"),
+        ([], {"encoder": EncodesAndCounts}, "EncodesAndCounts"),
+        ([], {"decoder": DecodesAndCounts()}, "DecodesAndCounts"),
+        ([], {"decoder": DecodesAndCounts}, "DecodesAndCounts"),
+    ],
+)
+def test_isolation_finds_a_component_that_alters_itself(found, steps, options, step):
+    ((kind, where, _, lineage),) = found(*steps, **options)
+    assert (kind, where, lineage) == (FindingKind.COMPONENT_ALTERED, step, (0,))
+
+
+def test_isolation_a_component_that_only_reads_itself_is_no_finding(found):
+    class Reads:
+        def __init__(self):
+            self.factor = {"a": [1]}
+
+        def name(self):
+            return "reads"
+
+        def compute(self, data):
+            return data if self.factor["a"] else None
+
+    assert found(("to", Reads()), ("to_parallel", Reads)) == []
+
+
+# -- states, portability -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [int, float, str, bytes, tuple, frozenset, decimal.Decimal, bool])
+def test_isolation_finds_a_state_that_can_never_change(found, state):
+    compute = wallaroo.state_computation(name="adds")(lambda message, state: (message, True))
+    expected = (FindingKind.IMMUTABLE_STATE, "adds", "a", (0,))
+    assert found(("to_state_partition", compute, state, "s", first)) == [expected]
+
+
+@pytest.mark.parametrize("state", [list, dict, set, bytearray, Seen, lambda: None])
+def test_isolation_a_state_that_can_change_is_no_finding(found, state):
+    if not isinstance(state, type):
+        state = type("Builder", (), {"build": lambda self: ([],)})()
+    compute = wallaroo.state_computation(name="adds")(lambda message, state: (message, True))
+    assert found(("to_stateful", compute, state, "s")) == []
+
+
+def test_isolation_finds_what_cannot_be_pickled(found):
+    gives = wallaroo.computation(name="gives")(lambda message: [threading.Lock()])
+    assert found(("to", gives)) == [(FindingKind.UNPORTABLE, "gives", None, (0,))]
+
+
+def test_isolation_a_builder_whose_states_share(found):
+    class Shares:
+        def __init__(self):
+            self.common = []
+
+        def build(self):
+            return [self.common]
+
+    compute = wallaroo.state_computation(name="c")(lambda message, state: (message, True))
+    ((kind, step, _, _),) = found(("to_stateful", compute, Shares(), "s"))
+    assert (kind, step) == (FindingKind.SHARED_MESSAGE, "c")
+
+
+# -- how often -----------------------------------------------------------------------------------
+
+
+def test_isolation_each_finding_is_told_once_per_step(found):
+    findings = found(
+        ("to_stateful", keeps_message, Seen, "s"),
+        payloads=[b"a", b"b"] * 10,
+    )
+    assert len(findings) == 1
+
+
+def test_isolation_several_findings_of_one_application(found):
+    findings = found(
+        ("to", CountsCalls()),
+        ("to", shares),
+        ("to_stateful", wallaroo.state_computation(name="c")(lambda m, s: (m, True)), int, "s"),
+    )
+    assert {kind for kind, *_ in findings} == {
+        FindingKind.COMPONENT_ALTERED,
+        FindingKind.SHARED_MESSAGE,
+        FindingKind.IMMUTABLE_STATE,
+    }
+
+
+def test_isolation_a_late_slip_is_found_by_looking_thoroughly(app):
+    @stateful
+    def keeps_the_900th(message, state):
+        state.items.append(1)
+        if len(state.items) == 900:
+            state.kept = message
+        return None, True
+
+    application = app(("to_stateful", keeps_the_900th, Seen, "s"), decoder=decode)
+    payloads = {"p": [b"a"] * 1000}
+    (finding,) = testing.run(application, payloads).findings
+    assert finding.lineage == (899,)
+    assert testing.run(application, payloads, options={}).findings == []
+
+
+def test_isolation_a_slip_at_every_call_is_found_by_looking_at_a_sample(app):
+    application = app(("to_stateful", keeps_message, Seen, "s"), decoder=decode)
+    (finding,) = testing.run(application, {"p": [b"a"] * 50}, options={}).findings
+    assert (finding.kind, finding.lineage) == (FindingKind.SHARED_MESSAGE, (0,))
+
+
+def test_isolation_an_unflagged_mutation_is_looked_for_at_every_call(app):
+    @stateful
+    def forgets_once(message, state):
+        if message.text == "900":
+            state.items.append(1)
+            return None, False
+        return message, False
+
+    application = app(("to_stateful", forgets_once, Seen, "s"), decoder=decode, encoder=encode)
+    payloads = {"p": [str(n).encode() for n in range(1000)]}
+    (finding,) = testing.run(application, payloads, options={}).findings
+    assert finding.lineage == (900,)
+
+
+# -- clean applications --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [("word_count", "Split and Count"), ("word_count_classes", None), ("word_count_u64", None)],
+)
+def test_isolation_clean_applications_have_none(name, source):
+    path = Path(__file__).parents[2] / "examples" / f"{name}.py"
+    application = load_application(path, [], placeholders=True)
+    source = source or next(iter(application.sources))
+    result = testing.run(application, {source: [b"The cat. The dog!", b"the end, \xff", b""]})
+    assert result.findings == []
+    assert result.output
