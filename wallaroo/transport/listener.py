@@ -110,7 +110,8 @@ class Listener:
     def announce(self, stream: IO[str]) -> None:
         """Print ``source NAME listening on HOST:PORT`` for each source."""
         for name, address in self.addresses.items():
-            print(f"source {name} listening on {format_address(*address)}", file=stream)
+            # One write a line: print makes two, and another thread's log may come between.
+            stream.write(f"source {name} listening on {format_address(*address)}\n")
         stream.flush()
 
     def start(self) -> None:
