@@ -1,4 +1,4 @@
-"""Rewrite the results in the specification's chapters from the reference engine.
+"""Rewrite what the documents show: the specification's results, and pictures of the examples.
 
 ``python docs/tools/regenerate.py`` rewrites; with ``--check`` it only says what would change, and
 exits 1 if anything would.
@@ -9,20 +9,22 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from wallaroo_docs.blocks import chapters, examples
+from wallaroo_docs.pictures import pictures
 from wallaroo_docs.running import rewritten
 
 
 def main() -> int:
-    """Rewrite or check every chapter."""
+    """Rewrite or check every chapter and picture."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     arguments.add_argument("--check", action="store_true", help="change nothing; exit 1 if stale")
     check = arguments.parse_args().check
     stale = 0
-    for path in chapters():
-        old = path.read_text("utf-8")
-        new = rewritten(path, [example.parsed for example in examples(path, lambda _: None)])
+    for path, new in _current():
+        old = path.read_text("utf-8") if path.exists() else ""
         if new == old:
             continue
         stale += 1
@@ -33,6 +35,13 @@ def main() -> int:
         if not check:
             path.write_text(new, "utf-8")
     return 1 if check and stale else 0
+
+
+def _current() -> Iterator[tuple[Path, str]]:
+    """Yield each file that is written by this command, and what it should hold."""
+    for path in chapters():
+        yield path, rewritten(path, [example.parsed for example in examples(path, lambda _: None)])
+    yield from pictures()
 
 
 if __name__ == "__main__":
