@@ -183,7 +183,8 @@ class TCPSink:
     async def _connect(self) -> None:
         while True:
             try:
-                sock = await asyncio.wait_for(self._open(), _CONNECT_TIMEOUT)
+                async with asyncio.timeout(_CONNECT_TIMEOUT):
+                    sock = await self._open()
             except OSError as error:
                 self._troubles.log(
                     logging.WARNING,
