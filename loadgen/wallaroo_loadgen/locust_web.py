@@ -22,7 +22,7 @@ from wallaroo_loadgen.result import Result
 _TAB = "wallaroo"
 _PERCENTILES = (0, 50, 75, 90, 95, 99, 99.9, 99.99, 99.999, 100)
 _COLUMNS = (
-    ("percentile", "Percentile"),
+    ("percentile", "Percentile (%)"),
     ("latency", "Latency (ms)"),
     ("lateness", "Sender lateness (ms)"),
     ("own_lateness", "of it our own (ms)"),
@@ -82,7 +82,8 @@ def _rows(result: Result | None) -> list[dict[str, Any]]:
     rows = []
     hists = {name: result.histogram(name) for name, _ in _COLUMNS[1:]}
     for percentile in _PERCENTILES:
-        row: dict[str, Any] = {"percentile": f"{percentile:g} %", "name": f"p{percentile:g}"}
+        # The page sorts by name.
+        row: dict[str, Any] = {"percentile": percentile, "name": f"{percentile:07.3f}"}
         for name, hist in hists.items():
             row[name] = f"{hist.get_value_at_percentile(percentile) / 1000:.3f}"
         rows.append(row)

@@ -16,7 +16,7 @@ from wallaroo_loadgen.search import Search
 
 _COLOURS = ("#2563eb", "#ea580c", "#059669", "#9333ea", "#dc2626", "#0891b2", "#ca8a04", "#4b5563")
 _GREY = "#6b7280"
-_HEIGHT = 380
+_HEIGHT = 400
 _TICKS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 _SPECTRUM_POINTS = 20  # to each halving of the distance to 100 %
 
@@ -27,8 +27,8 @@ def _figure(title: str, x: str, y: str, **layout: Any) -> go.Figure:
         template="plotly_white",
         title={"text": title, "font": {"size": 16}},
         height=_HEIGHT,
-        margin={"l": 70, "r": 90, "t": 50, "b": 55},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 1, "xanchor": "right"},
+        margin={"l": 70, "r": 90, "t": 45, "b": 90},
+        legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0},
         font={"family": "system-ui, sans-serif", "size": 13},
         **layout,
     )

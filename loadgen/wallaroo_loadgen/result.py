@@ -139,7 +139,7 @@ class Result:
         third = len(backlog) // 3
         if third == 0 or not self.rates["owed"]:
             return 0.0
-        seconds = float(self.config["duration"]) * 2 / 3
+        seconds = (len(backlog) - third) * float(self.timeline["bin_ns"]) / NS
         growth = float(backlog[-third:].mean() - backlog[:third].mean()) / seconds
         return growth / float(self.rates["owed"])
 

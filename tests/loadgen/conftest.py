@@ -18,10 +18,15 @@ from wallaroo_loadgen.session import Session
 TARGET = Path(__file__).with_name("target.py")
 
 
-def free_port() -> int:
-    """Return a port that nobody uses at this moment."""
+def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as sock:
         return int(sock.getsockname()[1])
+
+
+@pytest.fixture
+def free_port() -> Callable[[], int]:
+    """Return a function that gives a port which nobody uses at this moment."""
+    return _free_port
 
 
 @pytest.fixture
@@ -49,7 +54,7 @@ def measure(start_target: Callable[..., int]) -> Callable[..., Result]:
     """Return a function that makes a short run against a target with some options."""
 
     def run(*options: str, **changes: Any) -> Result:
-        listen = free_port()
+        listen = _free_port()
         port = start_target(listen, *options)
         settings: dict[str, Any] = {
             "workload": "echo",

@@ -29,7 +29,7 @@ def test_every_output_of_an_echo_has_a_latency(measure: Measure) -> None:
 
 def test_a_fixed_delay_is_in_every_latency(measure: Measure) -> None:
     result = measure("--delay", "0.05")
-    assert result.latency["min"] >= 50_000
+    assert result.latency["min"] >= 49_950  # a histogram's class may begin a little below
     assert lost_or_wrong(result) == []
 
 
