@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 
 def escaped(text: str) -> str:
     r"""Return `text` on one line: newlines, control and other unprintable characters escaped.
@@ -14,3 +16,10 @@ def escaped(text: str) -> str:
     return "".join(
         [c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text]
     )
+
+
+def reason(error: OSError) -> str:
+    """Return why, in the system's words: Python's own texts repeat what was attempted."""
+    if error.errno is not None and error.errno > 0:  # getaddrinfo's are below 0
+        return os.strerror(error.errno)
+    return error.strerror or str(error) or "no answer"

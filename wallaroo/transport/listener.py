@@ -24,6 +24,7 @@ from typing import IO, Any, TypeAlias
 from wallaroo.config import TCPSourceConfig, format_address
 from wallaroo.errors import UnsupportedTopology, WallarooError
 from wallaroo.frames import FrameParser
+from wallaroo.text import reason
 from wallaroo.topology import Source
 from wallaroo.transport.rate_limit import RateLimited
 
@@ -191,7 +192,7 @@ class Listener:
                 if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                     raise
                 text = "source %s: cannot accept another connection: %s"
-                self.troubles.log(logging.ERROR, ("accept", name), text, name, error.strerror)
+                self.troubles.log(logging.ERROR, ("accept", name), text, name, reason(error))
                 loop.remove_reader(sock.fileno())
                 loop.call_later(_WITHOUT_ACCEPTING, self._start_accepting, name)
                 return
@@ -319,8 +320,7 @@ def _bound(source: str, host: str, port: int) -> socket.socket:
         )
     except OSError as error:
         raise ListenError(
-            f"source {source} cannot listen on {format_address(host, port)}: "
-            f"{error.strerror or error}"
+            f"source {source} cannot listen on {format_address(host, port)}: {reason(error)}"
         ) from error
     sock.setblocking(False)
     return sock

@@ -27,6 +27,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from wallaroo.config import format_address
+from wallaroo.text import reason
 from wallaroo.topology import SinkId
 from wallaroo.transport.rate_limit import RateLimited
 
@@ -192,7 +193,7 @@ class TCPSink:
                     "%s: cannot connect to %s: %s; trying again",
                     self._name,
                     self._address,
-                    _reason(error),
+                    reason(error),
                 )
                 await asyncio.sleep(self._backoff.pause())
             else:
@@ -259,7 +260,7 @@ class TCPSink:
                 self._blocked = True
                 self._loop.add_writer(sock.fileno(), self._on_writable)
         except OSError as error:
-            self._lost(_reason(error))
+            self._lost(reason(error))
         else:
             if self._blocked:
                 self._blocked = False
@@ -278,7 +279,7 @@ class TCPSink:
         except BlockingIOError:
             pass
         except OSError as error:
-            self._lost(_reason(error))
+            self._lost(reason(error))
 
     def _on_look(self) -> None:
         """See how much was acknowledged, and whether the connection still stands."""
@@ -317,7 +318,7 @@ class TCPSink:
         self.pending -= outputs
         self.written += outputs
 
-    def _lost(self, reason: str) -> None:
+    def _lost(self, why: str) -> None:
         """Give the connection up and make another."""
         self._release()
         assert self._sock is not None
@@ -336,7 +337,7 @@ class TCPSink:
             "%s: lost the connection to %s: %s; %d outputs are to be sent, perhaps again",
             self._name,
             self._address,
-            reason,
+            why,
             self.pending,
         )
         if not self._closed:
@@ -358,13 +359,6 @@ class TCPSink:
             self._sock.shutdown(socket.SHUT_WR)
         self._sock.close()
         self._sock = None
-
-
-def _reason(error: OSError) -> str:
-    """Return why: asyncio's own texts only say that it could not."""
-    if error.errno is not None and error.errno > 0:  # getaddrinfo's are below 0
-        return os.strerror(error.errno)
-    return error.strerror or str(error) or "no answer"
 
 
 def unacknowledged(sock: socket.socket) -> int:
