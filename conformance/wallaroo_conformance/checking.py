@@ -35,7 +35,7 @@ def check_engine(
     seconds: float | None = None,
     seed: int = 0,
     rules: str = "*",
-    job: int = 64,
+    job: int = 256,
     options: Mapping[str, Any] | None = None,
     counterexamples: Path | None = STORED,
     store: Path | None = None,

@@ -46,7 +46,7 @@ class Mutant:
     make: Callable[[], Engine]
     home: str = "reference"
     options: Mapping[str, Any] = field(default_factory=dict)
-    job: int = 64
+    job: int = 256
     incomplete: bool = False
 
 

@@ -19,6 +19,8 @@ from wallaroo_conformance.operators import STATEFUL
 
 Permutation = list[int]
 
+_MOST_CUTS = 5  # each costs an engine that runs jobs a micro-batch
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -70,7 +72,7 @@ def _other_batches(observation: Observation, rng: random.Random) -> Any:
     case = observation.case
     if len(case.inputs) < 2:
         return None
-    batches: tuple[int, ...] | None = (1,) * len(case.inputs)
+    batches: tuple[int, ...] | None = (1,) * min(len(case.inputs) - 1, _MOST_CUTS)
     if case.batches == batches:
         batches = None
     elif rng.random() < 0.5:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,7 +32,7 @@ class Runner:
     """
 
     def __init__(
-        self, engine: Engine, *, job: int = 64, options: Mapping[str, Any] | None = None
+        self, engine: Engine, *, job: int = 256, options: Mapping[str, Any] | None = None
     ) -> None:
         self.engine = engine
         self.capabilities: Capabilities = engine.capabilities()
@@ -39,6 +40,7 @@ class Runner:
         self.options = dict(options or {})
         self.jobs = 0
         self.cases = 0
+        self.seconds_a_job = 0.0  # of the last job of several cases
 
     def adapted(self, case: ConformanceCase) -> ConformanceCase:
         """Return the case in a mode that the engine has."""
@@ -93,11 +95,13 @@ class Runner:
         self.jobs += 1
         self.cases += len(cases)
         built = [engine_case(case, options=self.options) for case in cases]
+        begun = time.perf_counter()
         try:
             traces = self.engine.run_many(built)
         except Exception:  # noqa: BLE001 - one case brought the job down: find out which
             half = len(cases) // 2
             return self._run_job(cases[:half]) + self._run_job(cases[half:])
+        self.seconds_a_job = time.perf_counter() - begun
         if not isinstance(traces, list) or len(traces) != len(cases):
             given = len(traces) if isinstance(traces, list) else type(traces).__name__
             raise HarnessError(

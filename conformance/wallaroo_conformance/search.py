@@ -26,10 +26,12 @@ from wallaroo_conformance.report import Failure, LawResult
 from wallaroo_conformance.running import REFUSED, Runner
 
 CHUNK = 256
-"""Cases generated at a time."""
+"""Cases generated at a time, unless jobs are larger."""
 
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
 _ENOUGH_BEYOND = 16  # cases beyond an engine to believe that all of that kind are
+_DEAR_JOB = 0.25  # seconds
+_FEW = 16
 _MOST_STEPS = 60  # of a reduction; none has been seen to need half as many
 _MOST_CANDIDATES = 192  # of a reduction's step, the simplest
 
@@ -119,7 +121,7 @@ class Search:
         reference: Engine | None = None,
         *,
         seed: int = 0,
-        job: int = 64,
+        job: int = 256,
         options: Mapping[str, Any] | None = None,
         divergences: tuple[Divergence, ...] = DIVERGENCES,
         today: date | None = None,
@@ -154,9 +156,9 @@ class Search:
         begun = time.monotonic()
         number = 0
         while not (self._early and self.failing):
-            wanted = CHUNK
+            wanted = max(CHUNK, self.runner.job)
             if profile.cases is not None:
-                wanted = min(CHUNK, profile.cases - self.generated)
+                wanted = min(wanted, profile.cases - self.generated)
             late = profile.seconds is not None and time.monotonic() - begun > profile.seconds
             if wanted <= 0 or (late and number > 0):
                 break
@@ -319,7 +321,8 @@ class Search:
 
     def _simplest_failing(self, candidates: Sequence[ConformanceCase]) -> _Failing | None:
         """Return the first candidate that fails too, and not for a reason known already."""
-        job = self.runner.job
+        # Where a job costs little, look at few at a time: mostly one of the first fails.
+        job = self.runner.job if self.runner.seconds_a_job > _DEAR_JOB else _FEW
         for start in range(0, len(candidates), job):
             able: list[tuple[Observation, Facts]] = []
             for observation in observe(self.reference, candidates[start : start + job]):

@@ -172,6 +172,8 @@ def _pipeline(drawn: bytes, partitions: list[PartitionSpec], tables: _Tables) ->
     wide = 0
     for number in range(count):
         byte = drawn[2 + _SINKS + 5 * number :][:5]
+        if not byte[0]:
+            continue  # no step: so that shrinking can take one from the middle
         kind = _pick(byte[0], (0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3))
         if kind == 1 and wide == 2:
             kind = 0  # outputs stay few

@@ -60,7 +60,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--profile", choices=sorted(PROFILES), default="dev", help="how much to do (dev)"
     )
-    parser.add_argument("--job", type=_count, default=64, metavar="N", help="cases in a job (64)")
+    parser.add_argument("--job", type=_count, default=256, metavar="N", help="cases in a job (256)")
     parser.add_argument(
         "--option",
         action="append",

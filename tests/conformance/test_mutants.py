@@ -1,0 +1,40 @@
+"""Every mutant is killed, on the rule it breaks, by three messages at most; none else is."""
+
+from __future__ import annotations
+
+import pytest
+from wallaroo_conformance.checking import check_engine
+from wallaroo_conformance.killing import Kill, Mutant, kill
+from wallaroo_conformance.report import INCOMPLETE
+from wallaroo_conformance.search import Profile
+from wallaroo_mutants.catalogue import BROKEN_HARNESS, EQUIVALENT, REFERENCE_MUTANTS
+
+BUDGET = Profile("test", 3_000)
+
+
+def _what(came: Kill) -> str:
+    return f"{came.mutant.name}: breaks {came.mutant.rule}, found {came.rules}, {came.messages}"
+
+
+@pytest.mark.parametrize("mutant", REFERENCE_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_is_killed_on_the_rule_it_breaks(mutant: Mutant) -> None:
+    came = kill(mutant, seed=1, profile=BUDGET)
+    assert came.ok, _what(came)
+
+
+@pytest.mark.parametrize("mutant", EQUIVALENT, ids=lambda mutant: mutant.name)
+def test_an_equivalent_mutant_survives(mutant: Mutant) -> None:
+    came = kill(mutant, seed=1, profile=Profile("test", 1_000))
+    assert came.ok, _what(came)
+
+
+def test_a_broken_harness_is_no_verdict() -> None:
+    report = check_engine(BROKEN_HARNESS.make(), cases=100, counterexamples=None)
+    assert report.exit_code == INCOMPLETE
+    assert "was given" in report.problems[0]
+    assert kill(BROKEN_HARNESS).ok
+
+
+def test_there_are_enough_mutants() -> None:
+    assert len(REFERENCE_MUTANTS) >= 30
+    assert len({mutant.name for mutant in REFERENCE_MUTANTS}) == len(REFERENCE_MUTANTS)

@@ -1,0 +1,85 @@
+"""What is generated reaches everything there is, and shrinks to what is plain."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, find, settings
+from wallaroo_conformance.case import ConformanceCase
+from wallaroo_conformance.facts import facts_of
+from wallaroo_conformance.generating import generate
+from wallaroo_conformance.laws import LAWS, exercised
+from wallaroo_conformance.observing import observe
+from wallaroo_conformance.operators import (
+    BUILDERS,
+    DECODERS,
+    ENCODERS,
+    KEY_LISTS,
+    ROUTES,
+    STEPS,
+    U64_KEY_LISTS,
+)
+from wallaroo_conformance.reducing import reductions, size
+from wallaroo_conformance.strategies import PAYLOADS, cases
+
+from wallaroo.engine import load_engine
+
+SEED = 20261121
+
+
+@pytest.fixture(scope="module")
+def generated() -> list[ConformanceCase]:
+    return [case for part in range(14) for case in generate(1_000, SEED + part)]
+
+
+def test_every_operator_is_reached(generated: list[ConformanceCase]) -> None:
+    some = generated[:2_000]
+    pipelines = [pipeline for case in some for pipeline in case.pipelines]
+    partitions = [spec for case in some for spec in case.partitions]
+    assert {pipeline.decoder for pipeline in pipelines} == set(DECODERS)
+    assert {sink for pipeline in pipelines for sink in pipeline.sinks} == set(ENCODERS)
+    assert {step.operator for case in some for _, _, step in case.steps()} == set(STEPS)
+    assert {step.route for case in some for _, _, step in case.steps()} == set(ROUTES)
+    assert {spec.builder for spec in partitions} == set(BUILDERS)
+    assert {spec.keys for spec in partitions} == {None, *KEY_LISTS, *U64_KEY_LISTS}
+    assert {entry.payload for case in some for entry in case.inputs} == set(PAYLOADS)
+
+
+def test_every_pair_of_operators_in_a_row_is_reached(generated: list[ConformanceCase]) -> None:
+    met = {
+        (one.operator, other.operator)
+        for case in generated
+        for pipeline in case.pipelines
+        for one, other in pairwise(pipeline.steps)
+    }
+    assert {(one, other) for one in STEPS for other in STEPS} - met == set()
+
+
+def test_every_rule_s_precondition_is_reached(generated: list[ConformanceCase]) -> None:
+    observations = observe(load_engine("reference"), generated[:3_000])
+    met = {law.id for one in observations for law in exercised(facts_of(one))}
+    assert {law.id for law in LAWS} - met == set()
+
+
+def test_equal_seeds_give_equal_cases() -> None:
+    assert generate(50, 3) == generate(50, 3) != generate(50, 4)
+
+
+def test_a_case_shrinks_to_what_matters() -> None:
+    def matters(case: ConformanceCase) -> bool:
+        return any(step.operator == "note_in_secret" for _, _, step in case.steps())
+
+    quiet = settings(max_examples=2_000, database=None, suppress_health_check=list(HealthCheck))
+    found = find(cases(), matters, settings=quiet)
+    assert len(found.pipelines) == 1
+    assert [step.operator for _, _, step in found.steps()] == ["note_in_secret"]
+    assert (len(found.inputs), found.batches, found.number) == (1, None, None)
+
+
+def test_reductions_are_simpler_and_stay_cases(generated: list[ConformanceCase]) -> None:
+    for case in generated[:60]:
+        simpler = reductions(case)
+        assert len(set(simpler)) == len(simpler)
+        assert all(size(one) < size(case) for one in simpler)
+        assert [size(one) for one in simpler] == sorted(size(one) for one in simpler)
