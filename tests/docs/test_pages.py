@@ -3,21 +3,39 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from wallaroo_docs.pages import Page, pages
+from wallaroo_docs.pages import DOCS, Page, pages
 from wallaroo_docs.pictures import pictures
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
 
 @pytest.mark.parametrize("path", pages(), ids=lambda path: path.stem)
-def test_page(path, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_page(path, tmp_path):
     with Page(path, tmp_path) as page:
         for example in page.document:
             example.evaluate()
+
+
+COMMANDS = ("check", "engines", "graph", "new", "receive", "route", "run", "send")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_command_line_page_has_each_option_and_no_other(command):
+    page = (DOCS / "cli.md").read_text("utf-8")
+    section = re.search(rf"^## wallaroo {command}$(.*?)^## ", page, re.MULTILINE | re.DOTALL)[1]
+    table = "\n".join(line.partition(" | ")[0] for line in section.splitlines() if "| `" in line)
+    done = subprocess.run(
+        [sys.executable, "-m", "wallaroo", command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    options = done.stdout.partition("options:")[2].partition("\nlogging:")
+    lines = re.findall(r"^  (-\S.*?)(?:  |$)", options[0], re.MULTILINE)
+    offered = {option for line in lines for option in OPTION.findall(line)} - {"--help"}
+    assert set(OPTION.findall(table)) == offered
 
 
 @pytest.mark.parametrize(("path", "current"), pictures(), ids=["word_count", "market_spread"])

@@ -41,7 +41,7 @@ from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
 DOCS = Path(__file__).parents[2]
 
-_PATIENCE = 60.0  # seconds until a page has failed that waits for something
+_PATIENCE = 30.0  # seconds until a page has failed that waits for something
 _LOOK = 0.02  # seconds between looks at a terminal
 _INFO = re.compile(r'(?P<language>\w+)(?: title="(?P<title>[^"\n]*)")?[ \t]*$\n', re.MULTILINE)
 _PORT = re.compile(r"127\.0\.0\.1:([1-9]\d{3,4})\b")
@@ -72,6 +72,10 @@ class Page:
         self.document.namespace = vars(module)
 
     def __enter__(self) -> Page:
+        self._known = set(sys.modules)
+        sys.path.insert(0, str(self._directory))
+        self._before = Path.cwd()
+        os.chdir(self._directory)
         return self
 
     def __exit__(
@@ -80,6 +84,11 @@ class Page:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        os.chdir(self._before)
+        sys.path.remove(str(self._directory))
+        for name in set(sys.modules) - self._known:
+            if str(getattr(sys.modules[name], "__file__", "")).startswith(str(self._directory)):
+                del sys.modules[name]  # another page may have a file of that name
         for terminal in self._terminals.values():
             terminal.close()
 
