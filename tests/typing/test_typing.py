@@ -68,19 +68,9 @@ def checked(tmp_path_factory):
         f"[mypy]\nstrict = true\nmypy_path = {ROOT}:{directory}\n"
         f"cache_dir = {ROOT / '.mypy_cache' / 'users'}\n"
     )
-    out, err, _ = api.run(
-        [
-            "--config-file",
-            str(config),
-            "--no-error-summary",
-            "--show-error-codes",
-            "--hide-error-context",
-            "--no-pretty",
-            "--no-color-output",
-            str(application),
-            str(misuses),
-        ]
-    )
+    options = ["--no-error-summary", "--show-error-codes", "--hide-error-context", "--no-pretty"]
+    options += ["--no-color-output", "--config-file", str(config)]
+    out, err, _ = api.run([*options, str(application), str(misuses)])
     assert err == ""
     return out.splitlines()
 
