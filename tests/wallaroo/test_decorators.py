@@ -218,17 +218,13 @@ def test_build_1_the_decorator_without_parentheses(decorator):
 
 @pytest.mark.parametrize("decorator", NAMED[:2])
 def test_build_1_a_computation_takes_one_argument(decorator):
-    with pytest.raises(
-        WallarooParameterError, match=r"two\(message, state\) does not"
-    ):
+    with pytest.raises(WallarooParameterError, match=r"two\(message, state\) does not"):
         decorator(name="n")(two)
 
 
 @pytest.mark.parametrize("decorator", NAMED[2:])
 def test_build_1_a_state_computation_takes_two_arguments(decorator):
-    with pytest.raises(
-        WallarooParameterError, match=r"one\(message\) does not"
-    ):
+    with pytest.raises(WallarooParameterError, match=r"one\(message\) does not"):
         decorator(name="n")(one)
 
 
