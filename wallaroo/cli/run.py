@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
 from wallaroo.cli.arguments import APP_HELP, count, seconds
 from wallaroo.cli.live import shower
@@ -116,12 +116,17 @@ def _serve_options(options: argparse.Namespace, own: argparse.Namespace) -> Serv
         isolation="isolated" if options.isolated else "trusting",
         on_error=options.on_error,
         dead_letters=options.dead_letters,
-        stdin=sys.stdin.buffer if options.stdin else None,
-        stdout=sys.stdout.buffer if options.stdout else None,
+        stdin=_unbuffered(sys.stdin) if options.stdin else None,
+        stdout=_unbuffered(sys.stdout) if options.stdout else None,
         stop_timeout=options.stop_timeout,
         partitions=options.partitions,
         options=vars(own),
     )
+
+
+def _unbuffered(stream: TextIO) -> IO[bytes]:
+    """Return the stream below the buffer, whose lock a thread that blocks would hold at exit."""
+    return getattr(stream.buffer, "raw", stream.buffer)
 
 
 def _engine_parser(engine: Engine) -> argparse.ArgumentParser:

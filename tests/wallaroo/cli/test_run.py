@@ -250,6 +250,26 @@ def test_in_a_pipe_whose_reader_goes_away_it_ends_with_exit_1_and_no_traceback(a
     assert b"Exception ignored" not in errors
 
 
+def test_stop_1_while_both_pipes_block_a_stop_is_given_up_after_the_timeout(app):
+    command = [sys.executable, "-m", "wallaroo", "run", app, "--stdin", "--stdout"]
+    process = subprocess.Popen(
+        [*command, "--stop-timeout", "0.2"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdin.write(b"a" * 60_000 + b"\n" + b"b" * 60_000 + b"\n")
+    process.stdin.flush()
+    time.sleep(1.0)  # the first output fills the pipe; the second blocks
+    process.terminate()
+    errors = process.stderr.read()
+    assert process.wait(30) == 1
+    assert b"outputs of sink 0 undelivered" in errors
+    assert b"Fatal" not in errors
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()
+
+
 def test_dead_letters_are_counted_logged_and_stored(app, tmp_path):
     path = tmp_path / "dead.jsonl"
     done = wallaroo(
