@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import subprocess
@@ -86,7 +87,7 @@ class Application:
             try:
                 process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)  # its children too: an engine may have some
                 process.wait()
                 self.complaint = f"the application did not stop within {_STOP_SECONDS:g} s"
         if self._thread is not None:

@@ -76,6 +76,8 @@ def serve(connection: socket.socket, options: argparse.Namespace, out: Sink | De
     count = 0
     began = time.monotonic()
     held: bytes | None = None
+    while options.raw and (data := connection.recv(options.read)):
+        out.send(data)
     while True:
         connection.settimeout(0.3 if held is not None else None)
         try:
@@ -121,6 +123,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--sink", required=True)
+    parser.add_argument("--raw", action="store_true", help="bytes as they come, nothing else")
     parser.add_argument("--delay", type=float)
     parser.add_argument("--stall", type=float, nargs=2, metavar=("SECONDS", "PERIOD"))
     parser.add_argument("--drop", type=int, help="every so manieth")

@@ -1,0 +1,142 @@
+"""Latency against rate, and the highest rate sustained: both engines, two applications, one report.
+
+    python benchmarks/latency.py                      10 to 20 minutes, writes latency.html
+    python benchmarks/latency.py --short              a minute or two: one rate each, no search
+    python benchmarks/latency.py --engines compiled --applications word_count
+
+A rate is sustained when p99 stays under the engine's bound (50 ms compiled, 2 s on Spark), nothing
+is lost, and the backlog does not grow. Each step is measured against one application that keeps
+running; what a JVM does in its first seconds is sent and thrown away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from facts import machine_facts
+from wallaroo_loadgen.application import Application
+from wallaroo_loadgen.config import RunConfig
+from wallaroo_loadgen.files import write_json
+from wallaroo_loadgen.report import write_html
+from wallaroo_loadgen.result import Result
+from wallaroo_loadgen.search import Search, search
+from wallaroo_loadgen.session import Session
+from wallaroo_loadgen.verdict import SLO, show
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SYMBOLS = EXAMPLES / "data" / "symbols.txt"
+
+Run = Callable[[RunConfig], Result]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How to measure one.
+
+    Args:
+        slo: what a sustained rate must meet.
+        first: messages a second to begin with.
+        warming: seconds of load at the first rate that do not count.
+    """
+
+    name: str
+    slo: str
+    first: float
+    warming: float
+
+
+ENGINES = {
+    "compiled": Engine("compiled", "p99<50ms", 2000, 1.0),
+    "spark": Engine("spark", "p99<2s", 200, 15.0),
+}
+APPLICATIONS = {"word_count": 1, "market_spread": 2}  # and how many sources
+
+
+def main() -> int:
+    """Measure what the arguments name, and write the report."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument(
+        "--applications", nargs="+", choices=APPLICATIONS, default=list(APPLICATIONS)
+    )
+    parser.add_argument("--short", action="store_true", help="one rate each, no search")
+    parser.add_argument(
+        "--duration", type=float, help="seconds measured at each rate (5; short: 3)"
+    )
+    parser.add_argument("--resolution", type=float, default=0.15, help="of the search (0.15)")
+    parser.add_argument("--html", type=Path, default=Path("latency.html"))
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    print(machine_facts(), flush=True)
+    results: list[Result] = []
+    searches: list[Search] = []
+    for application in options.applications:
+        for name in options.engines:
+            print(f"\n{application} on {name}", flush=True)
+            some, found = measure(ENGINES[name], application, options)
+            results += some
+            searches += [found] if found is not None else []
+    write_html(options.html, results, searches)
+    if options.json is not None:
+        write_json(options.json, results, searches)
+    print(f"\nreport: {options.html}")
+    return 0
+
+
+def measure(
+    engine: Engine, application: str, options: argparse.Namespace
+) -> tuple[list[Result], Search | None]:
+    """Return the runs against one application on one engine, and the search they belong to."""
+    ports = [free_port() for _ in range(APPLICATIONS[application])]
+    to = tuple(("127.0.0.1", port) for port in ports)
+    command = [sys.executable, "-m", "wallaroo", "run", str(EXAMPLES / f"{application}.py")]
+    command += ["--engine", engine.name, "--in", ",".join([f"{host}:{port}" for host, port in to])]
+    config = RunConfig(
+        workload=application,
+        to=to,
+        rate=engine.first,
+        duration=options.duration or (3.0 if options.short else 5.0),
+        warmup=1.0,
+        values={"symbols": str(SYMBOLS)} if application == "market_spread" else {"words": "1"},
+        connections=APPLICATIONS[application],
+        wait=90.0,
+    )
+    with Application(f"{shlex.join(command)} --out {{listen}}") as under_test:
+        session = Session(under_test, [SLO.parse(engine.slo)])
+
+        def run(step: RunConfig) -> Result:
+            result = session.run(step)
+            result.label = f"{application} on {engine.name} at {step.rate:,.0f}/s"
+            verdict = result.invalid[0] if result.invalid else "valid"
+            latency = ", ".join([f"{name} {show(result.latency[name])}" for name in SHOWN])
+            print(f"{step.rate:>10,.0f}/s  {latency}  {verdict}", flush=True)
+            return result
+
+        print("warming up", flush=True)
+        run(replace(config, duration=engine.warming))
+        if options.short:
+            return [run(config)], None
+        found = search(config, run, resolution=options.resolution)
+    found.label = f"{application} on {engine.name}"
+    best = "none" if found.best is None else f"{found.best:,.0f} messages/s"
+    print(f"highest sustained rate ({engine.slo}): {best}", flush=True)
+    return found.results, found
+
+
+SHOWN = ("p50", "p99", "p99.9")
+
+
+def free_port() -> int:
+    """Return a port that nobody uses at this moment."""
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        return int(sock.getsockname()[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

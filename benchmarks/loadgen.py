@@ -1,0 +1,137 @@
+"""The load generator itself: how exact, how fast, how much memory.
+
+    python benchmarks/loadgen.py [--minutes 10]
+
+Figures of the machine it runs on, and of what else runs there: the aims (lateness at most 100 µs
+at p50 and 500 µs at p99 at 2,000 messages/s; 200,000 messages/s of 50 bytes through one sender and
+one receiver process, with a latency for each; a fixed delay measured within 5 % or 50 µs; flat
+memory) are for an idle one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from facts import machine_facts
+from wallaroo_loadgen.config import RunConfig
+from wallaroo_loadgen.result import Result
+from wallaroo_loadgen.session import Session
+from wallaroo_loadgen.verdict import show
+
+TARGET = Path(__file__).parents[1] / "tests" / "loadgen" / "target.py"
+DELAY = 0.02
+
+
+def main() -> None:
+    """Measure everything and print it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=0.5, help="at full rate, for memory (0.5)")
+    options = parser.parse_args()
+    print(machine_facts())
+
+    result = run(2000, 20.0, "--raw")
+    print("\n2,000 messages/s of 50 bytes against an echo")
+    print_lateness(result)
+
+    result = run(1000, 10.0, "--delay", str(DELAY))
+    error = result.latency["p50"] - DELAY * 1e6
+    print(f"\na fixed delay of {show(DELAY * 1e6)}: p50 {show(result.latency['p50'])}")
+    print(f"  off by {error:+.0f} µs, {error / DELAY / 1e4:+.2f} % (aim: 5 % or 50 µs)")
+
+    result = run(200_000, 10.0, "--raw")
+    print("\n200,000 messages/s of 50 bytes, one sender and one receiver process")
+    print_counts(result)
+    print_lateness(result)
+
+    print(f"\n200,000 messages/s for {options.minutes:g} min: resident memory of each process")
+    samples: dict[str, list[float]] = {}
+    with memory_sampled(samples):
+        result = run(200_000, options.minutes * 60, "--raw")
+    print_counts(result)
+    for name, sizes in samples.items():
+        settled = sizes[len(sizes) // 5 :]
+        print(f"  {name}: {settled[0]:.0f} MB after a fifth, {settled[-1]:.0f} MB at the end")
+
+
+def print_counts(result: Result) -> None:
+    """Print what was sent and received, and what it took."""
+    counts = result.counts
+    busy = ", ".join([f"{name} {part:.0%}" for name, part in sorted(result.busy.items())])
+    print(
+        f"  sent {counts['sent']:,} of {counts['scheduled']:,}, latencies "
+        f"{result.latency['count']:,}, missing {counts['missing']:,}; processor: {busy}"
+    )
+
+
+def print_lateness(result: Result) -> None:
+    """Print lateness and latency."""
+    for name, values in (("lateness", result.lateness), ("latency", result.latency)):
+        shown = ", ".join([f"{key} {show(values[key])}" for key in ("p50", "p99", "p99.9", "max")])
+        print(f"  {name}: {shown}")
+
+
+def run(rate: float, duration: float, *behaviour: str) -> Result:
+    """Make a run against a target that behaves so."""
+    listen = free_port()
+    command = [sys.executable, str(TARGET), "--sink", f"127.0.0.1:{listen}", *behaviour]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as target:
+        try:
+            assert target.stdout is not None
+            to = (("127.0.0.1", int(target.stdout.readline())),)
+            config = RunConfig("echo", to, ("127.0.0.1", listen), rate=rate, duration=duration)
+            return Session().run(config)
+        finally:
+            target.kill()
+
+
+@contextmanager
+def memory_sampled(samples: dict[str, list[float]]) -> Iterator[None]:
+    """Note the resident MB of our process and its sender and receiver once a second."""
+    stopped = threading.Event()
+
+    def sample() -> None:
+        while not stopped.wait(1.0):
+            for name, pid in processes().items():
+                pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+                samples.setdefault(name, []).append(pages * 4096 / 1e6)
+
+    thread = threading.Thread(target=sample, daemon=True)
+    thread.start()
+    yield
+    stopped.set()
+    thread.join()
+
+
+def processes() -> dict[str, str]:
+    """Return the process ids of this process and its children by what they are."""
+    found = {"conductor": "self"}
+    children = Path(f"/proc/self/task/{threading.main_thread().native_id}/children").read_text()
+    for pid in children.split():
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        for role in ("sender", "receiver"):
+            if f"wallaroo_loadgen.{role}".encode() in words:
+                found[role] = pid
+    return found
+
+
+def free_port() -> int:
+    """Return a port that nobody uses at this moment."""
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        return int(sock.getsockname()[1])
+
+
+if __name__ == "__main__":
+    start = time.monotonic()
+    main()
+    print(f"\n{time.monotonic() - start:.0f} s")
