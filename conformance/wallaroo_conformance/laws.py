@@ -396,9 +396,6 @@ LAWS: tuple[Law, ...] = (
 )  # fmt: skip
 """From the most particular to what every case has; see the module's text."""
 
-RULES: tuple[str, ...] = tuple(dict.fromkeys(sorted(law.rule for law in LAWS)))
-"""Ids of the rules that these laws speak of."""
-
 
 def exercised(facts: Facts) -> tuple[Law, ...]:
     """Return the laws that a case with these facts exercises."""

@@ -1,3 +1,0 @@
-"""placeholder"""
-from __future__ import annotations
-def check_live(*a): return [],[]

@@ -1,0 +1,156 @@
+"""Rules that only a live server can keep or break: framing, sinks that go away, stops, recovery.
+
+First a tour that touches each of them once, then steps in any order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+from collections import Counter
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from wallaroo.engine import Engine, load_engine
+from wallaroo_conformance.live.machine import LiveMachine
+from wallaroo_conformance.live.scenario import BrokenRuleError, Scenario
+from wallaroo_conformance.report import Failure, LawResult, Status
+from wallaroo_conformance.running import crash
+
+LIVE_LAWS: dict[str, str] = {
+    "frame-1": "the frames depend on the bytes alone, never on how TCP cut them",
+    "frame-2": "over TCP too, a frame of length 0 is a frame like any other",
+    "frame-3": "a header that claims too much closes that connection; others go on",
+    "frame-4": "a frame that a connection's end cuts off is dropped and counted, no other",
+    "frame-5": "frames of several connections are sequenced in the order received",
+    "order-2": "each sink gets one exact byte string, live as well",
+    "sink-3": "a sink that went away gets every output, from an output's first byte",
+    "stop-1": "a stop processes what was received, delivers, counts, and exits with 0",
+    "recover-1": "after a kill and a restart each frame has had its effect on state once",
+    "recover-2": "after a kill and a restart sinks have every output; repeats are a stretch",
+}
+
+_CAUSES: dict[str, str] = {
+    "frame-1": "a piece of a frame is taken for the whole, or a header that comes in two is lost",
+    "frame-3": "the claim is believed, or all connections are closed",
+    "frame-4": "what is left in the buffer is processed, or not counted",
+    "sink-3": "what was under way is lost, or sent again from where it broke off",
+}
+
+_SECONDS = 20.0  # for steps in any order
+_PATIENCE = 60.0  # seconds that any one thing may take
+_STEPS = 10
+_MOST_RUNS = 40
+_SAID = 12  # last lines of the server's that are shown
+
+
+def check_live(
+    engine: Engine, rules: str, random_seed: int
+) -> tuple[list[LawResult], list[Failure]]:
+    """Check the rules that fit the pattern `rules` on the engine's live server.
+
+    An engine that does not claim `live` or `recovery` is not asked for it.
+    """
+    from wallaroo_conformance.search import fits  # which reports what this module finds
+
+    capabilities = engine.capabilities()
+    beyond = {
+        rule: "it does not claim to recover" if capabilities.live else "it does not claim to serve"
+        for rule in LIVE_LAWS
+        if not capabilities.live or (rule.startswith("recover") and not capabilities.recovery)
+    }
+    touched: Counter[str] = Counter()
+    failure: Failure | None = None
+    if capabilities.live and any(fits(rule, rules) for rule in LIVE_LAWS):
+        failure = _run(engine, random_seed, touched)
+    return [
+        _result(rule, touched[rule], beyond.get(rule), failure)
+        for rule in LIVE_LAWS
+        if fits(rule, rules)
+    ], [failure] if failure is not None and fits(failure.rule, rules) else []
+
+
+def tour(scenario: Scenario, *, recovery: bool) -> None:
+    """Touch each rule once."""
+    first, second = scenario.connect(0), scenario.connect(0)
+    scenario.send(first, [b"a", b"", b"b"])
+    scenario.send(second, [b"ab", b"a"], cuts=[1])
+    scenario.send(first, [b"a"])
+    scenario.claim_too_much(second)
+    scenario.begin(first, b"abc", 1)
+    scenario.complete(first, b"abc")
+    scenario.sink_goes(0)
+    scenario.send(first, [b"b", b"a"], cuts=[3, 2])
+    scenario.sink_returns(0)
+    if recovery:
+        scenario.kill_and_restart()
+        scenario.connect(0)
+        scenario.send(0, [b"a", b"c"])
+    scenario.begin(0, b"lost", 2)
+    scenario.finish(0)
+    scenario.stop()
+
+
+def _run(engine: Engine, random_seed: int, touched: Counter[str]) -> Failure | None:
+    reference = load_engine("reference")
+    recovery = engine.capabilities().recovery
+    begun = time.monotonic()
+    said = io.StringIO()  # a server tells of each connection: shown where something broke
+    try:
+        with contextlib.redirect_stderr(said):
+            with Scenario(engine, reference, 0, _PATIENCE) as scenario:
+                tour(scenario, recovery=recovery)
+                touched.update(scenario.touched)
+            took = time.monotonic() - begun
+            _any_order(engine, reference, random_seed, touched, took)
+    except BrokenRuleError as broken:
+        return _failure(broken.rule, f"{broken.text}\nthe server said:\n{_tail(said)}")
+    except Exception as error:  # noqa: BLE001 - what an engine's server raises is its answer
+        return _failure("stop-1", f"{crash(error).error}\nthe server said:\n{_tail(said)}")
+    return None
+
+
+def _tail(said: io.StringIO) -> str:
+    return "\n".join(f"  {line}" for line in said.getvalue().splitlines()[-_SAID:])
+
+
+def _any_order(
+    engine: Engine, reference: Engine, random_seed: int, touched: Counter[str], took: float
+) -> None:
+    class OfThisEngine(LiveMachine):
+        pass
+
+    OfThisEngine.engine = engine
+    OfThisEngine.reference = reference
+    OfThisEngine.patience = _PATIENCE
+    OfThisEngine.recovery = engine.capabilities().recovery
+    OfThisEngine.touched = touched
+    runs = max(1, min(_MOST_RUNS, int(_SECONDS / max(took, 0.01))))
+    run_state_machine_as_test(
+        seed(random_seed)(OfThisEngine),
+        settings=settings(
+            max_examples=runs,
+            stateful_step_count=_STEPS,
+            phases=[Phase.generate],
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def _failure(rule: str, text: str) -> Failure:
+    says = LIVE_LAWS[rule]
+    return Failure(rule, "live", says, _CAUSES.get(rule, "see what was done"), None, text=text)
+
+
+def _result(rule: str, count: int, beyond: str | None, failure: Failure | None) -> LawResult:
+    if beyond is not None:
+        return LawResult(rule, "live", LIVE_LAWS[rule], "unsupported", 0, 1, beyond)
+    if failure is not None and failure.rule == rule:
+        return LawResult(rule, "live", LIVE_LAWS[rule], "broken", count)
+    note = f"hidden by {failure.rule}" if failure is not None and not count else ""
+    status: Status = "kept" if count else "not exercised"
+    return LawResult(rule, "live", LIVE_LAWS[rule], status, count, note=note)

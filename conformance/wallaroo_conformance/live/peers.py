@@ -1,0 +1,163 @@
+"""The other ends of a live server's connections: senders, and sinks that can go away and return."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+Address = tuple[str, int]
+
+_LONGEST_READ = 1 << 16
+_LOOK = 0.01  # seconds between looks at what is waited for
+
+
+def wait_until(reached: Callable[[], bool], patience: float) -> bool:
+    """Wait until `reached()`, `patience` seconds at most; return whether it was."""
+    end = time.monotonic() + patience
+    while not reached():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_LOOK)
+    return True
+
+
+def header(decoder: Any, length: int) -> bytes:
+    """Return a header that `decoder` reads as `length`.
+
+    Raises:
+        OverflowError: its headers are too short for that.
+    """
+    decoder = decoder() if isinstance(decoder, type) else decoder
+    size = decoder.header_length()
+    orders: tuple[Literal["big", "little"], ...] = ("big", "little")
+    for order in orders:
+        made = length.to_bytes(size, order)
+        if decoder.payload_length(made) == length:
+            return made
+    raise OverflowError(f"no header of {size} bytes claims {length}")
+
+
+class Sender:
+    """A connection to a source.
+
+    Args:
+        address: where the source listens.
+        patience: seconds that connecting and sending may take.
+    """
+
+    def __init__(self, address: Address, patience: float) -> None:
+        self._socket = socket.create_connection(address, timeout=patience)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.held = b""  # the rest of a frame whose beginning has been sent
+
+    def send(self, data: bytes, cuts: Sequence[int] = ()) -> None:
+        """Send bytes, in pieces of the sizes in `cuts`, over and over; empty: as they are."""
+        position, number = 0, 0
+        while position < len(data):
+            size = cuts[number % len(cuts)] if cuts else len(data)
+            self._socket.sendall(data[position : position + size])
+            position += size
+            number += 1
+
+    def finish(self) -> None:
+        """Send no more, and stay to read (a half-close)."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def closed_by_peer(self) -> bool:
+        """Wait until the other side has closed; return whether it did in time."""
+        try:
+            while self._socket.recv(_LONGEST_READ):
+                pass
+        except ConnectionError:
+            return True
+        except TimeoutError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+
+class SinkPeer:
+    """Listens where a sink connects to, and keeps what each of its connections brought."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stretches: list[bytearray] = []
+        self._server: socket.socket | None = None
+        self._connections: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._listen(0)
+        assert self._server is not None
+        self.address: Address = self._server.getsockname()
+
+    @property
+    def stretches(self) -> list[bytes]:
+        """What each connection brought, in the order in which they came."""
+        with self._lock:
+            return [bytes(stretch) for stretch in self._stretches if stretch]
+
+    @property
+    def present(self) -> bool:
+        """Whether it listens."""
+        return self._server is not None
+
+    def go_away(self) -> None:
+        """Stop listening and hang up."""
+        server, self._server = self._server, None
+        if server is not None:
+            with contextlib.suppress(OSError):
+                server.shutdown(socket.SHUT_RDWR)
+            server.close()
+        with self._lock:
+            connections, self._connections = self._connections, []
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        threads, self._threads = self._threads, []
+        for thread in threads:
+            thread.join()
+
+    def come_back(self) -> None:
+        """Listen again, where it did before."""
+        if self._server is None:
+            self._listen(self.address[1])
+
+    def _listen(self, port: int) -> None:
+        self._server = socket.create_server(("127.0.0.1", port))
+        self._start(self._accept, self._server)
+
+    def _start(self, target: Callable[..., None], *arguments: Any) -> None:
+        thread = threading.Thread(target=target, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self, server: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:  # it has gone away
+                return
+            stretch = bytearray()
+            with self._lock:
+                self._stretches.append(stretch)
+                self._connections.append(connection)
+            self._start(self._read, connection, stretch)
+
+    def _read(self, connection: socket.socket, stretch: bytearray) -> None:
+        with connection:
+            while True:
+                try:
+                    data = connection.recv(_LONGEST_READ)
+                except OSError:
+                    return
+                if not data:
+                    return
+                with self._lock:
+                    stretch += data

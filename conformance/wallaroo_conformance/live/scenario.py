@@ -1,0 +1,311 @@
+"""A live run, step by step, beside a model of what must come of it.
+
+Each step waits until the server has taken what was sent, so that the order in which frames of
+several connections are received is the order in which the model has them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from wallaroo.engine import Engine, Handle, ServeOptions
+from wallaroo_conformance.building import build, engine_case
+from wallaroo_conformance.case import (
+    PIPELINES,
+    ConformanceCase,
+    Input,
+    PartitionSpec,
+    PipelineSpec,
+    StepSpec,
+)
+from wallaroo_conformance.live.peers import Address, Sender, SinkPeer, header, wait_until
+from wallaroo_conformance.operators import DECODERS
+
+APPLICATIONS: tuple[ConformanceCase, ...] = (
+    ConformanceCase(
+        pipelines=(
+            PipelineSpec("text", (StepSpec("count", route="by_text"),), ("line", "described")),
+        ),
+        partitions=(PartitionSpec("keyed"),),
+    ),
+    ConformanceCase(
+        pipelines=(
+            PipelineSpec("latin", (StepSpec("history"),), ("line",)),
+            PipelineSpec("Record", (StepSpec("count"),), ("described",)),
+        ),
+        partitions=(PartitionSpec("single"),),
+    ),
+    ConformanceCase(
+        pipelines=(
+            PipelineSpec("raw", (StepSpec("characters"),), ("Framed",)),
+            PipelineSpec("text", (StepSpec("refuse"), StepSpec("shout")), ("line",)),
+        ),
+    ),
+)
+"""Applications that both modes are promised to: all that is special here is the edges."""
+
+MAX_CLAIM = 1 << 30  # far over `max_size`, and it fits four bytes
+
+
+class BrokenRuleError(Exception):
+    """A live run went otherwise than a rule says.
+
+    Args:
+        rule: the rule's id.
+        text: what happened.
+        story: what had been done, step by step.
+    """
+
+    def __init__(self, rule: str, text: str, story: Sequence[str]) -> None:
+        super().__init__(f"{rule}: {text}")
+        self.rule = rule
+        self.text = "\n".join([text, "what was done:", *[f"  {line}" for line in story]])
+
+
+class Scenario:
+    """An application, served by an engine; a context manager.
+
+    Args:
+        engine: who serves.
+        reference: who says what must come out.
+        application: which of `APPLICATIONS`.
+        patience: seconds that any one thing may take.
+    """
+
+    def __init__(
+        self, engine: Engine, reference: Engine, application: int, patience: float
+    ) -> None:
+        self.case = APPLICATIONS[application % len(APPLICATIONS)]
+        self.touched: Counter[str] = Counter()
+        self.story: list[str] = [f"serve application {application % len(APPLICATIONS)}"]
+        self._reference = reference
+        self._patience = patience
+        self._frames: list[Input] = []
+        self._dropped = 0
+        self._restarted = False
+        self.senders: list[tuple[int, Sender]] = []
+        self.sinks: dict[tuple[str, int], SinkPeer] = {
+            (PIPELINES[index], number): SinkPeer()
+            for index, pipeline in enumerate(self.case.pipelines)
+            for number in range(len(pipeline.sinks))
+        }
+        isolation = engine.capabilities().isolation
+        options = ServeOptions(
+            isolation="isolated" if "isolated" in isolation else "trusting",
+            stop_timeout=patience,
+        )
+        addresses: dict[tuple[str, int], Address] = {
+            sink: peer.address for sink, peer in self.sinks.items()
+        }
+        self._handle: Handle = engine.serve(build(self.case, addresses), options)
+
+    def __enter__(self) -> Scenario:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._handle.kill()
+        for _, sender in self.senders:
+            sender.close()
+        for peer in self.sinks.values():
+            peer.go_away()
+
+    # -- steps -------------------------------------------------------------------------------
+
+    def connect(self, pipeline: int) -> int:
+        """Connect to a source and return the connection's number."""
+        pipeline %= len(self.case.pipelines)
+        sender = Sender(self._handle.addresses[PIPELINES[pipeline]], self._patience)
+        self.senders.append((pipeline, sender))
+        self._tell(f"connection {len(self.senders) - 1} to {PIPELINES[pipeline]}")
+        return len(self.senders) - 1
+
+    def send(self, connection: int, payloads: Sequence[bytes], cuts: Sequence[int] = ()) -> None:
+        """Send frames on a connection, cut into pieces, and wait until they are received."""
+        pipeline, sender = self.senders[connection]
+        data = b"".join([self._frame(pipeline, payload) for payload in payloads])
+        self._tell(f"connection {connection} sends {list(payloads)!r} in pieces of {list(cuts)}")
+        self._frames += [Input(pipeline, payload, connection) for payload in payloads]
+        sender.send(data, cuts)
+        self._received("frame-1" if cuts else "frame-5")
+        if b"" in payloads:
+            self.touched["frame-2"] += 1
+
+    def begin(self, connection: int, payload: bytes, kept_back: int) -> None:
+        """Send a frame but for its last bytes."""
+        pipeline, sender = self.senders[connection]
+        data = self._frame(pipeline, payload)
+        kept_back = 1 + kept_back % (len(data) - 1)
+        sender.send(data[:-kept_back])
+        sender.held = data[-kept_back:]
+        self._tell(f"connection {connection} sends {payload!r} but for {kept_back} bytes")
+
+    def complete(self, connection: int, payload: bytes) -> None:
+        """Send the last bytes of a frame that was begun."""
+        pipeline, sender = self.senders[connection]
+        self._tell(f"connection {connection} sends the rest of {payload!r}")
+        self._frames.append(Input(pipeline, payload, connection))
+        rest, sender.held = sender.held, b""
+        sender.send(rest)
+        self._received("frame-1")
+
+    def finish(self, connection: int) -> None:
+        """Half-close a connection; inside a frame, that frame is dropped (frame-4)."""
+        _, sender = self.senders.pop(connection)
+        self._tell(f"connection {connection} half-closes{', inside a frame' * bool(sender.held)}")
+        self._dropped += bool(sender.held)
+        sender.finish()
+        if not sender.closed_by_peer():
+            self._broken("frame-4", "the source does not close its side after a half-close")
+        sender.close()
+        self.touched["frame-4"] += 1
+
+    def claim_too_much(self, connection: int) -> bool:
+        """Send a header that claims too much: this connection is closed, at once (frame-3)."""
+        pipeline, sender = self.senders[connection]
+        try:
+            claim = header(DECODERS[self.case.pipelines[pipeline].decoder], MAX_CLAIM)
+        except OverflowError:  # its headers cannot claim that much
+            return False
+        self.senders.pop(connection)
+        self._tell(f"connection {connection} sends a header that claims {MAX_CLAIM} bytes")
+        self._dropped += 1
+        sender.send(claim)
+        if not sender.closed_by_peer():
+            self._broken("frame-3", "the connection is not closed")
+        sender.close()
+        self.touched["frame-3"] += 1
+        return True
+
+    def sink_goes(self, sink: int) -> None:
+        """Let a sink go away, once it has read what there is."""
+        name = list(self.sinks)[sink % len(self.sinks)]
+        self._settled("sink-3")
+        self.sinks[name].go_away()
+        self._tell(f"sink {name} goes away")
+
+    def sink_returns(self, sink: int) -> None:
+        """Let a sink come back."""
+        name = list(self.sinks)[sink % len(self.sinks)]
+        self.sinks[name].come_back()
+        self._tell(f"sink {name} is back")
+        self.touched["sink-3"] += 1
+
+    def kill_and_restart(self) -> None:
+        """Kill the server in the midst of it, and start it from the same checkpoint."""
+        self._tell("kill and restart")
+        self._handle.kill()
+        for _, sender in self.senders:
+            sender.close()
+        self.senders.clear()
+        self._handle = self._handle.restart()
+        self._restarted = True
+        self.touched["recover-1"] += 1
+        self.touched["recover-2"] += 1
+
+    def stop(self) -> None:
+        """Stop, and compare all that came out with what the reference says."""
+        for peer in self.sinks.values():
+            peer.come_back()
+        for connection in reversed(range(len(self.senders))):
+            self.finish(connection)
+        self._tell("stop")
+        self._handle.stop()
+        summary = self._handle.wait(self._patience)
+        if summary is None:
+            self._broken("stop-1", f"it has not stopped within {self._patience:g} s")
+        if summary.exit_code:
+            self._broken("stop-1", f"exit code {summary.exit_code}: {summary.problem}")
+        if not self._restarted:
+            self._agree("stop-1", "frames received", len(self._frames), summary.received)
+            self._agree("frame-4", "frames dropped", self._dropped, summary.dropped_frames)
+        self._compare_outputs("order-2")
+        self.touched["stop-1"] += 1
+        self.touched["order-2"] += 1
+
+    # -- what must hold ----------------------------------------------------------------------
+
+    def _frame(self, pipeline: int, payload: bytes) -> bytes:
+        return header(DECODERS[self.case.pipelines[pipeline].decoder], len(payload)) + payload
+
+    def _received(self, rule: str) -> None:
+        """Wait until every frame sent has been received; after a restart nobody counts them."""
+        wanted = len(self._frames)
+        if self._restarted:
+            self._settled(rule)
+        elif not wait_until(lambda: self._handle.progress().received >= wanted, self._patience):
+            received = self._handle.progress().received
+            self._broken(rule, f"{received} frames received, {wanted} were sent")
+        self.touched[rule] += 1
+
+    def _settled(self, rule: str) -> None:
+        """Wait until every sink that is there has what it must get."""
+        expected = self._expected()
+        for sink, peer in self.sinks.items():
+            if peer.present and not wait_until(
+                lambda sink=sink, peer=peer: not missing(expected[sink], peer.stretches),  # type: ignore[misc]
+                self._patience,
+            ):
+                self._compare_outputs(rule)
+
+    def _expected(self) -> dict[tuple[str, int], tuple[bytes, ...]]:
+        whole = replace(self.case, inputs=tuple(self._frames))
+        return dict(self._reference.run(engine_case(whole)).outputs)
+
+    def _compare_outputs(self, rule: str) -> None:
+        rule = "recover-2" if self._restarted else rule
+        for sink, outputs in self._expected().items():
+            problem = missing(outputs, self.sinks[sink].stretches)
+            if problem:
+                self._broken(rule, f"sink {sink}: {problem}")
+
+    def _agree(self, rule: str, what: str, wanted: int, counted: object) -> None:
+        found = sum(counted.values()) if isinstance(counted, dict) else None
+        if found is not None and found != wanted:
+            self._broken(rule, f"{what}: {found} counted, {wanted} there were")
+
+    def _tell(self, step: str) -> None:
+        self.story.append(step)
+
+    def _broken(self, rule: str, text: str) -> NoReturn:
+        raise BrokenRuleError(rule, text, self.story)
+
+
+def missing(outputs: Sequence[bytes], stretches: Sequence[bytes]) -> str:
+    """Return what is wrong with how `outputs` came, or nothing (sink-3, recover-2).
+
+    Each stretch is what one connection brought: it begins at an output's first byte, no later than
+    where the one before it ended; its last output may be cut off. All outputs must have come.
+    """
+    reached = {0}
+    for number, stretch in enumerate(stretches):
+        ends = {
+            max(start, end)
+            for start in range(max(reached) + 1)
+            if (end := _end(outputs, start, stretch)) is not None
+        }
+        if not ends:
+            got = f"{stretch[:60]!r}{'…' if len(stretch) > 60 else ''}"
+            return f"connection {number} brought {got}, which is no stretch of what must come"
+        reached = {max(one, end) for one in reached for end in ends}
+    if len(outputs) in reached:
+        return ""
+    came = max(reached)
+    return f"{came} of {len(outputs)} outputs came; the next is {outputs[came]!r}"
+
+
+def _end(outputs: Sequence[bytes], start: int, stretch: bytes) -> int | None:
+    """Return how far outputs are complete if `stretch` begins with number `start`."""
+    position = 0
+    for number in range(start, len(outputs)):
+        if position == len(stretch):
+            return number
+        output = outputs[number]
+        came = stretch[position : position + len(output)]
+        position += len(came)
+        if came != output:
+            cut_off = position == len(stretch) and output.startswith(came)
+            return number if cut_off else None
+    return len(outputs) if position == len(stretch) else None

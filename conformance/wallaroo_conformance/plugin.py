@@ -1,0 +1,101 @@
+"""pytest plugin: ``pytest --wallaroo-engine=NAME`` checks an engine, one test per rule.
+
+The cases are run once, whatever the number of pytest-xdist workers: the first worker that needs
+them runs them all, and the others wait for what it found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from wallaroo_conformance.report import Report
+
+_PROFILES = ("ci", "dev", "nightly")
+_SUITE = Path(__file__).parent / "suite" / "test_rules.py"
+_PATIENCE = 3_600.0  # seconds that a worker waits for the one that runs the cases
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("wallaroo conformance")
+    group.addoption("--wallaroo-engine", metavar="NAME", help="check this engine, rule by rule")
+    group.addoption(
+        "--wallaroo-profile", choices=_PROFILES, default="dev", help="how much to do (dev)"
+    )
+    group.addoption("--wallaroo-seed", type=int, default=0, metavar="S", help="of the generation")
+    group.addoption("--wallaroo-cases", type=int, metavar="N", help="generate so many cases")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Run the suite alone, unless files to run are named."""
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    if config.getoption("wallaroo_engine") and not named:
+        config.args = [str(_SUITE)]
+
+
+@pytest.fixture(scope="session")
+def wallaroo_findings(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What the check found: laws, and by rule what is shown of its failures."""
+    config = request.config
+    run_id = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run_id is None:
+        return _findings(config)
+    place = Path(tempfile.gettempdir()) / f"wallaroo-conformance-{run_id}"
+    found = place / "findings.json"
+    try:
+        place.mkdir(mode=0o700)
+    except FileExistsError:
+        return _awaited(found)
+    text = json.dumps(_findings(config))
+    part = found.with_suffix(".part")
+    part.write_text(text, encoding="utf-8")
+    part.rename(found)  # whole, or not there
+    return dict(json.loads(text))
+
+
+def _awaited(found: Path) -> dict[str, Any]:
+    end = time.monotonic() + _PATIENCE
+    while not found.exists():
+        if time.monotonic() > end:
+            pytest.fail(f"nobody wrote {found}: has the worker that runs the cases died?")
+        time.sleep(0.1)
+    return dict(json.loads(found.read_text(encoding="utf-8")))
+
+
+def _findings(config: pytest.Config) -> dict[str, Any]:
+    # Only here: pytest loads plugins at every start, most of which check no engine.
+    from wallaroo_conformance.checking import check_engine
+    from wallaroo_conformance.live import check_live
+
+    report = check_engine(
+        config.getoption("wallaroo_engine"),
+        profile=config.getoption("wallaroo_profile"),
+        cases=config.getoption("wallaroo_cases"),
+        seed=config.getoption("wallaroo_seed"),
+        store=Path(config.rootpath) / "wallaroo-counterexamples",
+        live=check_live,
+    )
+    return {
+        "problems": list(report.problems),
+        "laws": [vars(law) for law in report.laws],
+        "failures": _texts(report),
+    }
+
+
+def _texts(report: Report) -> dict[str, list[str]]:
+    from wallaroo_conformance.showing import failure_text
+
+    texts: dict[str, list[str]] = {}
+    for failure in report.failures:
+        text = failure_text(failure, report.engine).encode("utf-8", "replace").decode()
+        texts.setdefault(failure.rule, []).append(text)
+    return texts

@@ -1,0 +1,33 @@
+"""One test per rule, for the engine that ``--wallaroo-engine`` names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wallaroo_conformance.rules import RULES
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of each rule."""
+    if "rule" in metafunc.fixturenames:
+        metafunc.parametrize("rule", RULES)
+
+
+def test_rule(rule: str, wallaroo_findings: dict[str, Any]) -> None:
+    """The engine keeps the rule, and cases have truly exercised it."""
+    failures = wallaroo_findings["failures"].get(rule)
+    if failures:
+        pytest.fail("\n\n".join(failures), pytrace=False)
+    laws = [law for law in wallaroo_findings["laws"] if law["rule"] == rule]
+    unmet = [law["name"] for law in laws if law["status"] == "not exercised"]
+    if unmet or not laws:
+        pytest.fail(f"no case exercised {rule}: {', '.join(unmet) or 'no law'}", pytrace=False)
+    if all(law["status"] == "unsupported" for law in laws):
+        pytest.skip(f"{rule} is beyond what the engine claims: {laws[0]['note']}")
+
+
+def test_the_check_is_complete(wallaroo_findings: dict[str, Any]) -> None:
+    """Nothing kept the check from being complete."""
+    assert wallaroo_findings["problems"] == []
