@@ -1,6 +1,6 @@
 """Is memory flat while many messages pass and the sink is slow?
 
-``python benchmarks/memory.py [--messages N] [--isolated]``: messages go through ``wallaroo run`` as
+``python benchmarks/memory.py [--messages N]``: messages go through ``wallaroo run`` as
 fast as back-pressure lets them, and whoever reads the sink takes pauses, so that the engine is
 always full. What its process holds is looked at while the first tenth passes, once its buffers are
 full, and until the end (goal: resident growth under 50 MB with 10,000,000 messages).
@@ -41,15 +41,12 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--messages", type=int, default=10_000_000)
-    parser.add_argument("--isolated", action="store_true")
     options = parser.parse_args()
     print(machine_facts())
     sink = socket.create_server(("127.0.0.1", 0))
     command = [sys.executable, "-m", "wallaroo", "run", str(APPLICATION), "--in", "127.0.0.1:0"]
     command += ["--out", f"127.0.0.1:{sink.getsockname()[1]}", "--stop-timeout", "600"]
-    process = subprocess.Popen(
-        command + ["--isolated"] * options.isolated, stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     port = next(int(line.rpartition(":")[2]) for line in process.stderr if "listening on" in line)
     source = socket.create_connection(("127.0.0.1", port))
