@@ -32,6 +32,7 @@ CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 CLOCK = ("--clock", "1000000000")  # order results are stamped with it
 WORDS = [line.encode() for line in (EXAMPLES.parent / "LICENSE").read_text().splitlines() if line]
@@ -288,6 +289,7 @@ class Cluster:
                 [
                     str(self._java_home / "bin" / "java"),
                     *("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+                    "-Dspark.master.rest.enabled=false",  # it would listen on a fixed port
                     *MODULE_OPTIONS,
                     *("-cp", f"{home}/jars/*", main, *arguments),
                 ],

@@ -1,0 +1,278 @@
+"""Kill a Spark run again and again under load, and count what was lost or doubled (recover-1, -2).
+
+A sender counts up; the application counts per key; a sink writes down everything it gets. What is
+killed, at random points: the driver's Python, its JVM, a Python worker, or all of them at once.
+After each death of the driver or the JVM the run is started again on the same checkpoint.
+
+    python benchmarks/spark_recovery.py [--kills 30] [--seed 1] [--rate 2000]
+
+Exit code 0: no effect on state lost or doubled, no output lost, and what came twice is a stretch at
+the end of what was sent before, unchanged and in order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+TARGETS = ("driver", "jvm", "worker", "all")
+APPLICATION = """
+import wallaroo
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return payload.decode()
+
+class Count:
+    def __init__(self):
+        self.count = 0
+
+@wallaroo.state_computation(name="count")
+def count(message, state):
+    state.count += 1
+    return f"{message} {state.count}", True
+
+@wallaroo.state_computation(name="total")
+def total(message, state):
+    state.count += 1
+    return f"{message} {state.count}", True
+
+@wallaroo.partition
+def key(message):
+    return str(int(message) % 97)
+
+@wallaroo.encoder
+def encode(message):
+    return message + "\\n"
+
+def application_setup(args):
+    (source,), (sink,) = (
+        wallaroo.tcp_parse_input_addrs(args), wallaroo.tcp_parse_output_addrs(args)
+    )
+    return (
+        wallaroo.ApplicationBuilder("recovery")
+        .new_pipeline("numbers", wallaroo.TCPSourceConfig(*source, decode))
+        .to_state_partition(count, Count, "counts", key)
+        .to_stateful(total, Count, "total")
+        .to_sink(wallaroo.TCPSinkConfig(*sink, encode))
+        .build()
+    )
+"""
+
+
+class Receiver:
+    """Writes down the lines of each connection."""
+
+    def __init__(self) -> None:
+        self.connections: list[list[str]] = []
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def count(self) -> int:
+        """Lines so far."""
+        return sum(map(len, self.connections))
+
+    def _accept(self) -> None:
+        while True:
+            connection, _ = self._server.accept()
+            lines: list[str] = []
+            self.connections.append(lines)
+            threading.Thread(target=self._read, args=(connection, lines), daemon=True).start()
+
+    def _read(self, connection: socket.socket, lines: list[str]) -> None:
+        rest = b""
+        while True:
+            try:
+                data = connection.recv(1 << 16)
+            except OSError:
+                return
+            if not data:
+                return
+            *whole, rest = (rest + data).split(b"\n")
+            lines.extend([line.decode() for line in whole])
+
+
+class Sender:
+    """Sends numbers, each once, to whoever listens."""
+
+    def __init__(self, port: int, rate: int) -> None:
+        self.sent = 0
+        self.running = True
+        self._port = port
+        self._rate = rate
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        connection = None
+        while self.running:
+            try:
+                connection = connection or socket.create_connection(("127.0.0.1", self._port))
+                batch = range(self.sent, self.sent + max(1, self._rate // 100))
+                payloads = [str(number).encode() for number in batch]
+                connection.sendall(b"".join([struct.pack(">I", len(p)) + p for p in payloads]))
+                self.sent = batch.stop
+            except OSError:
+                connection = None
+            time.sleep(0.01)
+        if connection is not None:
+            connection.close()
+
+
+def children(pid: int) -> list[int]:
+    """Return the process's children."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(entry.parent.name))
+    return found
+
+
+class Run:
+    """The run that is up, and what may be killed of it."""
+
+    def __init__(self, command: list[str], log: Path) -> None:
+        self.log = log.open("ab")
+        self.process = subprocess.Popen(command, stderr=self.log, stdout=self.log)
+
+    def jvm(self) -> int | None:
+        """Return the JVM's process id."""
+        return next(iter(children(self.process.pid)), None)
+
+    def workers(self) -> list[int]:
+        """Return the Python workers, which are the daemon's children."""
+        jvm = self.jvm()
+        return [] if jvm is None else [w for d in children(jvm) for w in children(d)]
+
+    def kill(self, target: str) -> bool:
+        """Kill one thing; return whether it was there."""
+        jvm, workers = self.jvm(), self.workers()
+        victims: dict[str, list[int | None]] = {
+            "driver": [self.process.pid],
+            "jvm": [jvm],
+            "worker": workers[-1:],
+            "all": [self.process.pid, jvm, *workers],
+        }
+        pids = [pid for pid in victims[target] if pid is not None]
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        return bool(pids)
+
+    def ended(self) -> int:
+        """Wait for the process's end and return its code."""
+        code = self.process.wait()
+        self.log.close()
+        return code
+
+
+def wait(what: str, condition: Callable[[], bool], seconds: float = 180) -> None:
+    """Wait for a condition."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise SystemExit(f"waited {seconds:.0f} s for {what}")
+        time.sleep(0.05)
+
+
+def main() -> int:
+    """Run."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rate", type=int, default=2000)
+    parser.add_argument("--master", default="local[2]")
+    options = parser.parse_args()
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    draw = random.Random(options.seed)
+    directory = Path(tempfile.mkdtemp(prefix="wallaroo-recovery-"))
+    app = directory / "recovery.py"
+    app.write_text(APPLICATION)
+    receiver = Receiver()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [
+        *(str(Path(sys.executable).with_name("wallaroo")), "run", str(app), "--engine", "spark"),
+        *("--master", options.master, "--checkpoint", str(directory / "checkpoint")),
+        *("--partitions", "2", "--progress", "none", "--stop-timeout", "60"),
+        *("--in", f"127.0.0.1:{port}", "--out", f"127.0.0.1:{receiver.port}"),
+    ]
+    run = Run(command, directory / "log")
+    sender = Sender(port, options.rate)
+    killed: Counter[str] = Counter()
+    while killed.total() < options.kills:
+        before = receiver.count
+        wait("outputs", lambda before=before: receiver.count > before)  # type: ignore[misc]
+        time.sleep(draw.uniform(0.0, 2.0))
+        target = TARGETS[killed.total() % len(TARGETS)]
+        if not run.kill(target):
+            continue
+        killed[target] += 1
+        print(f"{killed.total():3} killed {target}; {receiver.count} outputs so far", flush=True)
+        if target != "worker":
+            run.ended()
+            run = Run(command, directory / "log")
+    sender.running = False
+    sender.thread.join()
+    time.sleep(1)
+    run.process.send_signal(signal.SIGTERM)
+    code = run.ended()
+    return report(receiver, sender, killed, code, directory)
+
+
+def report(
+    receiver: Receiver, sender: Sender, killed: Counter[str], code: int, directory: Path
+) -> int:
+    """Print what happened; return 0 if nothing that should not have."""
+    received: list[str] = []
+    repeated = 0
+    faults = 0
+    for lines in receiver.connections:
+        # What a new connection repeats must be the end of what came before it, as it was.
+        overlap = received.index(lines[0]) if lines and lines[0] in set(received) else len(received)
+        again = received[overlap:]
+        if lines[: len(again)] != again:
+            print(f"FAULT: repeated otherwise than it was: {again[:3]} … {lines[:3]}")
+            faults += 1
+        repeated += len(again)
+        received += lines[len(again) :]
+    counts: Counter[int] = Counter()
+    for place, line in enumerate(received, 1):
+        number, count, total = map(int, line.split())
+        counts[number % 97] += 1
+        if (count, total) != (counts[number % 97], place):
+            print(f"FAULT: {line!r} is output {place}, and {counts[number % 97]} of its key")
+            faults += 1
+            break
+    numbers = [int(line.split()[0]) for line in received]
+    doubled = len(numbers) - len(set(numbers))
+    print(f"kills: {dict(killed)}; last exit code {code}; log in {directory}")
+    print(f"sent {sender.sent}, received and logged {len(received)} (the rest was in no log)")
+    print(f"effects lost or doubled: {faults} places, {doubled} numbers twice")
+    print(f"outputs repeated: {repeated}")
+    return 1 if faults or doubled or code else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

