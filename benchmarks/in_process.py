@@ -22,7 +22,6 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 import market_spread
 import word_count
 from facts import machine_facts, ratios, side_by_side
-
 from wallaroo_reference.compiled import Compiled
 from wallaroo_reference.interpreter import Interpreter
 
@@ -150,7 +149,7 @@ def main() -> None:
         lines = word_lines(options.messages, vocabulary, seed=1)
         machine = Compiled(words)
         machine.feed("Split and Count", lines)
-        states = [pickle.dumps(state) for _, state in machine.stores["word totals"].items()]
+        states = [pickle.dumps(state) for state in machine.stores["word totals"].entities.values()]
         size = statistics.median([len(state) for state in states])
         cut = batches(lines)
         contenders: dict[str, Callable[[], Run]] = {

@@ -31,6 +31,19 @@ def structure(value: object) -> Any:
     return _structure(value, [])
 
 
+def structure_or_kind(value: object) -> Any:
+    """Return the structure of `value`, or its type alone where there is none to be had.
+
+    `trusting` mode never pickles a state, and a state may be nested too deeply to be walked; a
+    trace says so in its place rather than end there.
+    """
+    try:
+        return structure(value)
+    except Exception as error:  # noqa: BLE001 - user code in __reduce_ex__ may raise anything
+        reason = "too deep" if isinstance(error, RecursionError) else "unportable"
+        return [reason, f"{type(value).__module__}.{type(value).__qualname__}"]
+
+
 def _structure(value: object, above: list[int]) -> Any:
     kind = type(value)
     if value is None or kind is bool:

@@ -287,6 +287,7 @@ def _method(component: object, what: str, method: str, parameters: int) -> Call:
         raise WallarooParameterError(
             f"{name_of(component)} is no {what.split(' ', 1)[1]}: it has no method {method}"
         )
+    _refuse_unlike_a_call(call, f"{name_of(component)}.{method}", what, method)
     if not _takes(call, parameters):
         names = {0: "no argument", 1: "one argument", 2: "two arguments, (data, state)"}
         raise WallarooParameterError(
@@ -294,6 +295,23 @@ def _method(component: object, what: str, method: str, parameters: int) -> Call:
             f"as {what}'s does"
         )
     return call  # type: ignore[no-any-return]
+
+
+def _refuse_unlike_a_call(call: Call, called: str, what: str, method: str) -> None:
+    """Refuse functions whose call does not run them: an engine takes what the call returns."""
+    if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call):
+        raise WallarooParameterError(f"{called} is async, so that a call runs nothing. Write: def")
+    if inspect.isgeneratorfunction(call) and (what, method) != ("a computation", "compute_multi"):
+        if what == "a computation":
+            hint = "compute_multi, or @wallaroo.computation_multi, for several messages"
+        elif method == "compute_multi":
+            hint = "return ([MESSAGE, …], CHANGED)"
+        else:
+            hint = "return"
+        raise WallarooParameterError(
+            f"{called} yields, so that a call returns a generator, which is not what {what} gives. "
+            f"Write: {hint}"
+        )
 
 
 def _takes(call: Call, parameters: int) -> bool:

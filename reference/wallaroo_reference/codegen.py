@@ -219,9 +219,12 @@ class Program:
         self._line(indent + 2, f"{write}(data)")
         self._line(indent + 1, "elif data is not None:")
         self._line(indent + 2, "try:")
-        self._line(indent + 3, f"{write}(data.encode() if type(data) is str else written(data))")
-        self._line(indent + 2, "except ValueError as error:")
-        self._line(indent + 3, failed.replace("error)", "unwritable(error))"))
+        text = "data.encode() if type(data) is str else written_of(data)"
+        self._line(indent + 3, f"{write}({text})")
+        self._line(indent + 2, "except UnicodeEncodeError as error:")
+        self._line(indent + 3, failed.replace("error)", "not_utf8(error))"))
+        self._line(indent + 2, "except BadOutputError as error:")
+        self._line(indent + 3, failed)
 
     def _try(
         self,

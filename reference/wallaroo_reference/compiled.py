@@ -16,16 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from wallaroo.canonical import structure
+from wallaroo.canonical import structure_or_kind
 from wallaroo.keys import (
-    BadKeyError,
     Key,
     decode_key,
-    identity,
     partition_number,
     show_key,
 )
-from wallaroo.topology import Application, SinkId, StatePartition
+from wallaroo.topology import Application, SinkId
 from wallaroo.trace import (
     DeadLetter,
     Ended,
@@ -33,14 +31,14 @@ from wallaroo.trace import (
     Finding,
     Lineage,
     Reason,
-    describe_error,
 )
 from wallaroo_reference.codegen import Place, Program
-from wallaroo_reference.dead import Dead
-from wallaroo_reference.results import items_of, pair_of
+from wallaroo_reference.dead import Dead, dead_by
+from wallaroo_reference.places import Store
+from wallaroo_reference.results import BadOutputError, items_of, not_utf8, pair_of, written_of
 
-_U64 = 1 << 64
 _MISSING = object()
+_MAY_HALF_CHANGE = frozenset({Reason.RAISED, Reason.BAD_RESULT})
 
 Feed = Callable[[Sequence[bytes], int], None]
 
@@ -63,7 +61,7 @@ class Compiled:
         self.ended: Ended | None = None
         self._partitions = partitions
         self._stop_on_error = on_error == "stop"
-        self.stores = {part.name: _Store(part) for part in application.partitions}
+        self.stores = {part.name: Store[Any](part) for part in application.partitions}
         self._source = ""
         self._feeds = self._link(Program(application), application.name)
 
@@ -86,11 +84,14 @@ class Compiled:
 
     def entities(self) -> list[Entity]:
         """Return the state entities as they are now."""
-        return [
-            Entity(name, key, partition_number(key, self._partitions), structure(state))
-            for name, store in self.stores.items()
-            for key, state in store.items()
-        ]
+        found = []
+        for name, store in self.stores.items():
+            for known, state in store.entities.items():
+                # A tuple's identity is its encoding, any other key is its own.
+                key: Any = decode_key(known[0]) if isinstance(known, tuple) else known
+                number = partition_number(key, self._partitions)
+                found.append(Entity(name, key, number, structure_or_kind(state)))
+        return found
 
     def _link(self, program: Program, name: str) -> dict[str, Feed]:
         """Return a function per source, bound to this machine's outputs and entities."""
@@ -99,14 +100,15 @@ class Compiled:
             "enter": self.enter,
             "items_of": items_of,
             "pair_of": pair_of,
-            "unwritable": _unwritable,
-            "written": _written,
+            "written_of": written_of,
+            "not_utf8": not_utf8,
+            "BadOutputError": BadOutputError,
             "MISSING": _MISSING,
             "place": program.places,
             **program.calls,
         }
         for index, store in enumerate(self.stores.values()):
-            names[f"store_{index}"], names[f"states_{index}"] = store, store.states
+            names[f"store_{index}"], names[f"states_{index}"] = store, store.entities
         for index, outputs in enumerate(self.outputs.values()):
             names[f"write_{index}"] = outputs.append
         code = compile(program.source, f"<compiled {name!r}>", "exec")
@@ -124,13 +126,12 @@ class Compiled:
         key: Key | None = None,
     ) -> None:
         """Write a dead letter, or end the run (dead-1, dead-3, dead-4)."""
-        if not isinstance(error, Exception):
-            self._end("exit", place, lineage, type(error).__name__)
-        reason, text = place.reason, describe_error(error)
-        error_type: str | None = type(error).__name__
-        if isinstance(error, Dead):  # no exception of user code
-            reason, error_type = error.reason, None
-        if place.stateful and reason in (Reason.RAISED, Reason.BAD_RESULT) and key is not None:
+        dead = error if isinstance(error, Dead) else dead_by(error, place.reason)
+        if dead.reason is None:
+            self._end("exit", place, lineage, dead.error_type)
+            return
+        text = dead.error
+        if place.stateful and key is not None and dead.reason in _MAY_HALF_CHANGE:
             text += f" [trusting: the entity of {show_key(key)} may be half changed]"
         self.dead_letters.append(
             DeadLetter(
@@ -141,8 +142,8 @@ class Compiled:
                 position=place.position,
                 sink=place.sink,
                 key=key,
-                reason=reason,
-                error_type=error_type,
+                reason=dead.reason,
+                error_type=dead.error_type,
                 error=text,
                 payload=payload,
             )
@@ -150,29 +151,18 @@ class Compiled:
         if self._stop_on_error:
             self._end("on-error", place, lineage, None)
 
-    def enter(self, store: _Store, place: Place, lineage: Lineage, payload: bytes, key: Any) -> Any:
+    def enter(
+        self, store: Store[Any], place: Place, lineage: Lineage, payload: bytes, key: Any
+    ) -> Any:
         """Return the entity of a key not met before, or `_MISSING` with a dead letter written."""
-        partition = store.partition
         judged: Key | None = None
         try:
-            try:
-                known = identity(key)
-            except BadKeyError as error:
-                raise Dead(Reason.BAD_KEY, str(error)) from None
-            if partition.u64 and not (type(key) is int and 0 <= key < _U64):  # route-5
-                raise Dead(
-                    Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {show_key(key)}"
-                )
+            known = store.judge(key)
             judged = key
-            state = store.states.get(known, _MISSING)
+            state = store.entities.get(known, _MISSING)
             if state is _MISSING:
-                if store.listed is not None and known not in store.listed:  # route-3
-                    raise Dead(
-                        Reason.UNKNOWN_KEY,
-                        f"{show_key(key)} is not among the {len(store.listed)} keys of "
-                        f"state partition {partition.name!r}",
-                    )
-                state = store.states[known] = partition.builder.call()  # state-1
+                store.expect(key, known)
+                state = store.entities[known] = store.partition.builder.call()  # state-1
         except BaseException as error:  # noqa: BLE001 - `fail` tells letters from ends (dead-3)
             self.fail(place, lineage, payload, error, judged)
             return _MISSING
@@ -194,37 +184,5 @@ def compiled_source(application: Application) -> str:
     return Program(application).source
 
 
-class _Store:
-    """The entities of one state partition, by the identities of their keys."""
-
-    def __init__(self, partition: StatePartition) -> None:
-        self.partition = partition
-        self.listed = None if partition.keys is None else {identity(key) for key in partition.keys}
-        self.states: dict[Any, Any] = {}
-
-    def items(self) -> list[tuple[Key, Any]]:
-        """Return keys and states; a tuple's identity is its encoding."""
-        return [
-            (decode_key(known[0]) if type(known) is tuple else known, state)
-            for known, state in self.states.items()
-        ]
-
-
 class _Stop(Exception):  # noqa: N818 - control flow
     """The run is over."""
-
-
-def _written(data: Any) -> bytes:
-    """Return what an encoder gave, if it is of a subclass of bytes or str, as bytes (sink-1)."""
-    if isinstance(data, bytes):
-        return b"".join((data,))  # whatever its __bytes__ says
-    if isinstance(data, str):
-        return str.encode(data)
-    raise ValueError(f"an encoder returns bytes, str or None, not a {type(data).__name__}")
-
-
-def _unwritable(error: ValueError) -> Dead:
-    """Return why an encoder's result cannot be written: no bytes, or text that UTF-8 refuses."""
-    utf8 = isinstance(error, UnicodeEncodeError)
-    text = f"UTF-8 refuses the encoder's text: {error}" if utf8 else str(error)
-    return Dead(Reason.ENCODE, text)

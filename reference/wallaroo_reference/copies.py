@@ -21,7 +21,7 @@ import pickle
 from typing import Any, Final
 
 from wallaroo.trace import Reason, describe_error
-from wallaroo_reference.dead import Dead
+from wallaroo_reference.dead import Dead, dead_by
 
 PROTOCOL: Final = 5
 ATOMS: Final = frozenset({str, bytes, int, float, bool, type(None)})
@@ -58,7 +58,9 @@ class Frozen:
             return first
         try:
             return pickle.loads(self.blob)  # noqa: S301 - our own bytes, never the network's
-        except Exception as error:
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                raise dead_by(error, Reason.UNPORTABLE) from error
             raise UnportableError(
                 f"a frozen value does not come back: {type(error).__name__}: "
                 f"{describe_error(error)}"
@@ -125,7 +127,9 @@ def freeze(value: Any) -> Any:
     try:
         blob = pickle.dumps(value, PROTOCOL)
         return Frozen(blob, pickle.loads(blob))  # noqa: S301 - our own bytes
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            raise dead_by(error, Reason.UNPORTABLE) from error
         raise UnportableError(
             f"a {kind.__module__}.{kind.__qualname__} does not survive pickling: "
             f"{type(error).__name__}: {describe_error(error)}"

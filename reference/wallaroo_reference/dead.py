@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from wallaroo.trace import Reason
+from wallaroo.trace import Reason, describe_error
 
 
 class Dead(Exception):  # noqa: N818 - it is no error of ours, but the end of a message
-    """A message cannot go on (dead-1).
+    """A message cannot go on (dead-1), or the whole run cannot (dead-3).
 
     Args:
-        reason: why.
+        reason: why; `None`: `SystemExit` or its like, which is no dead letter but the run's end.
         error: what happened, for people.
         error_type: the class's name, where user code raised an exception.
     """
 
-    def __init__(self, reason: Reason, error: str, error_type: str | None = None) -> None:
+    def __init__(self, reason: Reason | None, error: str, error_type: str | None = None) -> None:
         super().__init__(error)
         self.reason = reason
         self.error = error
         self.error_type = error_type
+
+
+def dead_by(error: BaseException, reason: Reason) -> Dead:
+    """Return what becomes of a message whose user code raised `error`."""
+    kept = reason if isinstance(error, Exception) else None
+    return Dead(kept, describe_error(error), type(error).__name__)

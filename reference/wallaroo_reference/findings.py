@@ -186,6 +186,7 @@ HOW_IT_FAILED = {
     Reason.RAISED: "raised",
     Reason.BAD_RESULT: "returned a bad result",
     Reason.UNPORTABLE: "gave what cannot be pickled",
+    None: "ended the run",
 }
 
 

@@ -28,22 +28,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal, NoReturn
 
-from wallaroo.canonical import structure
+from wallaroo.canonical import structure_or_kind
 from wallaroo.keys import (
     SINGLE_KEY,
-    BadKeyError,
     Key,
-    identity,
     partition_number,
-    show_key,
 )
 from wallaroo.topology import Application, SinkId, Stateful
-from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Lineage, Reason, describe_error
+from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Lineage, Reason
 from wallaroo_reference.copies import ATOMS, freeze, thaw
-from wallaroo_reference.dead import Dead
+from wallaroo_reference.dead import Dead, dead_by
 from wallaroo_reference.findings import HOW_IT_FAILED, Observer
-from wallaroo_reference.places import U64, EntityNow, Place, Store, places
-from wallaroo_reference.results import BadResultError, items_of, pair_of
+from wallaroo_reference.places import EntityNow, Place, Store, places
+from wallaroo_reference.results import BadResultError, items_of, pair_of, written_of
 
 
 class Interpreter:
@@ -71,7 +68,7 @@ class Interpreter:
         self._partitions = partitions
         self._stop_on_error = on_error == "stop"
         self._observer = Observer(application, thorough=thorough)
-        self._stores = {part.name: Store(part) for part in application.partitions}
+        self._stores = {part.name: Store[EntityNow](part) for part in application.partitions}
         self._places = places(application)
         self._payload = b""
 
@@ -101,7 +98,7 @@ class Interpreter:
                 name,
                 entity.key,
                 partition_number(entity.key, self._partitions),
-                structure(thaw(entity.state)),
+                structure_or_kind(thaw(entity.state)),
             )
             for name, store in self._stores.items()
             for entity in store.entities.values()
@@ -114,7 +111,7 @@ class Interpreter:
             try:
                 message = place.call(payload)
             except BaseException as error:
-                raise self._raised(place, lineage, error) from error
+                raise dead_by(error, place.reason) from error
             if message is None:  # decode-1
                 return
             produced = freeze(message)
@@ -143,11 +140,11 @@ class Interpreter:
             try:
                 result = place.call(mine)
             except BaseException as error:
-                raise self._raised(place, lineage, error) from error
+                raise dead_by(error, place.reason) from error
             if not place.multi:
                 output = None if result is None else freeze(result)  # compute-1
             else:
-                result, output = self._items(place, lineage, result)
+                result, output = self._items(place, result)
         except Dead as dead:
             self._bury(place, lineage, None, dead)
             return
@@ -156,7 +153,7 @@ class Interpreter:
             self._observer.produced(place, lineage, result)
         self._send(place, output, lineage)
 
-    def _items(self, place: Place, lineage: Lineage, result: Any) -> tuple[list[Any], list[Any]]:
+    def _items(self, place: Place, result: Any) -> tuple[list[Any], list[Any]]:
         """Return a multi result's items, consumed completely, and each of them frozen (compute-2).
 
         An item that is `None` keeps its index and goes no further.
@@ -166,7 +163,7 @@ class Interpreter:
         except BadResultError:
             raise
         except BaseException as error:
-            raise self._raised(place, lineage, error) from error
+            raise dead_by(error, place.reason) from error
         return items, [None if item is None else freeze(item) for item in items]
 
     def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
@@ -187,7 +184,7 @@ class Interpreter:
         key: Key | None = None
         try:
             candidate = self._route(place, operation, message, lineage)
-            known = _judge(store, candidate)
+            known = store.judge(candidate)
             key = candidate
             entity = store.entities.get(known)
             if entity is None:
@@ -207,27 +204,22 @@ class Interpreter:
         try:
             key = route.call(mine)
         except BaseException as error:
-            raise self._raised(place, lineage, error) from error
+            raise dead_by(error, place.reason) from error
         if type(mine) not in ATOMS and self._observer.due(place):
             self._observer.copied(place, lineage, message, mine, "the partition function")
         return key
 
     def _build(
-        self, place: Place, store: Store, key: Key, known: Hashable, lineage: Lineage
+        self, place: Place, store: Store[EntityNow], key: Key, known: Hashable, lineage: Lineage
     ) -> EntityNow:
         """Return the entity of a key that has none yet: its first message has come (state-1)."""
-        partition = store.partition
-        if store.listed is not None and known not in store.listed:  # route-3
-            raise Dead(
-                Reason.UNKNOWN_KEY,
-                f"{show_key(key)} is not among the {len(store.listed)} keys of "
-                f"state partition {partition.name!r}",
-            )
+        store.expect(key, known)
+        builder = store.partition.builder
         try:
-            state = partition.builder.call()
+            state = builder.call()
         except BaseException as error:
-            raise self._raised(place, lineage, error) from error
-        self._observer.built(place, lineage, key, partition.builder, state)
+            raise dead_by(error, place.reason) from error
+        self._observer.built(place, lineage, key, builder, state)
         entity = store.entities[known] = EntityNow(key, freeze(state))
         return entity
 
@@ -238,20 +230,17 @@ class Interpreter:
             try:
                 result = place.call(mine, state)
             except BaseException as error:
-                raise self._raised(place, lineage, error) from error
+                raise dead_by(error, place.reason) from error
             given, changed = pair_of(result)  # state-2
             if not place.multi:
                 output = None if given is None else freeze(given)  # state-5, state-6
             else:
-                given, output = self._items(place, lineage, given)
+                given, output = self._items(place, given)
             after = freeze(state) if changed else entity.state
         except Dead as dead:
             how = HOW_IT_FAILED[dead.reason]
             self._observer.left(place, lineage, entity, state, how)
             raise  # the entity is as before the call: state-2, state-7
-        except _Stop:
-            self._observer.left(place, lineage, entity, state, "ended the run")
-            raise
         if changed:
             entity.state = after  # state-3
         else:  # state-4: what it did to its copy is dropped
@@ -270,10 +259,10 @@ class Interpreter:
             try:
                 output = place.call(mine)
             except BaseException as error:
-                raise self._raised(place, lineage, error) from error
+                raise dead_by(error, place.reason) from error
             if output is None:  # sink-1
                 return
-            written = _written(output)
+            written = written_of(output)
         except Dead as dead:
             self._bury(place, lineage, None, dead)
             return
@@ -285,14 +274,10 @@ class Interpreter:
 
     # -- what can go wrong -------------------------------------------------------------------
 
-    def _raised(self, place: Place, lineage: Lineage, error: BaseException) -> Dead:
-        """Return the end of a message whose user code raised, or end the run (dead-3)."""
-        if not isinstance(error, Exception):
-            self._end("exit", place, lineage, type(error).__name__)
-        return Dead(place.reason, describe_error(error), type(error).__name__)
-
     def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
         """Write the dead letter; under `--on-error stop` it is the last thing that happens."""
+        if dead.reason is None:
+            self._end("exit", place, lineage, dead.error_type)
         self.dead_letters.append(
             DeadLetter(
                 lineage=lineage,
@@ -322,30 +307,6 @@ class Interpreter:
     ) -> NoReturn:
         self.ended = Ended(kind, place.pipeline, place.step, lineage, error_type)
         raise _Stop
-
-
-def _judge(store: Store, key: Any) -> Hashable:
-    """Return what the store knows `key` by, if it is a key at all (route-2, route-5)."""
-    try:
-        known = identity(key)
-    except BadKeyError as error:
-        raise Dead(Reason.BAD_KEY, str(error)) from None
-    if store.partition.u64 and not (type(key) is int and 0 <= key < U64):
-        raise Dead(Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {show_key(key)}")
-    return known
-
-
-def _written(output: Any) -> bytes:
-    """Return what an encoder gave as bytes (sink-1)."""
-    if isinstance(output, str):
-        try:
-            return str.encode(output, "utf-8")
-        except UnicodeEncodeError as error:
-            raise Dead(Reason.ENCODE, f"UTF-8 refuses the encoder's text: {error}") from None
-    if isinstance(output, bytes):
-        return b"".join((output,))  # whatever its __bytes__ says
-    kind = type(output).__name__
-    raise Dead(Reason.ENCODE, f"an encoder returns bytes, str or None, not a {kind}")
 
 
 class _Stop(Exception):  # noqa: N818 - control flow

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Generic, TypeVar
 
 from wallaroo.components import Call, Component
-from wallaroo.keys import Key, identity
+from wallaroo.keys import BadKeyError, Key, identity, show_key
 from wallaroo.topology import Application, Node, Sink, SinkId, Source, Stateful, StatePartition
 from wallaroo.trace import Reason
+from wallaroo_reference.dead import Dead
 
-U64: Final = 1 << 64
+E = TypeVar("E")
+
+_U64 = 1 << 64
 
 
 @dataclass(slots=True, eq=False)
@@ -46,13 +49,42 @@ class EntityNow:
     like: bytes | None = None  # other pickle bytes known to mean the same state
 
 
-class Store:
+class Store(Generic[E]):
     """The entities of one state partition, by the identities of their keys."""
 
     def __init__(self, partition: StatePartition) -> None:
         self.partition = partition
-        self.listed = None if partition.keys is None else {identity(key) for key in partition.keys}
-        self.entities: dict[Hashable, EntityNow] = {}
+        self.entities: dict[Hashable, E] = {}
+        keys = partition.keys
+        self._listed = None if keys is None else {identity(key) for key in keys}
+
+    def judge(self, key: Any) -> Hashable:
+        """Return what `key` is known by, if it is one at all (route-2, route-5).
+
+        Raises:
+            Dead: `bad-key`.
+        """
+        try:
+            known = identity(key)
+        except BadKeyError as error:
+            raise Dead(Reason.BAD_KEY, str(error)) from None
+        if self.partition.u64 and not (type(key) is int and 0 <= key < _U64):
+            shown = show_key(key)
+            raise Dead(Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {shown}")
+        return known
+
+    def expect(self, key: Key, known: Hashable) -> None:
+        """Refuse a key the application does not list, where it lists its keys (route-3).
+
+        Raises:
+            Dead: `unknown-key`.
+        """
+        if self._listed is not None and known not in self._listed:
+            raise Dead(
+                Reason.UNKNOWN_KEY,
+                f"{show_key(key)} is not among the {len(self._listed)} keys of "
+                f"state partition {self.partition.name!r}",
+            )
 
 
 def places(application: Application) -> dict[str, Place]:

@@ -18,6 +18,13 @@ class BadResultError(Dead):
         super().__init__(Reason.BAD_RESULT, error)
 
 
+class BadOutputError(Dead):
+    """An encoder's result that cannot be written (sink-1)."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(Reason.ENCODE, error)
+
+
 def pair_of(result: Any) -> tuple[Any, bool]:
     """Return a state computation's ``(output, changed)``.
 
@@ -79,6 +86,27 @@ def items_of(result: Any) -> list[Any]:
             "For a single message write: return [message]"
         ) from None
     return list(iterator)
+
+
+def written_of(output: Any) -> bytes:
+    """Return what an encoder gave, and is not `None`, as bytes (sink-1).
+
+    Raises:
+        BadOutputError: it is neither bytes nor text, or text that UTF-8 refuses.
+    """
+    if isinstance(output, str):
+        try:
+            return str.encode(output)
+        except UnicodeEncodeError as error:
+            raise not_utf8(error) from None
+    if isinstance(output, bytes):
+        return b"".join((output,))  # whatever its __bytes__ says
+    raise BadOutputError(f"an encoder returns bytes, str or None, not {_kind(output)}")
+
+
+def not_utf8(error: UnicodeEncodeError) -> BadOutputError:
+    """Return why an encoder's text cannot be written."""
+    return BadOutputError(f"UTF-8 refuses the encoder's text: {error}")
 
 
 def _kind(value: object) -> str:

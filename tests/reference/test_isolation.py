@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import wallaroo
+from wallaroo.engine import Case, load_engine
 
 
 class Seen:
@@ -375,3 +376,22 @@ def test_dead_2_a_state_that_fails_to_come_back_later(app, isolated):
     assert machine.outputs["p", 0][0] == b"'a';"
     assert machine.outputs["p", 0][-1] == b"'a';"
     assert {letter.reason for letter in machine.dead_letters} <= {"unportable"}
+
+
+class ExitsWhenPickled:
+    def __reduce__(self):
+        raise SystemExit(3)
+
+
+@wallaroo.computation(name="make")
+def make_what_exits(_text):
+    return ExitsWhenPickled()
+
+
+def test_dead_3_an_exit_inside_pickling_ends_the_run_and_names_the_step(app):
+    application = app(("to", make_what_exits))
+    trace = load_engine("reference").run(Case(application, [("p", b"a"), ("p", b"b")]))
+    assert trace.ended is not None
+    assert (trace.ended.kind, trace.ended.step) == ("exit", "make")
+    assert (trace.ended.lineage, trace.ended.error_type) == ((0,), "SystemExit")
+    assert trace.dead_letters == ()

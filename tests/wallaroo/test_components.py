@@ -197,3 +197,53 @@ class HeaderRaises(Decoder):
 def test_build_1_a_method_that_raises_while_building(of, component, method):
     with pytest.raises(WallarooParameterError, match=rf"{method}\(\) raised OSError: no .* today"):
         of(component)
+
+
+class Yields:
+    def name(self):
+        return "yields"
+
+    def compute(self, data):
+        yield data
+
+
+class YieldsState:
+    def name(self):
+        return "yields state"
+
+    def compute_multi(self, data, state):
+        yield data
+
+
+class Async:
+    def name(self):
+        return "async"
+
+    async def compute(self, data):
+        return data
+
+
+class YieldsMany:
+    def name(self):
+        return "yields many"
+
+    def compute_multi(self, data):
+        yield data
+
+
+@pytest.mark.parametrize(
+    ("of", "component", "hint"),
+    [
+        (computation_of, Yields(), "compute_multi"),
+        (state_computation_of, YieldsState(), "return ("),
+        (computation_of, Async(), "Write: def"),
+    ],
+)
+def test_build_1_a_function_whose_call_does_not_run_it(of, component, hint):
+    with pytest.raises(WallarooParameterError, match=type(component).__name__) as refused:
+        of(component)
+    assert hint in str(refused.value)
+
+
+def test_compute_2_a_multi_computation_may_yield():
+    assert computation_of(YieldsMany()).multi
