@@ -24,7 +24,7 @@ import socket
 import sys
 import termios
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from wallaroo.config import format_address
 from wallaroo.text import reason
@@ -35,7 +35,7 @@ DEFAULT_LIMIT = 16 << 20
 """Bytes of outputs, and of what it costs to keep them, from which a sink is full."""
 
 _CHUNK_COST = 512  # bytes of bookkeeping for a chunk, roughly
-_OUTPUT_COST = 4  # and for each output in it
+_OUTPUT_COST = 48  # and for each output in it
 _LOOK = 0.05  # seconds between looks at what was acknowledged
 _HURRIED_LOOK = 0.002  # when someone waits for it
 _CONNECT_TIMEOUT = 5.0  # seconds
@@ -73,23 +73,24 @@ class Backoff:
 
 
 class Chunk:
-    """Outputs that were written together: their bytes in one, and each one's length."""
+    """Outputs that were written together."""
 
-    __slots__ = ("cost", "data", "lengths")
+    __slots__ = ("cost", "outputs", "size")
 
-    def __init__(self, data: bytes, lengths: Iterable[int]) -> None:
-        self.data = data
-        self.lengths = array.array("I", lengths)
-        self.cost = len(data) + _OUTPUT_COST * len(self.lengths) + _CHUNK_COST
+    def __init__(self, outputs: Sequence[bytes], size: int) -> None:
+        self.outputs = outputs
+        self.size = size
+        # While they are being sent they are there twice, single and joined.
+        self.cost = 2 * size + _OUTPUT_COST * len(outputs) + _CHUNK_COST
 
-    def split(self, acknowledged: int) -> tuple[int, int]:
-        """Return how many outputs lie whole within that many bytes, and where the next begins."""
-        start = 0
-        for count, length in enumerate(self.lengths):
-            if start + length > acknowledged:
-                return count, start
-            start += length
-        return len(self.lengths), start
+    def whole(self, acknowledged: int) -> tuple[int, int]:
+        """Return how many outputs lie whole within that many bytes, and their own bytes."""
+        end = 0
+        for count, output in enumerate(self.outputs):
+            if end + len(output) > acknowledged:
+                return count, end
+            end += len(output)
+        return len(self.outputs), end
 
 
 class TCPSink:
@@ -149,9 +150,11 @@ class TCPSink:
         self._connecting = self._loop.create_task(self._connect())
 
     def write(self, outputs: Sequence[bytes]) -> None:
-        """Send outputs, now or as soon as the peer is there."""
+        """Send outputs, now or as soon as the peer is there; the caller may reuse the list."""
+        if self._kept:
+            self._release()
         data = b"".join(outputs)
-        chunk = Chunk(data, map(len, outputs))
+        chunk = Chunk(outputs[:], len(data))
         self._kept.append(chunk)
         self._cost += chunk.cost
         self.pending += len(outputs)
@@ -202,7 +205,7 @@ class TCPSink:
         _log.info("%s: connected to %s", self._name, self._address)
         self._sock = sock
         self._handed = self._released = 0
-        self._unsent = deque([memoryview(chunk.data) for chunk in self._kept])
+        self._unsent = deque([memoryview(b"".join(chunk.outputs)) for chunk in self._kept])
         self._loop.add_reader(sock.fileno(), self._on_readable)
         self._send()
         self._on_look()
@@ -302,10 +305,10 @@ class TCPSink:
         acknowledged = self._handed - unacknowledged(self._sock)
         kept = self._kept
         progress = False
-        while kept and self._released + len(kept[0].data) <= acknowledged:
+        while kept and self._released + kept[0].size <= acknowledged:
             chunk = kept.popleft()
-            self._released += len(chunk.data)
-            self._let_go(len(chunk.lengths), chunk.cost)
+            self._released += chunk.size
+            self._let_go(len(chunk.outputs), chunk.cost)
             progress = True
         if progress:
             self._backoff.reset()
@@ -326,8 +329,8 @@ class TCPSink:
             # The first chunk may be acknowledged in part: go on at an output's first byte.
             chunk = self._kept[0]
             acknowledged = self._handed - unacknowledged(self._sock) - self._released
-            count, start = chunk.split(acknowledged)
-            rest = Chunk(chunk.data[start:], chunk.lengths[count:])
+            count, size = chunk.whole(acknowledged)
+            rest = Chunk(chunk.outputs[count:], chunk.size - size)
             self._kept[0] = rest
             self._let_go(count, chunk.cost - rest.cost)
         self._disconnect()

@@ -151,7 +151,7 @@ def test_sink_3_after_a_reset_it_starts_at_an_outputs_first_byte_without_a_gap(
 
 
 def test_sink_3_a_peer_that_comes_and_goes_under_load_misses_nothing(loop_thread, sink_to, peer):
-    sink = sink_to(peer.port, limit=200_000)
+    sink = sink_to(peer.port, limit=1_000_000)
     chance = random.Random(3)
     total, sent, got = 60_000, 0, b""
     whole = b"".join(numbered(0, total))
@@ -178,12 +178,12 @@ def test_sink_3_a_peer_that_comes_and_goes_under_load_misses_nothing(loop_thread
 
 def test_sink_3_what_is_kept_is_bounded_and_room_is_announced(loop_thread, sink_to, peer):
     told = []
-    sink = sink_to(peer.port, limit=100_000, on_room=lambda: told.append(sink.full))
+    sink = sink_to(peer.port, limit=250_000, on_room=lambda: told.append(sink.full))
     written = 0
     while not loop_thread.call(lambda: sink.full):
         loop_thread.call(sink.write, [bytes(1000)])
         written += 1000
-    assert 50_000 < written <= 100_000 + 4096, "the limit, and what the peer's kernel takes"
+    assert 50_000 < written <= 125_000 + 4096, "the limit, and what the peer's kernel takes"
     assert told == []
     sock = peer.accept()
     sock.settimeout(0.01)
@@ -235,7 +235,7 @@ def test_what_was_not_delivered_stays_counted_after_close(loop_thread, sink_to, 
     ("acknowledged", "expected"), [(0, (1, 0)), (2, (1, 0)), (3, (3, 3)), (4, (4, 4)), (9, (5, 9))]
 )
 def test_a_chunk_is_split_behind_what_is_acknowledged_whole(acknowledged, expected):
-    assert Chunk(b"abcdefghi", [0, 3, 0, 1, 5]).split(acknowledged) == expected
+    assert Chunk([b"", b"abc", b"", b"d", b"efghi"], 9).whole(acknowledged) == expected
 
 
 def test_pauses_grow_to_a_bound_and_begin_anew():
