@@ -137,7 +137,7 @@ def set_up(
             f"and it returns ApplicationBuilder(…)….build(){hint}"
         )
     injected = _placeholders(args) if placeholders else iter([()])
-    first_error: Exception | None = None
+    reported: ApplicationLoadError | None = None
     for extra in injected:
         try:
             with _user_code(shown, loaded.directory):
@@ -146,9 +146,11 @@ def set_up(
             # An application that unpacks two addresses of one raises one of these.
             if not isinstance(error.__cause__, (IndexError, ValueError)):
                 raise
-            first_error = first_error or error
-    assert first_error is not None
-    raise first_error
+            # What is wrong with anything but the number of addresses says more than the first try.
+            if reported is None or (_is_about_number(reported) and not _is_about_number(error)):
+                reported = error
+    assert reported is not None
+    raise reported
 
 
 def _load_by_name(name: str) -> LoadedModule:
@@ -183,6 +185,11 @@ def _placeholders(args: Sequence[str]) -> Iterator[tuple[str, ...]]:
         for option, number in zip(missing, numbers, strict=True):
             extra += (option, ",".join([_PLACEHOLDER] * number))
         yield tuple(extra)
+
+
+def _is_about_number(error: ApplicationLoadError) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, IndexError) or "to unpack" in str(cause)
 
 
 def _has_option(args: Sequence[str], options: tuple[str, ...]) -> bool:

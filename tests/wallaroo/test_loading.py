@@ -173,6 +173,15 @@ def test_a_genuine_error_is_shown_once_with_placeholders(tmp_path: Path) -> None
         load_application(str(write(tmp_path / "genuine.py", text)), placeholders=True)
 
 
+def test_a_genuine_error_after_unpacking_addresses_is_the_one_shown(tmp_path: Path) -> None:
+    lines = APPLICATION.replace(
+        "    host, port =",
+        "    one, two = wallaroo.tcp_parse_input_addrs(args)\n    int('x')\n    host, port =",
+    )
+    with pytest.raises(ApplicationLoadError, match="ValueError: invalid literal"):
+        load_application(str(write(tmp_path / "both.py", lines)), placeholders=True)
+
+
 def test_a_file_that_failed_is_tried_again(tmp_path: Path) -> None:
     path = write(tmp_path / "mended.py", "1 / 0")
     with pytest.raises(ApplicationLoadError):
