@@ -1,0 +1,198 @@
+"""The job of `spark_counting.py` as one writes it by hand for Spark, to be measured against.
+
+``python spark_by_hand.py {row,memory} OUT_PORT PARTITIONS MASTER [--throughput]``
+
+- ``row``: `transformWithState` with the Row API, one group per key, a count in a `ValueState`.
+- ``memory``: counts in a dictionary of the worker. It forgets them when a worker ends, so it is no
+  solution, but a floor: what remains if state costs nothing.
+
+Both run under the engine's own Spark settings, and are given its way of asking for input, which is
+quicker than polling. What is received is kept in memory only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import pickle
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from spark_counting import decode, key
+from wallaroo_spark.feed import FeedClient, FeedServer
+from wallaroo_spark.session import SessionSettings, session
+
+from wallaroo.frames import FrameParser
+
+BATCH_BYTES = 4 << 20  # as the engine's default
+SMALL = 64 * 1024  # bytes that are not worth a second task, as in the engine
+
+decode_payload = decode.decode
+key_of = key.partition
+
+
+class MemoryFeed:
+    """Frames as they come in from one connection, until they are committed."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+        self._first = 0  # number of the first frame that is kept
+        self._payloads: list[bytes] = []
+        self._changed = threading.Condition()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        port = self._listener.getsockname()[1]
+        print(f"source by hand listening on 127.0.0.1:{port}", file=sys.stderr, flush=True)
+        threading.Thread(target=self._receive, daemon=True).start()
+
+    def first(self) -> int:
+        return self._first
+
+    def latest(self, start: int) -> int:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._payloads) > start - self._first, 0.2)
+            size = 0
+            for payload in itertools.islice(self._payloads, start - self._first, None):
+                size += len(payload)
+                if size > BATCH_BYTES:
+                    break
+                start += 1
+        return start
+
+    def blocks(self, start: int, end: int) -> list[bytes]:
+        with self._changed:
+            payloads = self._payloads[start - self._first : end - self._first]
+        parts = 1 if sum(map(len, payloads)) <= SMALL else self._partitions
+        size = -(-len(payloads) // parts)
+        return [
+            pickle.dumps(payloads[first : first + size]) for first in range(0, len(payloads), size)
+        ]
+
+    def commit(self, end: int) -> None:
+        with self._changed:
+            del self._payloads[: end - self._first]
+            self._first = end
+
+    def _receive(self) -> None:
+        connection, _ = self._listener.accept()
+        parser = FrameParser()
+        while data := connection.recv(1 << 18):
+            payloads = parser.feed(data)
+            with self._changed:
+                self._payloads += payloads
+                self._changed.notify_all()
+
+
+class Source(DataSource):
+    """Rows of key and message."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "by_hand"
+
+    def schema(self) -> str:
+        return "key string, message string"
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        return Reader(self.options["address"])
+
+
+class Reader(DataSourceStreamReader):
+    def __init__(self, address: str) -> None:
+        self._feed = FeedClient(address)
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        return {"next": 0}
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802 - Spark's name
+        return {"next": self._feed.latest(start["next"])}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return [InputPartition(block) for block in self._feed.blocks(start["next"], end["next"])]
+
+    def commit(self, end: dict[str, int]) -> None:
+        self._feed.commit(end["next"])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        messages = [decode_payload(payload) for payload in pickle.loads(partition.value)]
+        keys = [key_of(message) for message in messages]
+        yield pa.record_batch({"key": keys, "message": messages})
+
+
+class Counting(StatefulProcessor):
+    """Counts per key in Spark's state."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._count = handle.getValueState("count", "count long")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
+        count = self._count.get()[0] if self._count.exists() else 0
+        for row in rows:
+            count += 1
+            yield Row(output=f"{row.message} {count}\n")
+        self._count.update((count,))
+
+    def close(self) -> None:
+        pass
+
+
+counts: dict[str, int] = {}  # of one worker, while it lives
+
+
+def count_in_memory(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        outputs = []
+        for name, message in zip(*[column.to_pylist() for column in batch.columns], strict=True):
+            counts[name] = count = counts.get(name, 0) + 1
+            outputs.append(f"{message} {count}\n")
+        yield pa.record_batch({"output": outputs})
+
+
+def main() -> None:
+    """Serve until killed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=("row", "memory"))
+    parser.add_argument("out_port", type=int)
+    parser.add_argument("partitions", type=int)
+    parser.add_argument("master")
+    parser.add_argument("--throughput", action="store_true")
+    options = parser.parse_args()
+    feed = MemoryFeed(options.partitions)
+    # The engine's rows are blocks of messages; here a row is a message: Spark's own batch size.
+    conf = {
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        "spark.sql.shuffle.partitions": str(options.partitions),
+    }
+    spark = session(SessionSettings(options.master, conf, server_jvm=options.throughput)).spark
+    sink = socket.create_connection(("127.0.0.1", options.out_port))
+    sink.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def deliver(rows: Any, _batch: int) -> None:
+        sink.sendall("".join(rows.toArrow()["output"].to_pylist()).encode())
+
+    server = FeedServer(feed)
+    spark.dataSource.register(Source)
+    rows = spark.readStream.format("by_hand").option("address", server.address).load()
+    if options.kind == "row":
+        rows = rows.groupBy("key").transformWithState(Counting(), "output string", "append", "none")
+    else:
+        rows = rows.repartition(options.partitions, "key").mapInArrow(
+            count_in_memory, "output string"
+        )
+    checkpoint = tempfile.mkdtemp(prefix="by-hand-")
+    rows.writeStream.foreachBatch(deliver).option("checkpointLocation", checkpoint).start()
+    spark.streams.awaitAnyTermination()
+
+
+if __name__ == "__main__":
+    # Spark's workers import by name what they are to run; nothing can be imported from __main__.
+    import spark_by_hand
+
+    spark_by_hand.main()

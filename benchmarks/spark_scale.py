@@ -1,0 +1,168 @@
+"""What the Spark engine costs as work grows: `spark_counting.py` over TCP.
+
+``python benchmarks/spark_scale.py [PART …]``, all parts by default:
+
+- ``cores``: messages a second with 1 and 2 local cores, at 1,000 keys.
+- ``keys``: messages a second with 10**2, 10**4 and 10**6 keys, each of which has its state already.
+- ``entities``: time of a micro-batch of 100 messages when there are 10**3 to 10**6 entities: send
+  to last output; median and largest, over long enough that Spark's snapshots and RocksDB's
+  compactions fall into it; then the same after a restart, whose first batches find caches cold.
+  Also what memory all processes of the run take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import random
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from facts import machine_facts
+from spark_served import Served, messages
+
+TOUCHED = 100  # messages of a micro-batch
+PRELOAD = 200_000  # messages on the way at a time, while entities are made
+
+
+def cores(options: argparse.Namespace) -> None:
+    """Print messages a second by number of cores."""
+    base = 0.0
+    for count in (1, 2):
+        rate = statistics.median(
+            [rate_of(options, count, keys=1000, preload=False) for _ in range(options.rounds)]
+        )
+        base = base or rate
+        print(f"  {count} cores {rate:9,.0f} messages/s   {rate / base:.2f} x", flush=True)
+
+
+def keys(options: argparse.Namespace) -> None:
+    """Print messages a second by number of keys."""
+    base = 0.0
+    for exponent in (2, 4, 6):
+        rate = statistics.median(
+            [
+                rate_of(options, options.cores, keys=10**exponent, preload=True)
+                for _ in range(options.rounds)
+            ]
+        )
+        base = base or rate
+        print(f"  10^{exponent} keys {rate:9,.0f} messages/s   {rate / base:.2f} x", flush=True)
+
+
+def rate_of(options: argparse.Namespace, count: int, *, keys: int, preload: bool) -> float:
+    """Return messages a second on so many cores, once the JVM is warm."""
+    served = Served("wallaroo", master=f"local[{count}]", partitions=count, throughput=True)
+    with contextlib.closing(served):
+        if preload:
+            touch_all(served, keys)
+        served.warm_up(options.warm_up, keys)
+        payloads = messages(options.messages, keys, random.Random(1))
+        began = time.perf_counter()
+        served.through(payloads)
+        return options.messages / (time.perf_counter() - began)
+
+
+def entities(options: argparse.Namespace) -> None:
+    """Print the time of a micro-batch by number of entities."""
+    for exponent in range(3, options.largest + 1):
+        count = 10**exponent
+        with tempfile.TemporaryDirectory(prefix="spark-scale-") as directory:
+            served = start(options, Path(directory))
+            with contextlib.closing(served):
+                touch_all(served, count)
+                times = batch_times(served, count, options.seconds)
+                memory = resident(served.process.pid)
+                served.stop()
+            print(
+                f"  10^{exponent} entities: {shown(times)}; {memory:,.0f} MB of memory", flush=True
+            )
+            served = start(options, Path(directory))
+            with contextlib.closing(served):
+                started = time.perf_counter()
+                times = batch_times(served, count, options.seconds / 2)
+                served.stop()
+            first, *others = times
+            print(
+                f"       restarted: {shown(others)}; the first {first:,.0f} ms, "
+                f"{started - served.began + first / 1000:.1f} s after the command",
+                flush=True,
+            )
+
+
+def start(options: argparse.Namespace, checkpoint: Path) -> Served:
+    """Start the job on a checkpoint."""
+    return Served(
+        "wallaroo",
+        master=f"local[{options.cores}]",
+        partitions=options.cores,
+        options=("--checkpoint", str(checkpoint)),
+    )
+
+
+def touch_all(served: Served, count: int) -> None:
+    """Make so many entities."""
+    for first in range(0, count, PRELOAD):
+        last = min(first + PRELOAD, count)
+        served.through([b"k%d 0" % number for number in range(first, last)])
+
+
+def batch_times(served: Served, count: int, seconds: float) -> list[float]:
+    """Return the milliseconds that each of many micro-batches took, one after the other."""
+    draw = random.Random(2)
+    times = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 2:
+        payloads = messages(TOUCHED, count, draw)
+        began = time.perf_counter()
+        served.through(payloads)
+        times.append(1000 * (time.perf_counter() - began))
+    return times
+
+
+def resident(pid: int) -> float:
+    """Return the megabytes that a process and all below it hold and share with nobody else."""
+    total = 0
+    for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
+        with contextlib.suppress(psutil.Error):
+            total += process.memory_full_info().uss
+    return total / 1e6
+
+
+def shown(times: list[float]) -> str:
+    """Return median and largest."""
+    return (
+        f"median {statistics.median(times):,.0f} ms, largest {max(times):,.0f} ms of {len(times)}"
+    )
+
+
+PARTS = {part.__name__: part for part in (cores, keys, entities)}
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--rounds", type=int, default=3, help="of each rate (3)")
+    parser.add_argument("--cores", type=int, default=2, help="for keys and entities (2)")
+    parser.add_argument("--warm-up", type=float, default=12.0, help="seconds (12)")
+    parser.add_argument("--messages", type=int, default=500_000, help="of a rate (500,000)")
+    parser.add_argument("--seconds", type=float, default=90.0, help="of micro-batches (90)")
+    parser.add_argument("--largest", type=int, default=6, help="entities, as a power of 10 (6)")
+    options = parser.parse_args()
+    for part in options.parts:
+        if part not in PARTS:
+            parser.error(f"no part is called {part!r}; there are {', '.join(PARTS)}")
+    for name in options.parts or PARTS:
+        summary = PARTS[name].__doc__.splitlines()[0].removeprefix("Print ")
+        print(f"{name}: {summary}\n  {machine_facts()}", flush=True)
+        PARTS[name](options)
+
+
+if __name__ == "__main__":
+    main()
