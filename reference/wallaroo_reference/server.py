@@ -216,6 +216,8 @@ class Server:
         self._feeder.deliver(source, payloads)
 
     def _deliver_lines(self, source: str, lines: list[bytes]) -> None:
+        if self._reader is None or self._reader.stopped:
+            return  # read when the stop had begun: not received
         self._received[source] += len(lines)
         self._feeder.deliver(source, lines)
 

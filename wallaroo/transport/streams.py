@@ -62,6 +62,9 @@ class LineReader:
         max_size: the longest line taken, in bytes.
         deliver: takes lines, in that thread; it may block for as long as no more can be taken.
         ended: called at the end, in that thread, with what was wrong, if anything was.
+
+    Attributes:
+        stopped: `stop` has been called; a last delivery may still be on its way.
     """
 
     def __init__(
@@ -75,7 +78,7 @@ class LineReader:
         self._parser = LineParser(max_size)
         self._deliver = deliver
         self._ended = ended
-        self._stopped = False
+        self.stopped = False
         self._thread = threading.Thread(target=self._run, name="wallaroo-stdin", daemon=True)
 
     def start(self) -> None:
@@ -84,15 +87,15 @@ class LineReader:
 
     def stop(self) -> None:
         """Deliver nothing more; a read that blocks goes on blocking."""
-        self._stopped = True
+        self.stopped = True
 
     def _run(self) -> None:
         problem: str | None = None
         try:
-            while not self._stopped and (data := self._read(_READ)):
+            while not self.stopped and (data := self._read(_READ)):
                 if lines := self._parser.feed(data):
                     self._deliver(lines)
-            if not self._stopped and (rest := self._parser.end()):
+            if not self.stopped and (rest := self._parser.end()):
                 self._deliver(rest)
         except TooLongError as error:
             if error.lines:
