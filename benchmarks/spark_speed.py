@@ -1,280 +1,213 @@
-"""Latency and throughput on Spark, beside the same job as one would write it by hand.
+"""The Spark engine against the same job written by hand with `transformWithState`, side by side.
 
-The hand-written job keeps a count per key with `transformWithState`: Row API, one group per key,
-decode and key in the source. Listener, input log, sinks and Spark's settings are the same, so what
-differs is what this engine puts between them. Both run in turn, and only ratios mean anything.
+``python benchmarks/spark_speed.py [PART …]``, all parts by default:
 
-    python benchmarks/spark_speed.py [latency] [chained] [throughput] [--seconds 30] [--rounds 2]
+- ``start``: seconds from the command to the first output. Goal: 12 on two cores.
+- ``latency``: at 500 messages a second, one stateful step, send to sink. Goal: p50 and p99 at most
+  0.75 times those by hand; 150 ms is the aim.
+- ``chain``: latency of two state partitions in a row. Goal: 1.8 times that of one.
+- ``throughput``: at 1,000 keys. Goal: twice that by hand, three times is the aim; also as a share
+  of the floor, where counts are in the memory of a worker and lost with it.
+- ``cases``: bounded cases in jobs of 500, by number of state partitions in a row. Goal: 2 ms a case
+  as a batch job, 15 ms as a stream with five cuts.
+
+All jobs get their input over TCP and send what comes out over TCP (`spark_served.py`); by hand is
+`spark_by_hand.py`. Every job is started anew for each round, and loaded until the JVM is warm.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
-import socket
+import contextlib
+import random
 import statistics
-import struct
-import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from pyspark.sql import Row
-from pyspark.sql.datasource import InputPartition
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import LongType, StructField, StructType
-from wallaroo_spark.engine import spark_options
-from wallaroo_spark.job import HeadBlock, Report, unpack
-from wallaroo_spark.outbox import Finished
-from wallaroo_spark.serve import Server
-from wallaroo_spark.shipping import shipment_of_this_process
-from wallaroo_spark.stream import _Reader, _Source
+from facts import machine_facts, ratios, side_by_side
+from spark_served import Served, messages
 
-import wallaroo
-from wallaroo.engine import ServeOptions
-
+RATE = 500  # messages a second, for latency
 KEYS = 1000
-_COUNT = StructType([StructField("count", LongType())])
+CASES = 500  # in a job
 
 
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload: bytes) -> str:
-    """Return the text."""
-    return payload.decode()
+def start(options: argparse.Namespace) -> None:
+    """Print how long it takes until the first output is there."""
+    for job in ("wallaroo", "row"):
+        taken = []
+        for _ in range(options.rounds):
+            with serving(job, options, partitions=options.latency_partitions) as served:
+                served.through([b"k 0"])
+                taken.append(time.perf_counter() - served.began)
+        goal = "   (goal: 12 s)" if job == "wallaroo" else ""
+        print(f"  {job:8} {statistics.median(taken):5.1f} s, {shown(taken)}{goal}", flush=True)
 
 
-@wallaroo.partition
-def key(text: str) -> str:
-    """Return what stands before the @."""
-    return text.partition("@")[0]
+def latency(options: argparse.Namespace) -> None:
+    """Print how long a message takes, and how that compares."""
+    compare_latency(
+        options,
+        {"row": ("row", ()), "wallaroo": ("wallaroo", ())},
+        "(goal: 0.75 x both, below 150 ms)",
+    )
 
 
-class Count:
-    """A count."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-
-@wallaroo.state_computation(name="count")
-def count(text: str, state: Count) -> tuple[str, bool]:
-    """Count, and hand on the text."""
-    state.count += 1
-    return text, True
+def chain(options: argparse.Namespace) -> None:
+    """Print what a second state partition adds."""
+    compare_latency(
+        options,
+        {"one": ("wallaroo", ("--steps", "1")), "two": ("wallaroo", ("--steps", "2"))},
+        "(goal: 1.8 x)",
+    )
 
 
-@wallaroo.encoder
-def encode(text: str) -> str:
-    """Return a line."""
-    return text + "\n"
-
-
-def application(port: int, depth: int) -> wallaroo.Application:
-    """Return the application: `depth` state partitions in a row."""
-    builder = wallaroo.ApplicationBuilder("speed")
-    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
-    for level in range(depth):
-        builder.to_state_partition(count, Count, f"counts{level}", key)
-    return builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", port, encode)).build()
-
-
-class ByHand(Server):
-    """The same edges, and the query one would write by hand."""
-
-    def _rows(self, spark: Any, feed_address: str) -> Any:
-        given = {
-            "address": feed_address,
-            "levels": 1,
-            "shards": self._checkpoint.partitions,
-            "shipment": shipment_of_this_process(),
-            "name": classmethod(lambda _: "byhand"),
-        }
-        spark.dataSource.register(type("ByHandSource", (_HandSource,), given))
-        spark.conf.set("spark.sql.shuffle.partitions", str(self._checkpoint.partitions))
-        rows = spark.readStream.format("byhand").load()
-        return rows.groupBy("key").transformWithState(
-            HandProcessor(), "key string, sequence long, text string, stop long", "append", "none"
+def compare_latency(
+    options: argparse.Namespace, contenders: dict[str, tuple[str, Sequence[str]]], goal: str
+) -> None:
+    """Print latencies of contenders, taken in turns, and their ratios to the first one's."""
+    figures: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
+    for _ in range(options.rounds):
+        for name, (job, arguments) in contenders.items():
+            with serving(
+                job, options, partitions=options.latency_partitions, arguments=arguments
+            ) as served:
+                served.latencies(RATE, KEYS, options.warm_up)
+                cuts = statistics.quantiles(served.latencies(RATE, KEYS, options.seconds), n=100)
+            figures[name].append((1000 * cuts[49], 1000 * cuts[98]))
+    base = next(iter(figures))
+    for name, rounds in figures.items():
+        p50, p99 = (statistics.median(column) for column in zip(*rounds, strict=True))
+        by_round = [
+            (mine[0] / theirs[0], mine[1] / theirs[1])
+            for mine, theirs in zip(rounds, figures[base], strict=True)
+        ]
+        r50, r99 = (statistics.median(column) for column in zip(*by_round, strict=True))
+        print(
+            f"  {name:8} p50 {p50:6.0f} ms ({r50:.2f} x)   p99 {p99:6.0f} ms ({r99:.2f} x)"
+            f"   {goal if name != base else ''}",
+            flush=True,
         )
 
-    def _report(self, rows: Any) -> Report:
-        outputs = []
-        span = None
-        for row in rows.collect():
-            if row.stop is not None:
-                span = (row.sequence, row.stop)
-            else:
-                outputs.append(
-                    ((row.sequence,), len(self._application.nodes) - 1, encode(row.text).encode())
+
+def throughput(options: argparse.Namespace) -> None:
+    """Print how many messages a second each contender takes when there is no end of them."""
+    payloads = messages(options.messages, KEYS, random.Random(3))
+    with contextlib.ExitStack() as stack:
+
+        def contender(job: str) -> Callable[[], Callable[[], object]]:
+            def prepare() -> Callable[[], object]:
+                stack.close()
+                served = stack.enter_context(
+                    serving(job, options, partitions=options.partitions, throughput=True)
                 )
-        return Report(finished={0: Finished(outputs=outputs)}, span=span)
+                served.warm_up(options.warm_up, KEYS)
+                return lambda: served.through(payloads)
+
+            return prepare
+
+        jobs = ("row", "wallaroo", "memory")
+        seconds = side_by_side({job: contender(job) for job in jobs}, options.rounds)
+    to_row, to_memory = ratios(seconds, "row"), ratios(seconds, "memory")
+    for job in jobs:
+        rate = options.messages / statistics.median(seconds[job])
+        goal = "   (goal: 2 x by hand, aim 3 x)" if job == "wallaroo" else ""
+        print(
+            f"  {job:8} {rate:9,.0f} messages/s   {1 / to_row[job]:5.2f} x by hand   "
+            f"{1 / to_memory[job]:5.2f} of the floor{goal}"
+        )
 
 
-class _HandSource(_Source):
-    def schema(self) -> str:
-        return "key string, sequence long, text string, stop long"
+def cases(options: argparse.Namespace) -> None:
+    """Print what a bounded case costs among many."""
+    from wallaroo_conformance.building import engine_case
+    from wallaroo_conformance.strategies import LENGTH, case_from_bytes
+    from wallaroo_spark.plan import plan
+    from wallaroo_spark.session import SessionSettings, close_session, session
 
-    def streamReader(self, schema: StructType) -> _HandReader:  # noqa: N802 - Spark's name
-        del schema
-        return _HandReader(self.address, self.levels, self.shards, self.shipment)
+    from wallaroo.engine import Case, load_engine
 
-
-class _HandReader(_Reader):
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        block: HeadBlock = unpack(partition.value)
-        for _, _, first, payloads in block.frames:
-            for sequence, payload in enumerate(payloads, first):
-                text = payload.decode()
-                yield text.partition("@")[0], sequence, text, None
-        if block.span:
-            yield "", block.span[0], "", block.span[1]
-
-
-class HandProcessor(StatefulProcessor):
-    """A count for each key."""
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Take the state."""
-        self._count = handle.getValueState("count", _COUNT)
-
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
-        """Count rows, and hand them on."""
-        del key, timerValues
-        found = self._count.get() if self._count.exists() else None
-        number = found[0] if found else 0
-        for row in rows:
-            number += 1
-            yield row
-        self._count.update((number,))
-
-    def close(self) -> None:
-        """Nothing is held."""
+    draw = random.Random(4)
+    by_depth: dict[int, list[Case]] = {1: [], 2: [], 3: []}
+    while min(map(len, by_depth.values())) < options.cases:
+        case = engine_case(replace(case_from_bytes(draw.randbytes(LENGTH)), batches=None))
+        some = by_depth.get(plan(case.application).levels)
+        if some is not None and len(some) < options.cases:
+            some.append(case)
+    engine, reference = load_engine("spark"), load_engine("reference")
+    session(SessionSettings(options.master))
+    for kind, batches, goal in (("batch", None, 2), ("stream", (1, 2, 1, 2), 15)):
+        for depth, some in by_depth.items():
+            cut = [replace(case, batches=batches) for case in some]
+            expected = [trace.comparable() for trace in reference.run_many(cut)]
+            taken = []
+            for _ in range(options.rounds + 1):  # the first is to warm up
+                began = time.perf_counter()
+                found = engine.run_many(cut)
+                taken.append(1000 * (time.perf_counter() - began) / len(cut))
+            right = sum(
+                mine.comparable() == theirs for mine, theirs in zip(found, expected, strict=True)
+            )
+            print(
+                f"  {kind:6} depth {depth}: {statistics.median(taken[1:]):5.2f} ms a case, "
+                f"{right} of {len(cut)} right   (goal: {goal} ms)",
+                flush=True,
+            )
+    close_session()
 
 
-class Receiver:
-    """Notes when outputs come: (sent at, received at), or only how many."""
-
-    def __init__(self) -> None:
-        self.latencies: list[tuple[float, float]] = []
-        self.count = 0
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port = self._server.getsockname()[1]
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _run(self) -> None:
-        connection, _ = self._server.accept()
-        rest = b""
-        while data := connection.recv(1 << 18):
-            now = time.monotonic()
-            *lines, rest = (rest + data).split(b"\n")
-            self.count += len(lines)
-            if len(lines) < 5000:
-                self.latencies += [(float(line.partition(b"@")[2]), now) for line in lines]
-
-
-def run(
-    kind: type[Server],
+@contextlib.contextmanager
+def serving(
+    job: str,
+    options: argparse.Namespace,
     *,
-    depth: int,
     partitions: int,
-    rate: int | None,
-    seconds: float,
-    master: str,
-) -> tuple[float, float, float]:
-    """Run one; return p50 and p99 in ms, or events/s, and seconds to the first output."""
-    receiver = Receiver()
-    own = spark_options({"master": master, "throughput": rate is None, "batch_bytes": 8 << 20})
-    began = time.monotonic()
-    options = ServeOptions(partitions=partitions, stop_timeout=120, isolation="trusting")
-    server = kind(application(receiver.port, depth), options, own)
-    connection = socket.create_connection(server.addresses["p"])
-
-    def send(numbers: range) -> None:
-        payloads = [b"%d@%f" % (n % KEYS, time.monotonic()) for n in numbers]
-        connection.sendall(b"".join([struct.pack(">I", len(p)) + p for p in payloads]))
-
-    send(range(1))
-    while not receiver.count:
-        if server.wait(0.02) is not None:
-            raise SystemExit(server.wait())
-    first = time.monotonic() - began
-    stop = threading.Event()
-
-    def load() -> None:
-        sent, start = 0, time.monotonic()
-        while not stop.is_set():
-            step = 1000 if rate is None else max(1, rate // 500)
-            send(range(sent, sent + step))
-            sent += step
-            if rate is not None:
-                time.sleep(max(0.0, start + sent / rate - time.monotonic()))
-
-    sender = threading.Thread(target=load)
-    sender.start()
-    time.sleep(seconds / 2)  # a fresh JVM's figures mean nothing
-    before, at = receiver.count, time.monotonic()
-    time.sleep(seconds / 2)
-    speed = (receiver.count - before) / (time.monotonic() - at)
-    latencies = sorted([(b - a) * 1000 for a, b in receiver.latencies if a > at])
-    stop.set()
-    if rate is None:
-        server.kill()  # what is in its log may be minutes of work
-    else:
-        server.stop()
-    sender.join()
-    server.wait()
-    connection.close()
-    if rate is None:
-        return speed, 0.0, first
-    return latencies[len(latencies) // 2], latencies[len(latencies) * 99 // 100], first
+    throughput: bool = False,
+    arguments: Sequence[str] = (),
+):
+    """Start a job, and end it."""
+    served = Served(
+        job,
+        master=options.master,
+        partitions=partitions,
+        throughput=throughput,
+        options=arguments,
+    )
+    with contextlib.closing(served):
+        yield served
 
 
-def compare(what: str, rounds: int, seconds: float, master: str) -> None:
-    """Run two in turn, and print both and their ratio."""
-    rate = None if what == "throughput" else 500
-    partitions = 2 if what == "throughput" else 1
-    pair: list[tuple[str, type[Server], int]] = [("by hand", ByHand, 1), ("wallaroo", Server, 1)]
-    if what == "chained":
-        pair = [("one partition", Server, 1), ("two in a row", Server, 2)]
-    results: dict[str, list[tuple[float, float, float]]] = {name: [] for name, _, _ in pair}
-    for _ in range(rounds):
-        for name, kind, depth in pair:
-            found = run(
-                kind, depth=depth, partitions=partitions, rate=rate, seconds=seconds, master=master
-            )
-            results[name].append(found)
-            figures = (
-                f"{found[0]:9,.0f} events/s"
-                if rate is None
-                else f"p50 {found[0]:6.0f} ms, p99 {found[1]:6.0f} ms"
-            )
-            print(f"{what:10} {name:14} {figures}, first output after {found[2]:.1f} s", flush=True)
-    one, other = [
-        [statistics.median(column) for column in zip(*results[name], strict=True)]
-        for name, _, _ in pair
-    ]
-    ratios = [f"{other[0] / one[0]:.2f}"]
-    if rate is not None:
-        ratios.append(f"{other[1] / one[1]:.2f} (p50, p99)")
-    print(f"{what:10} {pair[1][0]} / {pair[0][0]}: {', '.join(ratios)}", flush=True)
+def shown(values: Sequence[float]) -> str:
+    """Return the smallest and the largest."""
+    return f"{min(values):.1f} to {max(values):.1f}"
+
+
+PARTS = {part.__name__: part for part in (start, latency, chain, throughput, cases)}
 
 
 def main() -> None:
-    """Run."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", default=["latency", "chained", "throughput"])
-    parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--master", default="local[2]")
-    options = parser.parse_args()
-    load = Path("/proc/loadavg").read_text().split()[0]
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"load before {load}"
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    for what in options.what:
-        compare(what, options.rounds, options.seconds, options.master)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--partitions", type=int, default=2, help="for throughput (2)")
+    parser.add_argument("--latency-partitions", type=int, default=1, help="for latency (1)")
+    parser.add_argument("--warm-up", type=float, default=12.0, help="seconds (12)")
+    parser.add_argument("--seconds", type=float, default=15.0, help="of a latency round (15)")
+    parser.add_argument("--messages", type=int, default=500_000, help="of a throughput round")
+    parser.add_argument("--cases", type=int, default=CASES, help="in a job (500)")
+    options = parser.parse_args()
+    for part in options.parts:
+        if part not in PARTS:
+            parser.error(f"no part is called {part!r}; there are {', '.join(PARTS)}")
+    for name in options.parts or PARTS:
+        summary = PARTS[name].__doc__.splitlines()[0].removeprefix("Print ")
+        print(f"{name}: {summary}\n  {machine_facts()}", flush=True)
+        PARTS[name](options)
 
 
 if __name__ == "__main__":
