@@ -25,6 +25,7 @@ class Collector:
         self.sent = [0] * len(plan.lanes)
         self.closed: dict[str, str] = {}
         self.busy: dict[str, float] = {}
+        self.priority: dict[str, str] = {}
         self.received: dict[str, Any] = {}
         self._held_back: dict[str, int] = {}
 

@@ -146,6 +146,8 @@ class Conductor:
         if kind in {"writes", "outputs"}:
             self.collector.take(node, report)
             self._on_report()
+        elif kind == "ready":
+            self.collector.priority[node] = report["priority"]
         elif kind == "listening":
             host, port = report["address"]
             self.listening = (host, port)

@@ -36,6 +36,7 @@ class Result:
         timeline: as `Timeline.to_json`.
         rates: messages and outputs a second in the measured part: `offered`, `sent`, `received`.
         busy: part of a processor that each of our own processes used.
+        priority: what each of them was granted: `real time`, `raised` or `as others`.
         example: an output that matched nothing.
         closed: by connection, what the target did to it.
         failure: why there was no run, or only a part of one.
@@ -54,6 +55,7 @@ class Result:
     timeline: dict[str, Any]
     rates: dict[str, float]
     busy: dict[str, float]
+    priority: dict[str, str] = field(default_factory=dict)
     example: str | None = None
     closed: dict[str, str] = field(default_factory=dict)
     failure: str | None = None
@@ -93,6 +95,7 @@ class Result:
             timeline=collector.timeline.to_json(),
             rates=_rates(collector),
             busy=dict(collector.busy),
+            priority=dict(collector.priority),
             example=collector.received.get("example"),
             closed=dict(collector.closed),
             failure=failure,

@@ -10,12 +10,14 @@ from typing import Any
 
 from wallaroo_loadgen.config import RunConfig
 from wallaroo_loadgen.result import Result
+from wallaroo_loadgen.verdict import our_own_fault
 
 GROWTH = 0.02
 """Part of the rate of outputs by which the backlog may grow before a rate is not sustained."""
 
 _SMALLEST_PART = 1 / 1024  # of the first rate; below it the search gives up
 _LARGEST = 1e8
+_MOST_UNMEASURED = 3
 
 
 @dataclass
@@ -81,6 +83,7 @@ def search(
         progress: called after each run.
     """
     found = Search(label=config.workload)
+    unmeasured = 0  # rates in a row at which this machine was too late itself
 
     def good(rate: float) -> bool:
         for _ in range(2):
@@ -103,6 +106,9 @@ def search(
             low = rate
         else:
             high = rate
+        unmeasured = unmeasured + 1 if our_own_fault(found.results[-1]) else 0
+        if low == 0 and unmeasured == _MOST_UNMEASURED:
+            break  # a lower rate does not make a busy machine quicker
         if low == 0:
             rate /= 2
         elif high == math.inf:

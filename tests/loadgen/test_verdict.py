@@ -176,6 +176,19 @@ def test_a_search_gives_up_when_nothing_is_good() -> None:
     assert search(RunConfig("echo", (("h", 1),), rate=1000.0), run).best is None
 
 
+def test_a_search_gives_up_on_a_machine_that_is_late_at_any_rate() -> None:
+    tried: list[float] = []
+
+    def run(config: RunConfig) -> Result:
+        tried.append(config.rate)
+        found = judged(lateness=[9000] * 100)
+        found.config = config.to_json()
+        return found
+
+    assert search(RunConfig("echo", (("h", 1),), rate=1000.0), run).best is None
+    assert tried == [1000, 1000, 500, 500, 250, 250]
+
+
 def test_one_hiccup_does_not_fail_a_rate() -> None:
     seen: set[float] = set()
 
