@@ -83,7 +83,7 @@ def test_a_checkpoint_that_lost_its_identity_is_refused(tmp_path, opened):
     opened()
     (tmp_path / "c" / "identity.json").unlink()
     (tmp_path / "c" / "spark").mkdir()
-    with pytest.raises(CheckpointError, match="without identity.json"):
+    with pytest.raises(CheckpointError, match=r"without identity\.json"):
         opened()
 
 
