@@ -38,7 +38,7 @@ from wallaroo_spark.checkpoint import Checkpoint
 from wallaroo_spark.delivery import Delivery, OutputSink
 from wallaroo_spark.feed import FeedServer
 from wallaroo_spark.java import find_java
-from wallaroo_spark.job import CaseSpec, Report, unpack
+from wallaroo_spark.job import CaseSpec, unpack
 from wallaroo_spark.log_feed import LogFeed
 from wallaroo_spark.plan import plan
 from wallaroo_spark.session import Session, SessionSettings, close_session, session
@@ -282,7 +282,13 @@ class Server:
             running.kill()
         self._up.callback(close_session)
         server = self._up.enter_context(FeedServer(self._feed))
-        rows = self._rows(running.spark, server.address)
+        rows = streaming_rows(
+            running.spark,
+            server.address,
+            levels=plan(self._application).levels,
+            shards=self._checkpoint.partitions,
+            shipment=shipment_of_this_process(),
+        )
         writer = rows.writeStream.foreachBatch(self._take_batch).option(
             "checkpointLocation", str(self._checkpoint.spark)
         )
@@ -297,24 +303,10 @@ class Server:
         with contextlib.suppress(Exception):
             query.stop()
 
-    def _rows(self, spark: Any, feed_address: str) -> Any:
-        """Return the query's rows; a benchmark puts another query into this place."""
-        return streaming_rows(
-            spark,
-            feed_address,
-            levels=plan(self._application).levels,
-            shards=self._checkpoint.partitions,
-            shipment=shipment_of_this_process(),
-        )
-
     def _take_batch(self, rows: Any, _batch: int) -> None:
         began = time.monotonic()
-        self._delivery.deliver(self._report(rows))
+        self._delivery.deliver(merged([unpack(row[2]) for row in rows.collect()]))
         self._batch_seconds = time.monotonic() - began
-
-    def _report(self, rows: Any) -> Report:
-        """Return what a batch's rows say."""
-        return merged([unpack(row[2]) for row in rows.collect()])
 
     def _finish(self, query: Any) -> None:
         """Process and deliver what was received; give up when nothing goes on any more."""
