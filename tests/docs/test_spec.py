@@ -30,16 +30,29 @@ EXAMPLES = [example for path in chapters() for example in examples(path, evaluat
 
 
 def cases():
-    """Return (example, engine) for all; what needs no engine is run once."""
+    """Return (example, engine) for all; what needs no engine is run once.
+
+    Live examples come last: Spark begins a session for each of them, and ends the one that all
+    others share.
+    """
     pairs = []
-    for example in EXAMPLES:
+    for example in sorted(EXAMPLES, key=lambda example: example.parsed.kind == "session"):
         engines = engine_names() if example.parsed.kind in ("application", "session") else ["-"]
         for engine in engines:
-            # One Spark session serves all its cases, where the tests are spread by group.
-            marks = [pytest.mark.xdist_group("spark")] if engine == "spark" else []
             name = example.parsed.name if engine == "-" else f"{example.parsed.name}-{engine}"
-            pairs.append(pytest.param(example, engine, id=name, marks=marks))
+            pairs.append(pytest.param(example, engine, id=name, marks=marks(example, engine)))
     return pairs
+
+
+def marks(example, engine):
+    """Return a case's marks: how pytest spreads it over processes."""
+    if engine != "spark":
+        return []
+    live = example.parsed.kind == "session"
+    found = [pytest.mark.xdist_group("spark-live" if live else "spark")]
+    if example.parsed.rule in ("recover-1", "recover-2"):
+        found.append(pytest.mark.alone)
+    return found
 
 
 @pytest.mark.parametrize(("example", "engine"), cases())

@@ -20,6 +20,7 @@ import re
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -75,8 +76,24 @@ class Session:
             return b"".join(iter(lambda: connection.recv(4096), b""))
 
     def sink_comes(self) -> None:
-        """Let the sink listen, after `serve(…, away=True)`."""
+        """Let the sink listen, after `serve(…, away=True)` or `sink_goes`."""
         self._sink.listen()
+
+    def sink_goes(self, *, after: bytes) -> None:
+        """End the sink's connections and let it listen no more, once it has received `after`."""
+        self._until(lambda: after in self.received)
+        self._sink.leave()
+
+    def until(self, *, pending: int) -> None:
+        """Wait until so many outputs are made and not delivered."""
+        self._until(lambda: self._handle.progress().pending >= pending)
+
+    def _until(self, happened: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while not happened():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self._handle.progress()}, received {self.received!r:.200}")
+            time.sleep(_LOOK)
 
     def kill(self) -> None:
         """End the engine as kill -9 would."""
@@ -98,14 +115,13 @@ class Session:
 
 
 class Receiver:
-    """Something a sink connects to. Its port is taken before it listens."""
+    """Something a sink connects to. Its port is taken before it listens, and after it has left."""
 
     def __init__(self) -> None:
-        self._listener = socket.socket()
-        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._listener.bind(("127.0.0.1", 0))
         self.connections: list[bytes] = []
+        self._listener = self._bound(0)
         self._threads: list[threading.Thread] = []
+        self._open: list[socket.socket] = []
         self._closing = False
 
     @property
@@ -116,9 +132,20 @@ class Receiver:
 
     def listen(self) -> None:
         """Take connections from now on."""
+        self._closing = False
         self._listener.listen()
         self._listener.settimeout(_LOOK)
         self._start(self._accept)
+
+    def leave(self) -> None:
+        """End all connections and listen no more."""
+        port: int = self._listener.getsockname()[1]
+        self._closing = True
+        for connection in self._open:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self.close()
+        self._listener = self._bound(port)
 
     def close(self) -> None:
         """Take no more, once all that has come has been read."""
@@ -126,6 +153,12 @@ class Receiver:
         for thread in self._threads:
             thread.join(_PATIENCE)
         self._listener.close()
+
+    def _bound(self, port: int) -> socket.socket:
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("127.0.0.1", port))
+        return sock
 
     def _accept(self) -> None:
         while True:
@@ -136,12 +169,12 @@ class Receiver:
                     return
                 continue
             connection.settimeout(_PATIENCE)
+            self._open.append(connection)
             self.connections.append(b"")
-            number = len(self.connections) - 1
-            self._start(partial(self._read, connection, number))
+            self._start(partial(self._read, connection, len(self.connections) - 1))
 
     def _read(self, connection: socket.socket, number: int) -> None:
-        with connection:
+        with connection, contextlib.suppress(ConnectionError):
             while data := connection.recv(65536):
                 self.connections[number] += data
 
