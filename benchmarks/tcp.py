@@ -49,7 +49,7 @@ def serve_by_hand(out_port: int) -> None:
     sink.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     source, _ = listener.accept()
     rest = b""
-    while data := source.recv(256 * 1024):
+    while data := source.recv(64 * 1024):
         data = rest + data
         position, end = 0, len(data)
         outputs = []

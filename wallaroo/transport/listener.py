@@ -31,6 +31,7 @@ from wallaroo.transport.rate_limit import RateLimited
 Deliver: TypeAlias = Callable[[str, list[bytes]], None]
 Address: TypeAlias = tuple[str, int]
 
+_READ = 256 * 1024  # bytes at a time
 _BACKLOG = 1024  # connections the system keeps for us until they are accepted
 _WITHOUT_ACCEPTING = 0.5  # seconds, once there are no file descriptors left
 
@@ -94,6 +95,9 @@ class Listener:
         self.dropped = dict.fromkeys(sources, 0)
         self.paused = False
         self.troubles = RateLimited(_log)
+        # One for all connections, as only one reads at a time: a fresh one for each read of a few
+        # bytes costs more than all the rest.
+        self.buffer = memoryview(bytearray(_READ))
         self._sources = sources
         self._sockets: dict[str, socket.socket] = {}
         self._connections: set[Connection] = set()
@@ -212,7 +216,7 @@ class Listener:
         self._sockets.clear()
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """One sender's connection."""
 
     def __init__(self, listener: Listener, source: str, config: TCPSourceConfig) -> None:
@@ -236,16 +240,20 @@ class Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_soon(self.follow)
         _log.debug("source %s: %s connected", self._source, self._peer)
 
-    def data_received(self, data: bytes) -> None:
-        """Deliver the frames that `data` completes; asyncio calls this."""
-        payloads = self._parser.feed(data)
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where to read into; asyncio calls this."""
+        return self._listener.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Deliver the frames that what was read completes; asyncio calls this."""
+        payloads = self._parser.feed(bytes(self._listener.buffer[:nbytes]))
         if payloads:
             self._listener.received[self._source] += len(payloads)
             self._listener.deliver(self._source, payloads)
         if self._parser.error is not None:
             self._refuse()
         elif self._to_read is not None:
-            self._to_read -= len(data)
+            self._to_read -= nbytes
             if self._to_read <= 0:
                 self._transport.close()
 
