@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
@@ -12,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 _STOP_SECONDS = 20.0
+_GRACE_SECONDS = 2.0
 _LAST_LINES = 8
 
 
@@ -87,10 +89,18 @@ class Application:
             try:
                 process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)  # its children too: an engine may have some
-                process.wait()
                 self.complaint = f"the application did not stop within {_STOP_SECONDS:g} s"
+        # What it leaves behind (a shell leaves what it has started) must not outlive us.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self._read_to_end(_GRACE_SECONDS):
+                break
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+        process.wait()
+
+    def _read_to_end(self, seconds: float) -> bool:
+        """Whether nobody holds the output open any more, after waiting so long at most."""
         if self._thread is not None:
-            self._thread.join(1)
-        if process.stdout is not None:
-            process.stdout.close()
+            self._thread.join(seconds)
+            return not self._thread.is_alive()
+        return True

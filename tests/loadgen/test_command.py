@@ -251,3 +251,13 @@ def test_a_listener_that_closes_in_the_middle(
     assert done.returncode == 4
     assert "the target closed the connection" in done.stdout
     assert "the application's sink closed its connection" in done.stdout
+
+
+def test_what_a_shell_has_started_ends_too(free_port: Callable[[], int]) -> None:
+    port = free_port()
+    start = f"sh -c '{sys.executable} {TARGET} --port {port} --sink {{listen}} --delay 1; true'"
+    words = ["--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--start", start]
+    done = load("echo", *words, *SHORT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port))
