@@ -9,15 +9,16 @@ from wallaroo.trace import Trace, canonical_json
 
 Kind: TypeAlias = Literal[
     "crash", "ended", "missing", "extra", "changed", "order", "letters", "letter fields",
-    "lineage", "entities", "numbers",
+    "lineage", "entities", "existence", "numbers",
 ]  # fmt: skip
 """Of outputs: `missing`, `extra`, `changed` (neither more nor fewer), `order`. Of dead letters:
-`letters` (others), `lineage` and `letter fields` (the same with other ones), `order`."""
+`letters` (others), `lineage` and `letter fields` (the same with other ones), `order`. Of entities:
+`existence` (others), `entities` (in another state), `numbers`."""
 
 KINDS: frozenset[Kind] = frozenset(
     {
         *("crash", "ended", "missing", "extra", "changed", "order"),
-        *("letters", "letter fields", "lineage", "entities", "numbers"),
+        *("letters", "letter fields", "lineage", "entities", "existence", "numbers"),
     }
 )
 
@@ -61,8 +62,15 @@ def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
         numberless = [
             [{**entity, "number": 0} for entity in form["entities"]] for form in (one, other)
         ]
-        kinds.add("numbers" if numberless[0] == numberless[1] else "entities")
+        kinds.add(_entity_kind(*numberless))
     return frozenset(kinds)
+
+
+def _entity_kind(wanted: list[Any], given: list[Any]) -> Kind:
+    if wanted == given:
+        return "numbers"
+    stateless = [[{**entity, "state": None} for entity in one] for one in (wanted, given)]
+    return "entities" if stateless[0] == stateless[1] else "existence"
 
 
 def _output_kinds(expected: Trace, actual: Trace) -> set[Kind]:

@@ -327,7 +327,19 @@ LAWS: tuple[Law, ...] = (
         "dead-3/raised", "dead letter: raised",
         "every exception of user code is a dead letter",
         "some exceptions have a meaning of their own to the engine, such as StopIteration",
-        _CONTENT - {"entities"},
+        _CONTENT - {"entities", "existence"},
+    ),
+    _law(
+        "order-1/entity", "entity met again",
+        "an entity meets its messages in order of lineage",
+        "messages of a batch come to their entity in any order",
+        frozenset({"changed"}),
+    ),
+    _law(
+        "state-1/exists", "several keys",
+        "an entity exists from its first message on",
+        "some entities get lost where many are kept together",
+        frozenset({"existence"}),
     ),
     # State and routing, at their plainest.
     _law(
@@ -385,7 +397,7 @@ LAWS: tuple[Law, ...] = (
         "decode-1/payload", "decoded",
         "the decoder gets each payload, once, without header",
         "header or neighbouring bytes leak into the payload",
-        frozenset({"changed", "letters", "entities", "letter fields"}),
+        frozenset({"changed", "letters", "entities", "existence", "letter fields"}),
     ),
     _law(
         "order-2/exact", "decoded",

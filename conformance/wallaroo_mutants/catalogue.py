@@ -27,12 +27,15 @@ def _patched(
 
 
 def _keyed(rule: str, name: str, says: str, identity: Callable[[Any], Any]) -> Mutant:
-    modules = (wallaroo_reference.interpreter, wallaroo_reference.places)
-    return _patched(rule, name, says, *[(module, "identity", identity) for module in modules])
+    return _patched(rule, name, says, (wallaroo_reference.places, "identity", identity))
 
 
 def _function(rule: str, name: str, says: str, replaced: str, by: Any) -> Mutant:
     return _patched(rule, name, says, (wallaroo_reference.interpreter, replaced, by))
+
+
+def _judged(rule: str, name: str, says: str, judge: Any) -> Mutant:
+    return _patched(rule, name, says, (wallaroo_reference.places.Store, "judge", judge))
 
 
 _i, _f, _c = interpreters, functions, cutting
@@ -92,8 +95,8 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     _function(
         "route-4", "hash by PYTHONHASHSEED", "`hash(key) % n`", "partition_number", _f.hash_number
     ),
-    _function("route-5", "64-bit keys cut", "`& 0xffff…`", "_judge", _f.truncated),
-    _function("route-5", "64-bit keys signed", "a signed column", "_judge", _f.signed),
+    _judged("route-5", "64-bit keys cut", "`& 0xffff…`", _f.truncated),
+    _judged("route-5", "64-bit keys signed", "a signed column", _f.signed),
     _interpreted(
         "route-6", "single entity doubled", "routing where there is none", _i.RoutesSingle
     ),
@@ -168,7 +171,7 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     _interpreted("sink-1", "None written", "`encode(message) or b''`", _i.WritesNone),
     _interpreted("sink-1", "empty outputs dropped", "`if data:`", _i.DropsEmptyOutputs),
     _function(
-        "sink-1", "anything written", "`str(output)`", "_written", _f.replacing_written
+        "sink-1", "anything written", "`str(output)`", "written_of", _f.replacing_written
     ),
     _interpreted("sink-2", "first sink only", "one consumer supported", _i.FirstSinkOnly),
     _interpreted(
@@ -187,7 +190,9 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "user code called by a generator",
         _i.StopIterationFilters,
     ),
-    _interpreted("dead-3", "exit is a letter", "`except BaseException`", _i.ExitIsLetter),
+    _function(
+        "dead-3", "exit is a letter", "`except BaseException`", "dead_by", _f.exit_is_letter
+    ),
     _interpreted(
         "dead-4", "rest processed after a stop", "the flag looked at late", _i.FinishesAfterStop
     ),

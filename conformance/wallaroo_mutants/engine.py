@@ -19,8 +19,8 @@ from wallaroo_reference.machine import Machine
 from wallaroo.engine import Capabilities, Case
 from wallaroo.trace import Trace
 
-Patch: TypeAlias = tuple[ModuleType, str, Any]
-"""(module, name, what stands there instead)."""
+Patch: TypeAlias = tuple[ModuleType | type, str, Any]
+"""(module or class, name, what stands there instead)."""
 
 
 class MutantEngine(ReferenceEngine):

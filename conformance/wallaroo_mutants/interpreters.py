@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo_reference.copies import Frozen, freeze, thaw
-from wallaroo_reference.dead import Dead
+from wallaroo_reference.dead import Dead, dead_by
 from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.places import EntityNow, Place, Store
 from wallaroo_reference.results import pair_of
@@ -236,31 +236,30 @@ class SendsByReference(Interpreter):
         state = thaw(entity.state)
         before = pickle.dumps(state)
         try:
-            given, changed = pair_of(self._called(place, lineage, thaw(message), state))
+            given, changed = pair_of(self._called(place, thaw(message), state))
             if place.multi:
-                given, frozen = self._items(place, lineage, given)
+                given, _ = self._items(place, given)
             else:
-                frozen = freeze(given)
+                freeze(given)
             freeze(state)
         except Dead:
             entity.state = pickle.loads(before)  # noqa: S301 - our own bytes
             raise
         entity.state = state if changed else pickle.loads(before)  # noqa: S301 - our own bytes
-        del frozen
         return given
 
-    def _called(self, place: Place, lineage: Lineage, message: Any, state: Any) -> Any:
+    def _called(self, place: Place, message: Any, state: Any) -> Any:
         try:
             return place.call(message, state)
         except BaseException as error:
-            raise self._raised(place, lineage, error) from error
+            raise dead_by(error, place.reason) from error
 
 
 class SharesItems(Interpreter):
     """Sends items of a multi output by reference."""
 
-    def _items(self, place: Place, lineage: Lineage, result: Any) -> tuple[list[Any], list[Any]]:
-        items, _ = super()._items(place, lineage, result)
+    def _items(self, place: Place, result: Any) -> tuple[list[Any], list[Any]]:
+        items, _ = super()._items(place, result)
         return items, list(items)
 
 
@@ -272,7 +271,7 @@ class SharesBuilt(Interpreter):
         self._live: dict[int, Any] = {}
 
     def _build(
-        self, place: Place, store: Store, key: Key, known: Hashable, lineage: Lineage
+        self, place: Place, store: Store[EntityNow], key: Key, known: Hashable, lineage: Lineage
     ) -> EntityNow:
         builder = store.partition.builder
         entity = super()._build(place, store, key, known, lineage)
@@ -347,13 +346,6 @@ class StopIterationFilters(Interpreter):
             super()._bury(place, lineage, key, dead)
 
 
-class ExitIsLetter(Interpreter):
-    def _raised(self, place: Place, lineage: Lineage, error: BaseException) -> Dead:
-        if isinstance(error, SystemExit):
-            error = RuntimeError(str(error))
-        return super()._raised(place, lineage, error)
-
-
 class FinishesAfterStop(Interpreter):
     """Notices a stop only at the frame's end, when the frame's other messages have gone on."""
 
@@ -392,9 +384,9 @@ class SwallowsDecoderErrors(Interpreter):
 
 class WelcomesUnknownKeys(Interpreter):
     def _build(
-        self, place: Place, store: Store, key: Key, known: Hashable, lineage: Lineage
+        self, place: Place, store: Store[EntityNow], key: Key, known: Hashable, lineage: Lineage
     ) -> EntityNow:
-        store.listed = None
+        store._listed = None
         return super()._build(place, store, key, known, lineage)
 
 
@@ -402,7 +394,7 @@ class RemembersBrokenBuilder(Interpreter):
     """Gives a key whose builder raised an empty entity, so that it is not tried again."""
 
     def _build(
-        self, place: Place, store: Store, key: Key, known: Hashable, lineage: Lineage
+        self, place: Place, store: Store[EntityNow], key: Key, known: Hashable, lineage: Lineage
     ) -> EntityNow:
         try:
             return super()._build(place, store, key, known, lineage)
@@ -417,7 +409,7 @@ class RoutesSingle(Interpreter):
 
     def _route(self, place: Place, operation: Stateful, message: Any, lineage: Lineage) -> Any:
         if operation.route is None and self.sequence % 2 == 0:
-            self._stores[operation.partition].listed = None
+            self._stores[operation.partition]._listed = None
             return ("another",)
         return super()._route(place, operation, message, lineage)
 
@@ -427,14 +419,16 @@ class UnsharesPartitions(Interpreter):
 
     def __init__(self, application: Any, **options: Any) -> None:
         super().__init__(application, **options)
-        self._own: dict[str, dict[str, Store]] = {}
+        self._own: dict[str, dict[str, Store[EntityNow]]] = {}
 
     def _compute_with_state(
         self, place: Place, operation: Stateful, message: Any, lineage: Lineage
     ) -> None:
         shared = self._stores
         if place.pipeline not in self._own:
-            copies = {name: Store(store.partition) for name, store in shared.items()}
+            copies: dict[str, Store[EntityNow]] = {
+                name: Store(store.partition) for name, store in shared.items()
+            }
             self._own[place.pipeline] = copies if self._own else shared
         self._stores = self._own[place.pipeline]
         try:
@@ -456,8 +450,13 @@ class SharesPartitions(Interpreter):
 class SendsWhileConsuming(Interpreter):
     """Sends items of a multi result while the rest is still to come."""
 
-    def _items(self, place: Place, lineage: Lineage, result: Any) -> tuple[list[Any], list[Any]]:
+    def _compute(self, place: Place, message: Any, lineage: Lineage) -> None:
+        self._lineage = lineage
+        super()._compute(place, message, lineage)
+
+    def _items(self, place: Place, result: Any) -> tuple[list[Any], list[Any]]:
         if place.stateful is None and hasattr(result, "__next__"):
+            lineage = self._lineage
             items: list[Any] = []
             try:
                 for item in result:
@@ -466,7 +465,7 @@ class SendsWhileConsuming(Interpreter):
                 self._send(place, [freeze(item) for item in items], lineage)
                 raise
             result = items
-        return super()._items(place, lineage, result)
+        return super()._items(place, result)
 
 
 class _Live:

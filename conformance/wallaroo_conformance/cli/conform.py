@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from wallaroo.engine import load_engine
 from wallaroo_conformance.checking import check_engine
+from wallaroo_conformance.cli.app import check_app
+from wallaroo_conformance.cli.mutants import kill_matrix
 from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.html import html
 from wallaroo_conformance.junit import junit
@@ -80,11 +82,29 @@ def register(subparsers: Subparsers) -> None:
         metavar="DIR",
         help=f"where counterexamples go ({_STORE}/)",
     )
-    parser.set_defaults(run=conform)
+    parser.add_argument(
+        "--mutants",
+        nargs="?",
+        const="*",
+        metavar="PATTERN",
+        help="check broken engines instead, and print which were found out",
+    )
+    app = parser.add_argument_group("an application instead of an engine")
+    app.add_argument("--app", metavar="APP", help="is this application the same everywhere?")
+    app.add_argument("--frames", type=Path, metavar="FILE", help="its input, framed")
+    app.add_argument("--lines", type=Path, metavar="FILE", help="its input, a line a message")
+    parser.set_defaults(run=conform, passes_arguments=True)
 
 
 def conform(options: argparse.Namespace) -> int:
     """Run the command."""
+    if options.app is None and options.app_arguments:
+        print(f"wallaroo conform: unknown: {' '.join(options.app_arguments)}", file=sys.stderr)
+        return INCOMPLETE
+    if options.app is not None:
+        return check_app(options)
+    if options.mutants is not None:
+        return kill_matrix(options)
     names = list(dict.fromkeys(options.engine or ["compiled"]))
     engines = [load_engine(name) for name in names]
     reports: list[Report] = []

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import time
 from collections import Counter
+from collections.abc import Iterator
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -99,17 +101,37 @@ def _run(engine: Engine, random_seed: int, touched: Counter[str]) -> Failure | N
     begun = time.monotonic()
     said = io.StringIO()  # a server tells of each connection: shown where something broke
     try:
-        with contextlib.redirect_stderr(said):
+        with _overheard(said):
             with Scenario(engine, reference, 0, _PATIENCE) as scenario:
                 tour(scenario, recovery=recovery)
                 touched.update(scenario.touched)
             took = time.monotonic() - begun
             _any_order(engine, reference, random_seed, touched, took)
-    except BrokenRuleError as broken:
-        return _failure(broken.rule, f"{broken.text}\nthe server said:\n{_tail(said)}")
     except Exception as error:  # noqa: BLE001 - what an engine's server raises is its answer
-        return _failure("stop-1", f"{crash(error).error}\nthe server said:\n{_tail(said)}")
+        first = _first(error)
+        if isinstance(first, BrokenRuleError):
+            return _failure(first.rule, f"{first.text}\nthe server said:\n{_tail(said)}")
+        return _failure("stop-1", f"{crash(first).error}\nthe server said:\n{_tail(said)}")
     return None
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return what broke; timing being what it is, Hypothesis may not see it again and say so."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+@contextlib.contextmanager
+def _overheard(said: io.StringIO) -> Iterator[None]:
+    """Keep what servers print and log in this process, for the time of the block."""
+    root = logging.getLogger()
+    handlers, root.handlers = root.handlers, [logging.StreamHandler(said)]
+    try:
+        with contextlib.redirect_stderr(said):
+            yield
+    finally:
+        root.handlers = handlers
 
 
 def _tail(said: io.StringIO) -> str:

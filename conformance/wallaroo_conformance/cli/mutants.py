@@ -1,0 +1,83 @@
+"""``wallaroo conform --mutants``: can the suite fail? The kill matrix."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import sys
+from dataclasses import replace
+
+from wallaroo_conformance.cli.table import Table
+from wallaroo_conformance.html import html
+from wallaroo_conformance.killing import Kill, Mutant, installed_mutants, kill
+from wallaroo_conformance.report import BROKEN, INCOMPLETE, KEPT
+from wallaroo_conformance.search import PROFILES
+
+_EQUIVALENT_CASES = 1_500  # none of which may fail
+
+
+def kill_matrix(options: argparse.Namespace) -> int:
+    """Run the command; 0: all killed that must be, and no other."""
+    chosen = [mutant for mutant in installed_mutants() if _fits(mutant, options.mutants)]
+    if not chosen:
+        print(f"wallaroo conform: no mutant fits {options.mutants!r}", file=sys.stderr)
+        return INCOMPLETE
+    kills: list[Kill] = []
+    heading = f"{'':3} {'mutant':40} {'home':10} {'breaks':10} {'messages':>8} {'time':>7}  found"
+    print(heading)
+    for mutant in chosen:
+        profile = PROFILES["ci"]
+        if not mutant.rule and not mutant.incomplete:
+            profile = replace(profile, cases=_EQUIVALENT_CASES)
+        with Table(mutant.name, sys.stderr) as table:
+            came = kill(mutant, seed=options.seed, profile=profile, watcher=table.show)
+        kills.append(came)
+        print(_line(came), flush=True)
+    good = sum(came.ok for came in kills)
+    print(f"{good} of {len(kills)} came out as they must")
+    if options.html is not None:
+        options.html.write_text(html([], kills), encoding="utf-8")
+        print(f"wrote {options.html}")
+    if options.json is not None:
+        options.json.write_text(json.dumps(_form(kills), indent=1) + "\n", encoding="utf-8")
+        print(f"wrote {options.json}")
+    return KEPT if good == len(kills) else BROKEN
+
+
+def _fits(mutant: Mutant, pattern: str) -> bool:
+    return any(
+        fnmatch.fnmatchcase(text, pattern) for text in (mutant.name, mutant.home, mutant.rule)
+    )
+
+
+def _line(came: Kill) -> str:
+    mutant = came.mutant
+    mark = "ok " if came.ok else "BAD"
+    messages = "" if came.messages is None else came.messages
+    found = came.problem or ", ".join(came.rules) or "nothing"
+    wanted = "(harness)" if mutant.incomplete else mutant.rule or "(nothing)"
+    return (
+        f"{mark} {mutant.name:40} {mutant.home:10} {wanted:10} {messages!s:>8} "
+        f"{came.seconds:6.1f}s  {found}"
+    )
+
+
+def _form(kills: list[Kill]) -> dict[str, object]:
+    return {
+        "format": "wallaroo-mutants/1",
+        "mutants": [
+            {
+                "name": came.mutant.name,
+                "home": came.mutant.home,
+                "breaks": came.mutant.rule,
+                "says": came.mutant.says,
+                "found": list(came.rules),
+                "messages": came.messages,
+                "seconds": round(came.seconds, 2),
+                "ok": came.ok,
+            }
+            for came in kills
+        ],
+        "footer": {"mutants": len(kills), "ok": sum(came.ok for came in kills)},
+    }

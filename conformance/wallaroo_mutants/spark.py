@@ -1,0 +1,350 @@
+"""Mutants inside the Spark engine's own machinery, on the driver and in the workers.
+
+A fault on the driver is a function replaced while the mutant runs. A fault in the workers travels
+with the shipment that every task unpacks before it does anything else: there the worker's process
+is brought into the state that the shipment asks for, and out of the one that another asked for.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import wallaroo_spark.batch
+import wallaroo_spark.cuts
+import wallaroo_spark.flow
+import wallaroo_spark.many
+import wallaroo_spark.operators
+import wallaroo_spark.stream
+import wallaroo_spark.traces
+from wallaroo_conformance.killing import Mutant
+from wallaroo_spark.engine import SparkEngine
+from wallaroo_spark.flow import Flow
+from wallaroo_spark.job import HeadBlock
+from wallaroo_spark.segments import Entities, MemoryMap
+from wallaroo_spark.shipping import Shipment, shipment_of_this_process
+from wallaroo_spark.states import IsolatedStates
+
+from wallaroo.engine import Capabilities, Case
+from wallaroo.trace import Trace
+from wallaroo_mutants.engine import Patch, patched
+
+Fault: TypeAlias = tuple[Any, str, Callable[[Any], Any]]
+"""(module or class, name, what to make of what stands there)."""
+
+
+class SparkMutant(SparkEngine):
+    """The Spark engine with a fault.
+
+    Args:
+        name: the mutant's; also that of its faults in `WORKER_FAULTS`.
+        driver: what to replace on the driver while it runs.
+    """
+
+    def __init__(self, name: str, driver: Sequence[Fault] = ()) -> None:
+        self.name = name
+        self._driver = driver
+
+    def capabilities(self) -> Capabilities:
+        """Return what it claims: no more than the faults need."""
+        return Capabilities(isolation=frozenset({"isolated"}), live=False)
+
+    def run_many(self, cases: Sequence[Case]) -> list[Trace]:
+        """Run cases, with the fault."""
+        original = shipment_of_this_process
+
+        def shipment() -> Shipment:
+            whole = original()
+            return FaultyShipment(whole.files, whole.paths, self.name)
+
+        patches: list[Patch] = [(wallaroo_spark.many, "shipment_of_this_process", shipment)]
+        patches += [(owner, name, make(getattr(owner, name))) for owner, name, make in self._driver]
+        with patched(tuple(patches)):
+            return super().run_many(cases)
+
+
+@dataclass(frozen=True)
+class FaultyShipment(Shipment):
+    """A shipment that brings a fault along."""
+
+    fault: str = ""
+
+    def covers(self, other: Shipment) -> bool:
+        """Return whether this shows all that `other` does, and does as wrong."""
+        return getattr(other, "fault", None) == self.fault and super().covers(other)
+
+    def unpack(self) -> None:
+        """Make the modules importable, and the fault there."""
+        super().unpack()
+        _bring(self.fault)
+
+
+_brought = ""
+_before: list[tuple[Any, str, Any]] = []
+
+
+def _bring(fault: str) -> None:
+    """Make this process have that fault and no other."""
+    global _brought  # noqa: PLW0603 - it is the process that has a fault
+    if fault == _brought:
+        return
+    for owner, name, original in reversed(_before):
+        setattr(owner, name, original)
+    _before.clear()
+    for owner, name, make in WORKER_FAULTS.get(fault, ()):
+        original = getattr(owner, name)
+        _before.append((owner, name, original))
+        setattr(owner, name, make(original))
+    _brought = fault
+
+
+# -- faults in the workers -----------------------------------------------------------------------
+
+
+def _arrival_by_chance(_: Any) -> Any:
+    return lambda event: zlib.crc32(repr(event.lineage).encode())
+
+
+def _first_segment_only(original: Any) -> Any:
+    def flush(self: Entities) -> None:
+        while self._weight > self._number * self._segment_bytes:
+            self._split()
+        self._dirty &= {0}
+        original(self)
+
+    return flush
+
+
+def _split_loses(_: Any) -> Any:
+    def split(self: Entities) -> None:
+        fresh = self._number
+        half = 1 << (fresh.bit_length() - 1)
+        self._number += 1
+        old = self._segment(fresh - half)
+        for entity in [one for one in old if self._place(zlib.crc32(one)) == fresh]:
+            del old[entity]
+        self._segments[fresh] = {}
+        self._dirty |= {fresh, fresh - half}
+
+    return split
+
+
+def _stale_number(original: Any) -> Any:
+    """Forget, where it is read, that segments were added."""
+
+    def init(self: Entities, *arguments: Any) -> None:
+        original(self, *arguments)
+        self._number = 1
+
+    return init
+
+
+def _memory_of_a_batch(original: Any) -> Any:
+    def run_level(shard: int, blocks: Any, store: Any, shards: int) -> Any:
+        memory = MemoryMap()
+        rows = original(shard, blocks, memory, shards)
+        for key, value in memory.items():
+            store.put(key, value)
+        return rows
+
+    return run_level
+
+
+def _spare_kept(_: Any) -> Any:
+    def take(self: IsolatedStates, entity: bytes) -> Any:
+        import pickle
+
+        if entity not in self._spare:
+            blob = self._entities.get(entity)
+            assert blob is not None
+            self._spare[entity] = pickle.loads(blob)  # noqa: S301 - bytes the engine made
+        return self._spare[entity]
+
+    return take
+
+
+def _live_kept(original: Any) -> Any:
+    def keep(self: IsolatedStates, entity: bytes, state: Any) -> None:
+        original(self, entity, state)
+        self._spare[entity] = state
+
+    return keep
+
+
+def _new_not_dirty(original: Any) -> Any:
+    def put(self: Entities, entity: bytes, state: bytes) -> None:
+        new, dirty = self.get(entity) is None, set(self._dirty)
+        original(self, entity, state)
+        if new:
+            self._dirty = dirty
+
+    return put
+
+
+def _last_of_run_lost(original: Any) -> Any:
+    def run_head(block: HeadBlock, shards: int, levels: int) -> Any:
+        frames = [
+            (case, source, first, payloads[:-1] if len(payloads) > 1 else payloads)
+            for case, source, first, payloads in block.frames
+        ]
+        return original(block._replace(frames=frames), shards, levels)
+
+    return run_head
+
+
+def _first_event_only(original: Any) -> Any:
+    """Take an entity's messages of a batch for one."""
+
+    def run_address(case: Any, address: Any, events: Any, store: Any, printer: Any) -> Any:
+        return original(case, address, events[:1], store, printer)
+
+    return run_address
+
+
+def _one_partition(_: Any) -> Any:
+    return lambda component, partition, key: (
+        key if len(component.partitions) == 1 else b"\0\0" + key
+    )
+
+
+def _decodes_twice(original: Any) -> Any:
+    def decode(self: Flow, source: str, sequence: int, payload: bytes) -> None:
+        original(self, source, sequence, payload)
+        if sequence == 0:
+            original(self, source, sequence, payload)
+
+    return decode
+
+
+_operators = wallaroo_spark.operators
+_everywhere = (wallaroo_spark.batch, wallaroo_spark.stream)
+
+WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
+    "groups not sorted": ((_operators, "_arrival", _arrival_by_chance),),
+    "segments not written back": ((Entities, "flush", _first_segment_only),),
+    "split loses entities": ((Entities, "_split", _split_loses),),
+    "number of segments read stale": ((Entities, "__init__", _stale_number),),
+    "state in memory of a batch": ((wallaroo_spark.stream, "run_level", _memory_of_a_batch),),
+    "copies handed out twice": ((IsolatedStates, "take", _spare_kept),),
+    "live state kept": ((IsolatedStates, "keep", _live_kept),),
+    "new entities not written": ((Entities, "put", _new_not_dirty),),
+    "last frame of a run lost": tuple(
+        (module, "run_head", _last_of_run_lost) for module in _everywhere
+    ),
+    "one message a batch": ((_operators, "_run_address", _first_event_only),),
+    "partitions of an operator mixed": (
+        (wallaroo_spark.flow, "entity_id", _one_partition),
+    ),
+    "first frame tried again": ((Flow, "decode", _decodes_twice),),
+}  # fmt: skip
+
+
+# -- faults on the driver ------------------------------------------------------------------------
+
+
+def _second_cut_skipped(original: Any) -> Any:
+    def blocks(cases: Any, shards: int) -> Any:
+        cuts = original(cases, shards)
+        return [_without_frames(cut) if number == 1 else cut for number, cut in enumerate(cuts)]
+
+    return blocks
+
+
+def _without_frames(cut: list[HeadBlock]) -> list[HeadBlock]:
+    return [block._replace(frames=[]) for block in cut]
+
+
+def _first_cut_replayed(original: Any) -> Any:
+    def blocks(cases: Any, shards: int) -> Any:
+        cuts = original(cases, shards)
+        if len(cuts) > 1:
+            again = [block._replace(list_entities=False) for block in cuts[0]]
+            cuts.insert(1, again)
+        return cuts
+
+    return blocks
+
+
+def _as_arrived(_: Any) -> Any:
+    return lambda output: 0
+
+
+def _no_end(_: Any) -> Any:
+    return lambda finished: None
+
+
+def _mutant(
+    rule: str, name: str, says: str, *driver: Fault, segment_bytes: int | None = None
+) -> Mutant:
+    return Mutant(
+        name,
+        rule,
+        says,
+        lambda: SparkMutant(name, driver),
+        home="spark",
+        options={} if segment_bytes is None else {"segment_bytes": segment_bytes},
+    )
+
+
+_SMALL = 64  # bytes: so that a few entities fill several segments
+
+SPARK_MUTANTS: tuple[Mutant, ...] = (
+    _mutant("order-1", "groups not sorted", "Spark keeps no order among a group's rows"),
+    _mutant(
+        "order-1",
+        "outputs as they arrive",
+        "tasks end in any order",
+        (wallaroo_spark.traces, "_lineage", _as_arrived),
+    ),
+    _mutant(
+        "state-1",
+        "segments not written back",
+        "a segment is dirty, and nobody noted it",
+        segment_bytes=_SMALL,
+    ),
+    _mutant(
+        "state-1",
+        "split loses entities",
+        "a segment gives its share away before the other has it",
+        segment_bytes=_SMALL,
+    ),
+    _mutant("state-1", "new entities not written", "only what a call changed is dirty"),
+    _mutant(
+        "order-2",
+        "number of segments read stale",
+        "a cached count",
+        segment_bytes=_SMALL,
+    ),
+    _mutant("order-2", "state in memory of a batch", "a checkpoint that forgets"),
+    _mutant("state-4", "copies handed out twice", "a copy made in advance, used again"),
+    _mutant("state-6", "live state kept", "no copy, since it has just been pickled"),
+    _mutant("state-9", "partitions of an operator mixed", "several partitions in one operator"),
+    _mutant(
+        "order-2",
+        "cut skipped",
+        "an offset committed too early",
+        (wallaroo_spark.cuts, "_cut_blocks", _second_cut_skipped),
+    ),
+    _mutant(
+        "order-2",
+        "cut replayed",
+        "an offset committed too late",
+        (wallaroo_spark.cuts, "_cut_blocks", _first_cut_replayed),
+    ),
+    _mutant("order-2", "last frame of a run lost", "off by one in a slice"),
+    _mutant("order-2", "first frame tried again", "a task's retry counts twice"),
+    _mutant("order-2", "one message a batch", "a group taken for one row"),
+    _mutant(
+        "dead-4",
+        "calls after a stop stand",
+        "other tasks went on before they heard of it",
+        (wallaroo_spark.many, "first_end", _no_end),
+    ),
+)  # fmt: skip
+
+
+def mutants() -> list[Mutant]:
+    """Return all of them: the entry point of the group ``wallaroo.mutants``."""
+    return list(SPARK_MUTANTS)
