@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable
 
-from wallaroo.canonical import structure
+from wallaroo.canonical import structure_or_kind
 from wallaroo_spark.flow import Flow
 from wallaroo_spark.job import (
     FINISHED,
@@ -89,7 +89,7 @@ def list_entities(shard: int, store: Map) -> Row:
     listed = []
     for address, entity, state in stored(store):
         value = pickle.loads(state)  # noqa: S301 - bytes the states made
-        listed.append((address, entity, structure(value)))
+        listed.append((address, entity, structure_or_kind(value)))
     return Row(shard, FINISHED, pack(Report(entities=listed)))
 
 

@@ -42,7 +42,7 @@ from wallaroo_spark.job import CaseSpec, unpack
 from wallaroo_spark.log_feed import LogFeed
 from wallaroo_spark.plan import plan
 from wallaroo_spark.session import Session, SessionSettings, close_session, session
-from wallaroo_spark.shipping import pickle_application, shipment_of_this_process
+from wallaroo_spark.shipping import pickle_application, ship
 from wallaroo_spark.stream import streaming_rows
 from wallaroo_spark.traces import merged
 
@@ -287,7 +287,7 @@ class Server:
             server.address,
             levels=plan(self._application).levels,
             shards=self._checkpoint.partitions,
-            shipment=shipment_of_this_process(),
+            shipment=ship(running, running.directory),
         )
         writer = rows.writeStream.foreachBatch(self._take_batch).option(
             "checkpointLocation", str(self._checkpoint.spark)

@@ -54,7 +54,7 @@ _SETTINGS = {
     # Each of our rows is a packed block of messages: a batch of few rows is already large.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
     "spark.sql.legacy.setCommandRejectsSparkCoreConfs": "false",
-    "spark.task.maxFailures": "3",
+    "spark.task.maxFailures": "4",
     "spark.log.structuredLogging.enabled": "false",
 }
 
@@ -85,9 +85,9 @@ class SessionSettings:
     def spark_master(self) -> str:
         """Return the master URL with task retries, which a plain ``local[N]`` does not have."""
         if self.master == "local":
-            return "local[1,3]"
+            return "local[1,4]"
         if self.master.startswith("local[") and "," not in self.master:
-            return self.master.replace("]", ",3]")
+            return self.master.replace("]", ",4]")
         return self.master
 
     @property

@@ -2,7 +2,8 @@
 
 Components travel as pickles, so a worker must be able to import the modules they are in under the
 very names they have on the driver. Where it cannot by itself (an application given by path, a test
-module), it is told where the files are.
+module), it is told where the files are, on the driver's own machine; on a cluster it gets them,
+together with this engine, in an archive.
 """
 
 from __future__ import annotations
@@ -14,14 +15,20 @@ import io
 import pickle
 import sys
 import sysconfig
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import wallaroo
+import wallaroo_spark
 from wallaroo.errors import WallarooError
 from wallaroo.topology import Application, Sink, Source, Stateful, Step
+
+if TYPE_CHECKING:
+    from wallaroo_spark.session import Session
 
 
 class ShippingError(WallarooError):
@@ -68,6 +75,45 @@ def shipment_of_this_process() -> Shipment:
         and name != "__main__"
     }
     return Shipment({name: file for name, file in files.items() if file is not None})
+
+
+def ship(session: Session, directory: Path) -> Shipment:
+    """Return what shows workers this process's modules; on a cluster, send the modules first.
+
+    Args:
+        session: where the workers are.
+        directory: where an archive may be put.
+    """
+    shipment = shipment_of_this_process()
+    if session.settings.local:
+        return shipment
+    archive = directory / "modules.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for name, path in sorted(_archived(shipment).items()):
+            file.write(path, name)
+    session.spark.sparkContext.addPyFile(str(archive))
+    return Shipment()
+
+
+def _archived(shipment: Shipment) -> dict[str, Path]:
+    """Return the paths of all that is sent, by their names in the archive.
+
+    That is every module, with whatever Python files lie beside it, which it may import later; and
+    the packages that workers run.
+    """
+    files: dict[str, Path] = {}
+    for package in (wallaroo, wallaroo_spark):
+        root = Path(package.__file__ or "").parent
+        for path in root.rglob("*.py"):
+            files[str(path.relative_to(root.parent))] = path
+    for name, module in shipment.files.items():
+        path = Path(module)
+        stem = name.replace(".", "/")
+        files[f"{stem}/__init__.py" if path.name == "__init__.py" else f"{stem}.py"] = path
+        if "." not in name:
+            for neighbour in path.parent.glob("*.py"):
+                files.setdefault(neighbour.name, neighbour)
+    return files
 
 
 def pickle_application(application: Application) -> bytes:
