@@ -15,7 +15,8 @@ a block's first line                           what is done
 ```` ```text title="terminal 1" ````           what that terminal shows next, sooner or later
 =============================================  ====================================================
 
-In what is printed, ``...`` stands for anything. Ports are exchanged for free ones.
+In what is printed, ``...`` stands for anything. Ports are exchanged for free ones. A block after
+``<!-- skip: next -->`` is for people only: commands that take minutes, or a machine one has not.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ from types import ModuleType, TracebackType
 
 from sybil import Document, Example, Region, Sybil
 from sybil.evaluators.python import PythonEvaluator
-from sybil.parsers.markdown import PythonCodeBlockParser
+from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
+from sybil.typing import Parser
 
 DOCS = Path(__file__).parents[2]
 
@@ -64,7 +66,8 @@ class Page:
         self._directory = directory
         self._terminals: dict[str, _Terminal] = {}
         self._ports = {port: _free_port() for port in _PORT.findall(path.read_text("utf-8"))}
-        parsers = [PythonCodeBlockParser(doctest_optionflags=doctest.ELLIPSIS), self._parse]
+        python = PythonCodeBlockParser(doctest_optionflags=doctest.ELLIPSIS)
+        parsers: list[Parser] = [python, self._parse, SkipParser()]
         self.document = Sybil(parsers, path=str(DOCS)).parse(path)
         # A module, so that classes that the page defines can be pickled.
         module = ModuleType(f"page_{path.stem.replace('-', '_')}")

@@ -29,7 +29,7 @@ from wallaroo.engine import Engine, Handle, ServeOptions, Summary, load_engine
 from wallaroo.topology import Application
 from wallaroo_docs.promises import NotPromisedError, isolation_of
 
-_PATIENCE = 60.0  # seconds until an example that waits for something has failed
+_PATIENCE = 120.0  # seconds until an example that waits for something has failed
 _LOOK = 0.02  # seconds between looks whether a receiver is to close
 _PORT = re.compile(r"(127\.0\.0\.1):\d+")
 
