@@ -20,7 +20,7 @@ from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.input_log import Record
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo_spark.job import Report
-from wallaroo_spark.outbox import Finished, Order
+from wallaroo_spark.outbox import End, Finished, Order
 from wallaroo_spark.segments import Address
 from wallaroo_spark.traces import dead_letters_of, first_end, outputs_of
 
@@ -64,6 +64,7 @@ class Delivery:
         batches: how many there were.
         seconds: how long the last one's delivery took.
         ended: why the run ended at a message, if it did.
+        deadly: the call in which workers die; the next batch ends there.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Delivery:
         self.batches = 0
         self.seconds = 0.0
         self.ended: str | None = None
+        self.deadly: End | None = None
         self._application = application
         self._sinks = sinks
         self._loop = loop
@@ -100,6 +102,8 @@ class Delivery:
         for step, line in report.printed:
             print(f"[{step}] {escaped(line)}" if step else line, file=sys.stderr, flush=True)
         finished = report.finished.get(0, Finished())
+        if self.deadly is not None:
+            finished.ends.append(self.deadly)
         end = first_end(finished)
         if end is not None:
             finished = self._before(finished, end.order)
@@ -122,7 +126,7 @@ class Delivery:
             cause = (
                 "a dead letter (--on-error stop)"
                 if end.kind == "on-error"
-                else f"{end.error_type} in user code"
+                else f"{end.error_type or 'the death of the worker process'} in user code"
             )
             self.ended = f"{cause} at {where} of pipeline {end.pipeline!r}, message {message}"
             raise RunEndedError(self.ended)

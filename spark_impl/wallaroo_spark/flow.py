@@ -42,6 +42,7 @@ from wallaroo_spark.portable import UnportableError, freeze, freeze_checked, tha
 from wallaroo_spark.prints import Printer
 from wallaroo_spark.results import BadResultError, iterator_of, split_pair
 from wallaroo_spark.states import Redo, States, entity_id
+from wallaroo_spark.watch import Teller
 
 _U64_END = 1 << 64
 _KEYS_REMEMBERED = 1 << 16
@@ -57,6 +58,7 @@ class Flow:
         stop_on_error: a dead letter is the end of the run (dead-4).
         limit: calls after this one in order are not made.
         printer: told which step is at work, so that what it prints can be marked.
+        teller: told of each call, where a batch is watched.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Flow:
         stop_on_error: bool,
         limit: Order | None,
         printer: Printer,
+        teller: Teller | None = None,
     ) -> None:
         application = plan.application
         self.outbox = Outbox()
@@ -78,6 +81,7 @@ class Flow:
         self._stop_on_error = stop_on_error
         self._limit = limit
         self._printer = printer
+        self._teller = teller
         self._here: Component | None = None
         self._states: States | None = None
         self._sources = {
@@ -297,6 +301,9 @@ class Flow:
     def _call(self, place: _Place, reason: Reason, call: Callable[..., Any], *given: Any) -> Any:
         """Call user code; what it raises is a dead letter or the run's end (dead-3)."""
         self._printer.step = place.name
+        if self._teller is not None:
+            order = (place.lineage, place.position, place.sink)
+            self._teller.begins(order, place.pipeline, place.step)
         try:
             return call(*given)
         except BadResultError:
@@ -306,6 +313,9 @@ class Flow:
         except BaseException as error:  # noqa: BLE001 - dead-3: SystemExit and its like end the run
             self._end("exit", place, type(error).__name__)
             raise _Ended from None
+        finally:
+            if self._teller is not None:
+                self._teller.ends()
 
     def _bury(self, place: _Place, dead: _Dead) -> None:
         self.outbox.finished.letters.append(

@@ -52,6 +52,7 @@ class CaseSpec:
         stop_on_error: a dead letter ends the run (dead-4).
         limit: calls after this one in order are not made.
         segment_bytes: see `wallaroo_spark.segments.SEGMENT_BYTES`.
+        watched: where to tell of calls (`wallaroo_spark.watch`); `None`: nowhere.
     """
 
     application: bytes
@@ -60,6 +61,7 @@ class CaseSpec:
     stop_on_error: bool = False
     limit: Order | None = None
     segment_bytes: int = SEGMENT_BYTES
+    watched: tuple[str, int] | None = None
 
     @property
     def plan(self) -> Plan:

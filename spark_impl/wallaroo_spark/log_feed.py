@@ -27,6 +27,9 @@ class LogFeed(Feed):
         batch_bytes: payload bytes of a batch at most.
         committed: called, from some thread, after a commit has made room.
         failed: called, from some thread, once, with what is wrong with the log.
+
+    Attributes:
+        case: goes with all input from now on.
     """
 
     def __init__(
@@ -40,7 +43,7 @@ class LogFeed(Feed):
         failed: Callable[[str], None],
     ) -> None:
         self._log = log
-        self._case = case
+        self.case = case
         self._tasks = tasks
         self._batch_bytes = batch_bytes
         self._committed = committed
@@ -120,7 +123,7 @@ class LogFeed(Feed):
             raise
         parts = _divided(records, self._tasks)
         return [
-            pack(HeadBlock({0: self._case}, _runs(part), None if number else (start, end)))
+            pack(HeadBlock({0: self.case}, _runs(part), None if number else (start, end)))
             for number, part in enumerate(parts)
         ]
 

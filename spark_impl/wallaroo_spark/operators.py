@@ -27,6 +27,7 @@ from wallaroo_spark.prints import Printer, printing
 from wallaroo_spark.segments import Address, Entities, Map, stored
 from wallaroo_spark.shards import shard_ids
 from wallaroo_spark.states import IsolatedStates, Redo, TrustingStates
+from wallaroo_spark.watch import Teller
 
 
 def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
@@ -128,6 +129,7 @@ def _flow(case: CaseSpec, printer: Printer, *, isolated: bool) -> Flow:
         stop_on_error=case.stop_on_error,
         limit=case.limit,
         printer=printer,
+        teller=None if case.watched is None else Teller(case.watched),
     )
 
 

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ from wallaroo_spark.session import Session, SessionSettings, close_session, sess
 from wallaroo_spark.shipping import pickle_application, ship
 from wallaroo_spark.stream import streaming_rows
 from wallaroo_spark.traces import merged
+from wallaroo_spark.watch import Watch, just_before
 
 _LOOK = 0.1  # seconds between looks at the query
 _FIRST_BATCH = 60.0  # seconds a stop waits at least for Spark to come up and do its first batch
@@ -281,10 +282,37 @@ class Server:
         if self._killed:
             running.kill()
         self._up.callback(close_session)
-        server = self._up.enter_context(FeedServer(self._feed))
+        self._address = self._up.enter_context(FeedServer(self._feed)).address
+        try:
+            self._work(running)
+        except Exception as error:
+            if not _worker_died(error) or self._problem or self._killed:
+                raise
+            self._find_deadly_call(running)
+
+    def _find_deadly_call(self, running: Session) -> None:
+        """Find out in which call workers die, now that Spark gave up; end there (dead-3)."""
+        case = self._feed.case
+        host = running.spark.sparkContext.getConf().get("spark.driver.host")
+        with Watch(host) as watch:
+            self._feed.case = replace(case, watched=watch.address)
+            try:
+                self._work(running)
+            except Exception as error:
+                deadly = watch.deadly()
+                if not _worker_died(error) or deadly is None:
+                    raise
+            else:
+                return  # it did not happen again
+        self._delivery.deadly = deadly
+        self._feed.case = replace(case, limit=just_before(deadly.order))
+        self._work(running)
+
+    def _work(self, running: Session) -> None:
+        """Run the query until a stop is asked for, or something fails."""
         rows = streaming_rows(
             running.spark,
-            server.address,
+            self._address,
             levels=plan(self._application).levels,
             shards=self._checkpoint.partitions,
             shipment=ship(running, running.directory),
@@ -307,6 +335,8 @@ class Server:
         began = time.monotonic()
         self._delivery.deliver(merged([unpack(row[2]) for row in rows.collect()]))
         self._batch_seconds = time.monotonic() - began
+        if self._feed.case.watched:
+            self._feed.case = replace(self._feed.case, watched=None)  # it did not die again
 
     def _finish(self, query: Any) -> None:
         """Process and deliver what was received; give up when nothing goes on any more."""
@@ -411,6 +441,11 @@ def _default_partitions(settings: SessionSettings) -> int:
     if inside == "*":
         return os.cpu_count() or 1
     return int(inside) if inside.isdigit() else 2
+
+
+def _worker_died(error: Exception) -> bool:
+    text = str(error)
+    return "Python worker exited unexpectedly" in text or "Python worker crashed" in text
 
 
 def _first_line(error: Exception) -> str:

@@ -40,6 +40,8 @@ def text(payload):
 def number(message, state):
     if message == "bad":
         raise ValueError(message)
+    if message == "die":
+        os._exit(9)
     state.count += 1
     return f"{message} {state.count}", True
 
@@ -169,6 +171,16 @@ def test_dead_4_a_restart_meets_the_message_again(spark_engine, receiver, tmp_pa
     assert len((tmp_path / "dead.jsonl").read_text().splitlines()) == 2
 
 
+def test_dead_3_the_death_of_a_worker_process_ends_the_run_there(spark_engine, receiver, capfd):
+    handle = spark_engine.serve(build(receiver.port), options())
+    send(handle, "a", "b", "die", "a")
+    summary = handle.wait(300)
+    assert summary.exit_code == 1
+    assert "the death of the worker process in user code at step 'number'" in summary.problem
+    assert summary.problem.endswith("message 2")
+    assert receiver.data == b"a 1\nb 1\n"
+
+
 def test_sink_3_an_absent_sink_stops_the_reading(spark_engine):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -223,8 +235,7 @@ def child_of(pid):
         children.extend(" ".join([path.read_text() for path in threads]).split())
     except OSError:
         return None
-    java = [int(c) for c in children if b"SparkSubmit" in cmdline(c)]
-    return java[0] if java else None
+    return next((int(child) for child in children if b"SparkSubmit" in cmdline(child)), None)
 
 
 def cmdline(pid):
