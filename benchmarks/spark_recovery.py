@@ -187,7 +187,7 @@ class Run:
         return code
 
 
-def wait(what: str, condition: Callable[[], bool], seconds: float = 180) -> None:
+def wait(what: str, condition: Callable[[], bool], seconds: float = 400) -> None:
     """Wait for a condition."""
     end = time.monotonic() + seconds
     while not condition():
@@ -233,9 +233,10 @@ def main() -> int:
         if target != "worker":
             run.ended()
             run = Run(command, directory / "log")
+    before = receiver.count
+    wait("outputs", lambda: receiver.count > before)
     sender.running = False
     sender.thread.join()
-    time.sleep(1)
     run.process.send_signal(signal.SIGTERM)
     code = run.ended()
     return report(receiver, sender, killed, code, directory)

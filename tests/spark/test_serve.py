@@ -230,9 +230,9 @@ def test_the_jvm_does_not_outlive_us(number, receiver):
 
 def child_of(pid):
     try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        threads = [p for p in Path(f"/proc/{pid}/task").glob("*/children")]
-        children.extend(" ".join([path.read_text() for path in threads]).split())
+        children = []
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            children.extend(path.read_text().split())
     except OSError:
         return None
     return next((int(child) for child in children if b"SparkSubmit" in cmdline(child)), None)
