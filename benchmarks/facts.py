@@ -29,14 +29,15 @@ def side_by_side(
     """Return the seconds each contender took in each of `rounds` rounds, taken in turns.
 
     A contender prepares a run, which is not timed, and returns it. A warm-up round does not count.
+    The seconds are this process's on a processor, which other processes disturb little.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for count in range(rounds + 1):
         for name, prepare in contenders.items():
             run = prepare()
-            start = time.perf_counter()
+            start = time.process_time()
             run()
-            elapsed = time.perf_counter() - start
+            elapsed = time.process_time() - start
             if count:
                 seconds[name].append(elapsed)
     return seconds

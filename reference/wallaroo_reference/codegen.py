@@ -191,15 +191,16 @@ class Program:
             partition_function = self._call("partition", index, operation.route)
             call = f"k{index} = {partition_function}(m{origin})"
             self._try(indent, call, place, lineage, skip)
-            # A tuple is known by its encoding, which only `enter` works out.
+            # A key of another type is sought as MISSING, so not found, and `enter` judges it; it
+            # does so with tuples too, which are known by their encoding.
             exact = _exactness(partition, f"k{index}")
-            found = f"states_{number}[k{index}] if {exact} else {enter}"
+            found = f"states_{number}[k{index} if {exact} else MISSING]"
         self._line(indent, "try:")
         self._line(indent + 1, f"s{index} = {found}")
         self._line(indent, "except KeyError:")
         self._line(indent + 1, f"s{index} = {enter}")
-        self._line(indent, f"if s{index} is MISSING:")
-        self._line(indent + 1, skip)
+        self._line(indent + 1, f"if s{index} is MISSING:")
+        self._line(indent + 2, skip)
         return f"k{index}"
 
     def _sink(self, indent: int, index: int, sink: Sink, origin: int, lineage: list[str]) -> None:
@@ -215,16 +216,27 @@ class Program:
         self._line(indent, "except BaseException as error:")
         self._line(indent + 1, failed)
         self._line(indent, "else:")
-        self._line(indent + 1, "if type(data) is bytes:")
-        self._line(indent + 2, f"{write}(data)")
-        self._line(indent + 1, "elif data is not None:")
-        self._line(indent + 2, "try:")
-        text = "data.encode() if type(data) is str else written_of(data)"
-        self._line(indent + 3, f"{write}({text})")
-        self._line(indent + 2, "except UnicodeEncodeError as error:")
-        self._line(indent + 3, failed.replace("error)", "not_utf8(error))"))
-        self._line(indent + 2, "except BadOutputError as error:")
-        self._line(indent + 3, failed)
+        text = (
+            "if type(data) is str:",
+            "    try:",
+            f"        {write}(data.encode())",
+            "    except UnicodeEncodeError as error:",
+            f"        {failed.replace('error)', 'not_utf8(error))')}",
+        )
+        binary = ("if type(data) is bytes:", f"    {write}(data)")
+        other = (
+            "if data is not None:",
+            "    try:",
+            f"        {write}(written_of(data))",
+            "    except BadOutputError as error:",
+            f"        {failed}",
+        )
+        # What an encoder says it gives is looked for first; that is all its word counts for.
+        gives = getattr(sink.config.encoder.call, "__annotations__", {}).get("return")
+        likely = (text, binary) if gives in (str, "str") else (binary, text)
+        for number, branch in enumerate((*likely, other)):
+            for line, statement in enumerate(branch):
+                self._line(indent + 1, f"el{statement}" if number and not line else statement)
 
     def _try(
         self,
