@@ -64,7 +64,8 @@ class Child:
 
 def serve(body: Callable[[Child, Plan], None]) -> None:
     """Run a child process: `body` until it returns; what it raises is its last report."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the group; the parent decides
+    for number in (signal.SIGINT, signal.SIGTERM):  # both may go to the group; the parent decides
+        signal.signal(number, signal.SIG_IGN)
     child = Child()
     try:
         plan = Plan(RunConfig.from_json(child.setup["config"]))

@@ -73,7 +73,7 @@ def _screen(conductor: Conductor) -> RenderableType:
         if measuring > config.duration:
             phase = "cooling down"
     counts = collector.counts()
-    backlog = counts["expected"] - counts["distinct"]
+    backlog = max(0, counts["expected"] - counts["distinct"])  # reports come a little apart
     latency, lateness = summary(collector.latency), summary(collector.lateness)
     head = Table.grid(padding=(0, 2))
     head.add_row(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -47,6 +48,19 @@ def start_target() -> Iterator[Callable[..., int]]:
             return int(process.stdout.readline())
 
         yield start
+
+
+@pytest.fixture
+def wait_for() -> Callable[[Path], None]:
+    """Return a function that waits until a file is there, such as a target's `--mark`."""
+
+    def wait(path: Path) -> None:
+        deadline = time.monotonic() + 60
+        while not path.exists():
+            assert time.monotonic() < deadline, f"no {path} within a minute"
+            time.sleep(0.05)
+
+    return wait
 
 
 @pytest.fixture

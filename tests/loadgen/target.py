@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections import deque
+from pathlib import Path
 
 from wallaroo.frames import FrameParser, frame
 
@@ -92,6 +93,8 @@ def serve(connection: socket.socket, options: argparse.Namespace, out: Sink | De
         outputs = []
         for payload in parser.feed(data):
             count += 1
+            if options.mark and count == options.mark_after:
+                options.mark.touch()
             if options.close_after and count > options.close_after:
                 connection.close()
                 return
@@ -131,6 +134,8 @@ def main() -> None:
     parser.add_argument("--reorder", action="store_true")
     parser.add_argument("--garbage", action="store_true")
     parser.add_argument("--close-after", type=int)
+    parser.add_argument("--mark", type=Path, help="a file to make when messages have come")
+    parser.add_argument("--mark-after", type=int, default=100, help="this many on a connection")
     parser.add_argument("--bytes-per-second", type=float)
     parser.add_argument("--read", type=int, default=1 << 18)
     options = parser.parse_args()

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -143,14 +142,22 @@ def test_an_application_that_ends_at_once_is_quoted(free_port: Callable[[], int]
 
 
 def test_ctrl_c_leaves_a_partial_report(
-    addresses: Callable[..., list[str]], tmp_path: Path
+    addresses: Callable[..., list[str]], wait_for: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    path = tmp_path / "run.json"
-    words = ["echo", *addresses(), *SHORT, "--duration", "60", "--json", str(path)]
+    path, mark = tmp_path / "run.json", tmp_path / "mark"
+    words = [
+        "echo",
+        *addresses("--mark", str(mark)),
+        *SHORT,
+        "--duration",
+        "60",
+        "--json",
+        str(path),
+    ]
     with subprocess.Popen(
         [*WALLAROO, "load", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        time.sleep(4)  # until it surely sends; it would go on for a minute
+        wait_for(mark)
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=30)
     assert process.returncode == 130, out + errors
@@ -228,17 +235,20 @@ def test_compare(addresses: Callable[..., list[str]], tmp_path: Path) -> None:
 
 
 def test_a_listener_that_closes_in_the_middle(
-    start_target: Callable[..., int], free_port: Callable[[], int]
+    start_target: Callable[..., int],
+    free_port: Callable[[], int],
+    wait_for: Callable[[Path], None],
+    tmp_path: Path,
 ) -> None:
-    listen = free_port()
-    port = start_target(listen)
+    listen, mark = free_port(), tmp_path / "mark"
+    port = start_target(listen, "--mark", str(mark))
     process: list[Done] = []
     words = ["--to", f"127.0.0.1:{port}", "--listen", f"127.0.0.1:{listen}"]
     thread = threading.Thread(
-        target=lambda: process.append(load("echo", *words, *SHORT, "--duration", "8"))
+        target=lambda: process.append(load("echo", *words, *SHORT, "--duration", "60"))
     )
     thread.start()
-    time.sleep(4)
+    wait_for(mark)
     for child in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             found = child.read_bytes().split(b"\0")
