@@ -24,20 +24,23 @@ def machine_facts() -> str:
 
 
 def side_by_side(
-    contenders: dict[str, Callable[[], Callable[[], object]]], rounds: int
+    contenders: dict[str, Callable[[], Callable[[], object]]],
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Return the seconds each contender took in each of `rounds` rounds, taken in turns.
 
     A contender prepares a run, which is not timed, and returns it. A warm-up round does not count.
-    The seconds are this process's on a processor, which other processes disturb little.
+    What happens in this process alone may be timed by `time.process_time`, which other processes
+    disturb little.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for count in range(rounds + 1):
         for name, prepare in contenders.items():
             run = prepare()
-            start = time.process_time()
+            start = clock()
             run()
-            elapsed = time.process_time() - start
+            elapsed = clock() - start
             if count:
                 seconds[name].append(elapsed)
     return seconds

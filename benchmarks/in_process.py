@@ -13,6 +13,7 @@ import pickle
 import random
 import statistics
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -60,7 +61,7 @@ def market_frames(messages: int, seed: int) -> list[tuple[str, list[bytes]]]:
         line.strip().rjust(4).encode()
         for line in market_spread.SYMBOLS.read_text().splitlines()[:100]
     ]
-    time = b"20261121-12:00:00.000"
+    transacted = b"20261121-12:00:00.000"
     frames: list[tuple[str, list[bytes]]] = []
     for start in range(0, messages, 200):
         data, orders = [], []
@@ -68,10 +69,12 @@ def market_frames(messages: int, seed: int) -> list[tuple[str, list[bytes]]]:
             bid = 10 + chance.random()
             spread = 0.01 if chance.random() < 0.7 else 0.2
             symbol = chance.choice(symbols)
-            data.append(market_spread.MARKET_DATA.pack(2, symbol, time, bid, bid + spread))
+            data.append(market_spread.MARKET_DATA.pack(2, symbol, transacted, bid, bid + spread))
             order_id = b"%06d" % ((start + index) % 1000000)
             symbol = chance.choice(symbols)
-            orders.append(market_spread.ORDER.pack(1, 1, 7, order_id, symbol, 100.0, 10.5, time))
+            orders.append(
+                market_spread.ORDER.pack(1, 1, 7, order_id, symbol, 100.0, 10.5, transacted)
+            )
         frames += [("Market Data", data), ("Orders", orders)]
     return frames
 
@@ -128,7 +131,7 @@ def compare(title: str, contenders: dict[str, Callable[[], Run]], rounds: int) -
     for name, outputs in results.items():
         assert outputs == results[baseline], f"{title}: {name} disagrees with {baseline}"
     messages = len(results[baseline])
-    seconds = side_by_side(dict(contenders), rounds)
+    seconds = side_by_side(dict(contenders), rounds, time.process_time)
     print(f"\n{title} ({messages} outputs, median of {rounds} rounds)")
     for name, ratio in ratios(seconds, baseline).items():
         each = statistics.median(seconds[name]) / messages * 1e9
