@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations, pairwise
 from typing import Any, TypeAlias, TypeVar
 
 from wallaroo_conformance.case import ConformanceCase, Input, PartitionSpec, PipelineSpec, StepSpec
@@ -36,6 +37,31 @@ def reductions(case: ConformanceCase) -> list[ConformanceCase]:
     own = size(case)
     found = {reduced: size(reduced) for reduced in _reductions(case)}
     return sorted([one for one in found if found[one] < own], key=lambda one: found[one])
+
+
+def projections(case: ConformanceCase) -> list[ConformanceCase]:
+    """Return small parts of a case, simplest first: a pipeline, two steps, two frames at most.
+
+    Most failures need no more, so one job with all of them saves many with a step each.
+    """
+    found: dict[ConformanceCase, None] = {}
+    for index, pipeline in enumerate(case.pipelines):
+        inputs = [replace(entry, pipeline=0) for entry in case.inputs if entry.pipeline == index]
+        steps = list(pipeline.steps)
+        chosen = [(), *[(step,) for step in steps], *combinations(steps, 2)]
+        frames = [*[(entry,) for entry in inputs], *pairwise(inputs)]
+        for some_steps in chosen:
+            for some_frames in frames:
+                part = replace(
+                    case,
+                    pipelines=(replace(pipeline, steps=some_steps),),
+                    inputs=some_frames,
+                    batches=None,
+                )
+                found[part] = None
+                if case.batches is not None and len(some_frames) > 1:
+                    found[replace(part, batches=(1,))] = None
+    return sorted(found, key=size)
 
 
 def size(case: ConformanceCase) -> Size:

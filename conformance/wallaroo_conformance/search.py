@@ -21,7 +21,7 @@ from wallaroo_conformance.generating import generate
 from wallaroo_conformance.laws import ANSWERS, LAWS, Law, blame, exercised
 from wallaroo_conformance.metamorphic import RELATIONS, Variant
 from wallaroo_conformance.observing import Observation, observe
-from wallaroo_conformance.reducing import reductions, size
+from wallaroo_conformance.reducing import projections, reductions, size
 from wallaroo_conformance.report import Failure, LawResult
 from wallaroo_conformance.running import REFUSED, Runner
 
@@ -33,6 +33,7 @@ _ENOUGH_BEYOND = 16  # cases beyond an engine to believe that all of that kind a
 _DEAR_JOB = 0.25  # seconds
 _FEW = 16
 _MOST_STEPS = 60  # of a reduction; none has been seen to need half as many
+_MOST_PROJECTIONS = 512
 _MOST_CANDIDATES = 192  # of a reduction's step, the simplest
 
 
@@ -312,6 +313,9 @@ class Search:
         return failure, law
 
     def _reduced(self, failing: _Failing) -> _Failing:
+        if self.runner.seconds_a_job > _DEAR_JOB:
+            small = projections(failing.case)[:_MOST_PROJECTIONS]
+            failing = self._simplest_failing(small) or failing
         for _ in range(_MOST_STEPS):
             simpler = self._simplest_failing(reductions(failing.case)[:_MOST_CANDIDATES])
             if simpler is None:

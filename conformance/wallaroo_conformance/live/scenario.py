@@ -47,6 +47,7 @@ APPLICATIONS: tuple[ConformanceCase, ...] = (
 )
 """Applications that both modes are promised to: all that is special here is the edges."""
 
+_CLOSING = 2.0  # seconds that a server has for a stop when something broke
 _READING = 5.0  # seconds that reading what has been delivered may take
 
 MAX_CLAIM = 1 << 30  # far over `max_size`, and it fits four bytes
@@ -88,6 +89,7 @@ class Scenario:
         self._frames: list[Input] = []
         self._dropped = 0
         self._restarted = False
+        self._stopped = False
         self.senders: list[tuple[int, Sender]] = []
         self.sinks: dict[tuple[str, int], SinkPeer] = {
             (PIPELINES[index], number): SinkPeer()
@@ -108,9 +110,12 @@ class Scenario:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._handle.kill()
         for _, sender in self.senders:
             sender.close()
+        if not self._stopped:  # something broke: let it close what it has open, if it will
+            self._handle.stop()
+            self._handle.wait(_CLOSING)
+        self._handle.kill()
         for peer in self.sinks.values():
             peer.go_away()
 
@@ -216,6 +221,7 @@ class Scenario:
         self._tell("stop")
         self._handle.stop()
         summary = self._handle.wait(self._patience)
+        self._stopped = summary is not None
         if summary is None:
             self._broken("stop-1", f"it has not stopped within {self._patience:g} s")
         if summary.exit_code:

@@ -1,0 +1,157 @@
+"""A fresh process that runs an application on the reference: JSON in, JSON out.
+
+Run as ``python -m wallaroo_conformance.portability.worker``. The clock that user code sees stands
+where it is told to, so that a run that depends on it can be told from one that depends on chance.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from wallaroo.canonical import structure
+from wallaroo.engine import Case, Engine, load_engine
+from wallaroo.keys import BadKeyError, key_to_json
+from wallaroo.loading import load_application
+from wallaroo.topology import Application, Sink, Source, Stateful, Stateless, Step
+from wallaroo.trace import InputLog, canonical_json
+
+_SHORT = 200  # characters of a call's result that are kept
+
+
+def main() -> int:
+    """Answer the one request on stdin."""
+    request = json.load(sys.stdin)
+    stop_clock(request["clock"])
+    # What the application prints is no part of the answer.
+    answer, sys.stdout = sys.stdout, sys.stderr
+    application = load_application(request["app"], request["args"], placeholders=True)
+    engine = load_engine("reference")
+    runs = [_run(engine, application, log_from_json(log)) for log in request["logs"]]
+    json.dump(runs, answer)
+    return 0
+
+
+def stop_clock(now: float) -> None:
+    """Let every clock of the standard library show `now`, seconds since 1970, from here on."""
+
+    def seconds(*_: object) -> float:
+        return now
+
+    def nanoseconds(*_: object) -> int:
+        return int(now * 1e9)
+
+    for name in ("time", "monotonic", "perf_counter"):
+        setattr(time, name, seconds)
+        setattr(time, f"{name}_ns", nanoseconds)
+    local, utc = time.localtime, time.gmtime
+    time.localtime = lambda when=None: local(now if when is None else when)
+    time.gmtime = lambda when=None: utc(now if when is None else when)
+
+    class StoppedDate(datetime.date):
+        @classmethod
+        def today(cls) -> Any:
+            return cls.fromtimestamp(now)
+
+    class StoppedDateTime(datetime.datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return cls.fromtimestamp(now, tz)
+
+        @classmethod
+        def utcnow(cls) -> Any:
+            return cls.fromtimestamp(now, datetime.UTC).replace(tzinfo=None)
+
+        @classmethod
+        def today(cls) -> Any:
+            return cls.fromtimestamp(now)
+
+    datetime.date = StoppedDate  # type: ignore[misc]
+    datetime.datetime = StoppedDateTime  # type: ignore[misc]
+
+
+def log_from_json(log: list[list[str]]) -> InputLog:
+    """Return an input log from its JSON form."""
+    return [(source, base64.b64decode(payload)) for source, payload in log]
+
+
+def log_to_json(log: InputLog) -> list[list[str]]:
+    """Return an input log's JSON form."""
+    return [[source, base64.b64encode(payload).decode("ascii")] for source, payload in log]
+
+
+def _run(engine: Engine, application: Application, log: InputLog) -> dict[str, Any]:
+    calls: list[list[Any]] = []
+    case = Case(watched(application, calls), log, options={"thorough": True})
+    trace = engine.run(case)
+    findings = [finding.to_json() for finding in trace.findings]
+    return {"trace": trace.comparable(), "findings": findings, "calls": calls}
+
+
+def watched(application: Application, calls: list[list[Any]]) -> Application:
+    """Return the application with calls that note what they gave: (step, key, result)."""
+    key: list[Any] = [None]
+
+    def watch(record: Any, name: str) -> Any:
+        def noted(*arguments: Any) -> Any:
+            result = record.call(*arguments)
+            calls.append([name, key[0], _shown(result)])
+            return result
+
+        return replace(record, call=noted)
+
+    def watch_route(record: Any) -> Any:
+        def noted(message: Any) -> Any:
+            result = record.call(message)
+            try:
+                key[0] = key_to_json(result)
+            except (BadKeyError, TypeError, AttributeError):
+                key[0] = None
+            return result
+
+        return replace(record, call=noted)
+
+    nodes = []
+    for node in application.nodes:
+        if isinstance(node, Step):
+            operation = node.operation
+            computation = watch(operation.computation, node.name)
+            if isinstance(operation, Stateful):
+                route = None if operation.route is None else watch_route(operation.route)
+                changed: Stateful | Stateless = replace(
+                    operation, computation=computation, route=route
+                )
+            else:
+                changed = replace(operation, computation=computation)
+            nodes.append(replace(node, operation=changed))
+        elif isinstance(node, Source):
+            nodes.append(_with(node, "decoder", watch))
+        elif isinstance(node, Sink):
+            nodes.append(_with(node, "encoder", watch))
+    return replace(application, nodes=tuple(nodes))
+
+
+def _with(node: Any, attribute: str, watch: Callable[[Any, str], Any]) -> Any:
+    record = getattr(node.config, attribute)
+    config = object.__new__(type(node.config))
+    for name, value in vars(node.config).items():
+        object.__setattr__(config, name, value)
+    object.__setattr__(config, attribute, watch(record, record.name))
+    return replace(node, config=config)
+
+
+def _shown(result: Any) -> str:
+    try:
+        return canonical_json(structure(result))[:_SHORT]
+    except Exception:  # noqa: BLE001 - generators and whatever else cannot be reduced
+        return type(result).__name__
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""The commands, as a user types them: exit codes, files, what is printed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from wallaroo_conformance.counterexamples import STORED
+from wallaroo_conformance.report import BROKEN, INCOMPLETE, KEPT, read_reports
+
+from wallaroo.cli.main import main
+
+
+def test_conform_writes_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {name: tmp_path / f"report.{name}" for name in ("json", "html", "junit")}
+    options = [f"--{name}={path}" for name, path in files.items()]
+    code = main(["conform", "--engine", "reference", "--cases", "300", "--no-live", *options])
+    printed = capsys.readouterr().out
+    assert code == KEPT
+    assert "reference: kept" in printed
+    assert read_reports(files["json"].read_text())[0]["footer"]["exit"] == KEPT
+    assert all(path.stat().st_size > 1_000 for path in files.values())
+
+
+def test_conform_refuses_what_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conform", "--engine", "reference", "--case", "3"]) == INCOMPLETE
+    assert "--case" in capsys.readouterr().err
+
+
+def test_conform_mutants_prints_the_kill_matrix(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = tmp_path / "mutants.json"
+    assert main(["conform", "--mutants", "state-4", "--json", str(found)]) in (KEPT, BROKEN)
+    matrix = json.loads(found.read_text())["mutants"]
+    ours = [one for one in matrix if one["home"] == "reference"]
+    assert [one["ok"] for one in ours] == [True]
+    assert "flag ignored" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", sorted(STORED.glob("*.json")), ids=lambda path: path.stem)
+def test_replay_of_stored_cases_on_the_reference(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", str(path), "--engine", "reference"]) == KEPT
+    assert "does what the reference does" in capsys.readouterr().out
+
+
+def test_replay_of_what_is_no_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "case.json"
+    path.write_text('{"format": "something"}')
+    assert main(["replay", str(path)]) == INCOMPLETE
+    assert "neither" in capsys.readouterr().err
+
+
+def test_replay_as_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = next(STORED.glob("state-6-*.json"))
+    assert main(["replay", str(path), "--python"]) == KEPT
+    script = tmp_path / "case.py"
+    script.write_text(capsys.readouterr().out)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert "('first', 0) b'b=1\\n' b'a=1\\n'" in done.stdout
+
+
+def test_pytest_runs_a_test_for_each_rule(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "-rs"),
+            *("--wallaroo-engine=reference", "--wallaroo-cases=300"),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 skipped" in done.stdout  # recovery, which it does not claim
+    assert "37 passed" in done.stdout

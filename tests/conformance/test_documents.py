@@ -1,0 +1,28 @@
+"""The document's toy engine is run, and what the document says of it is what is found."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from wallaroo_conformance.checking import check_engine
+
+from wallaroo.engine import Engine
+
+TEXT = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+
+
+def test_the_toy_engine_is_what_the_document_says() -> None:
+    code = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[0]
+    names: dict[str, Any] = {"__name__": "toy_engine"}
+    exec(code, names)
+    toy = names["ToyEngine"]()
+    assert isinstance(toy, Engine)
+    report = check_engine(toy, cases=400, counterexamples=None)
+    told = re.findall(r"^- \*\*([a-z]+-\d)\*\*", TEXT, re.MULTILINE)
+    assert len(told) > 3
+    assert set(told) <= {failure.rule for failure in report.failures}
+    assert report.rules["compute-2"] == "unsupported"
+    assert report.rules["build-2"] == "kept"
+    assert all(failure.case and len(failure.case.inputs) <= 3 for failure in report.failures)
