@@ -148,7 +148,7 @@ def main() -> None:
 
     words = word_count.application_setup(ADDRESSES)
     market = market_spread.application_setup([*ADDRESSES, "--clock", "1"])
-    for vocabulary in (100, 1_000, 10_000, 100_000):
+    for vocabulary in (100, 1_000, 2_500, 10_000, 100_000):
         lines = word_lines(options.messages, vocabulary, seed=1)
         machine = Compiled(words)
         machine.feed("Split and Count", lines)
