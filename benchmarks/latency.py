@@ -105,7 +105,7 @@ def measure(
         warmup=1.0,
         values={"symbols": str(SYMBOLS)} if application == "market_spread" else {"words": "1"},
         connections=APPLICATIONS[application],
-        wait=90.0,
+        wait=180.0,  # a JVM with its workers, on a machine that has other things to do
     )
     with Application(f"{shlex.join(command)} --out {{listen}}") as under_test:
         session = Session(under_test, [SLO.parse(engine.slo)])
