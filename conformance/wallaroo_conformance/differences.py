@@ -48,7 +48,11 @@ def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
     if isinstance(actual, Crash):
         return frozenset({"crash"})
     # By their JSON forms, never by ==: to Python the keys 1 and True are equal.
-    one, other = expected.comparable(), actual.comparable()
+    one = expected.comparable()
+    try:
+        other = actual.comparable()
+    except Exception:  # noqa: BLE001 - an engine may have put anything into its trace
+        return frozenset({"crash"})
     if one == other:
         return frozenset()
     kinds: set[Kind] = set()
@@ -64,6 +68,15 @@ def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
         ]
         kinds.add(_entity_kind(*numberless))
     return frozenset(kinds)
+
+
+def readable_result(result: Result) -> Result:
+    """Return `result`, or what stands for it if it is a trace that holds what no trace may."""
+    try:
+        result.comparable()
+    except Exception as error:  # noqa: BLE001 - an engine may have put anything into its trace
+        return Crash(f"its trace cannot be read: {type(error).__name__}: {error}")
+    return result
 
 
 def _entity_kind(wanted: list[Any], given: list[Any]) -> Kind:

@@ -14,7 +14,13 @@ from typing import Any
 from wallaroo.engine import Engine, load_engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.case import ConformanceCase
-from wallaroo_conformance.differences import Crash, Kind, Result, differences
+from wallaroo_conformance.differences import (
+    Crash,
+    Kind,
+    Result,
+    differences,
+    readable_result,
+)
 from wallaroo_conformance.divergences import DIVERGENCES, Divergence, known
 from wallaroo_conformance.facts import Facts, facts_of
 from wallaroo_conformance.generating import generate
@@ -24,9 +30,6 @@ from wallaroo_conformance.observing import Observation, observe
 from wallaroo_conformance.reducing import projections, reductions, size
 from wallaroo_conformance.report import Failure, LawResult
 from wallaroo_conformance.running import REFUSED, Runner
-
-CHUNK = 256
-"""Cases generated at a time, unless jobs are larger."""
 
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
 _ENOUGH_BEYOND = 16  # cases beyond an engine to believe that all of that kind are
@@ -157,7 +160,7 @@ class Search:
         begun = time.monotonic()
         number = 0
         while not (self._early and self.failing):
-            wanted = max(CHUNK, self.runner.job)
+            wanted = self.runner.job
             if profile.cases is not None:
                 wanted = min(wanted, profile.cases - self.generated)
             late = profile.seconds is not None and time.monotonic() - begun > profile.seconds
@@ -180,7 +183,7 @@ class Search:
             if not missing:
                 return
             self._tell("topping up")
-            cases = self._generate(CHUNK, number)
+            cases = self._generate(self.runner.job, number)
             number += 1
             looked += len(cases)
             useful = [
@@ -306,7 +309,7 @@ class Search:
         failure = Failure(
             *(law.rule, law.name, law.says, law.cause, reduced.case),
             expected=reduced.observation.trace,
-            actual=alone if isolated else reduced.result,
+            actual=readable_result(alone if isolated else reduced.result),
             alone=isolated,
             jobs=self.runner.jobs - jobs,
         )

@@ -284,10 +284,12 @@ def _mutant(
         says,
         lambda: SparkMutant(name, driver),
         home="spark",
+        job=_JOB,
         options={} if segment_bytes is None else {"segment_bytes": segment_bytes},
     )
 
 
+_JOB = 96  # cases: enough that some show any of these faults
 _SMALL = 64  # bytes: so that a few entities fill several segments
 
 SPARK_MUTANTS: tuple[Mutant, ...] = (

@@ -1,0 +1,66 @@
+"""How many cases a second the search looks at, generation included, and where the time goes.
+
+Prints ratios beside absolutes: the search against the generation alone, which is its floor.
+
+    python benchmarks/conformance.py [--engine NAME] [--cases N] [--job N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import time
+
+from wallaroo_conformance.generating import generate
+from wallaroo_conformance.observing import observe
+from wallaroo_conformance.search import Profile, Search
+
+from wallaroo.engine import load_engine
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--engine", default="compiled")
+    parser.add_argument("--cases", type=int, default=2_000)
+    parser.add_argument("--job", type=int, default=256)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}")
+    print(
+        f"load {os.getloadavg()[0]:.1f}; each figure the median of {options.rounds} rounds, CPU s"
+    )
+    reference = load_engine("reference")
+    engine = load_engine(options.engine)
+    drawing, observing, searching, ran = [], [], [], 0
+    for number in range(options.rounds):
+        begun = time.process_time()
+        cases = generate(options.cases, number)
+        drawn = time.process_time()
+        observe(reference, cases)
+        observed = time.process_time()
+        search = Search(engine, reference, seed=number, job=options.job)
+        wall = time.monotonic()
+        search.search(Profile("benchmark", options.cases))
+        wall = time.monotonic() - wall
+        done = time.process_time()
+        if search.failing:
+            raise SystemExit(f"{len(search.failing)} cases fail: this measures nothing")
+        drawing.append(drawn - begun)
+        observing.append(observed - drawn)
+        searching.append(done - observed)
+        ran = search.runner.cases
+    draw, watch, whole = map(statistics.median, (drawing, observing, searching))
+    print(f"generation alone            {options.cases / draw:8.0f} cases/s")
+    print(f"the reference, watched      {options.cases / watch:8.0f} cases/s")
+    print(
+        f"search on {options.engine:10}        {options.cases / whole:8.0f} cases/s per core, "
+        f"{whole / draw:.1f} x the generation; {ran} runs of {options.cases} cases"
+    )
+    print(f"last round by the clock     {options.cases / wall:8.0f} cases/s")
+
+
+if __name__ == "__main__":
+    main()
