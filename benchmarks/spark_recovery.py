@@ -6,8 +6,8 @@ After each death of the driver or the JVM the run is started again on the same c
 
     python benchmarks/spark_recovery.py [--kills 30] [--seed 1] [--rate 2000]
 
-Exit code 0: no effect on state lost or doubled, no output lost, and what came twice is a stretch at
-the end of what was sent before, unchanged and in order.
+Ctrl-C ends the killing and reports. Exit code 0: no effect on state lost or doubled, no output lost,
+and what came twice is a stretch at the end of what was sent before, unchanged and in order.
 """
 
 from __future__ import annotations
@@ -221,18 +221,24 @@ def main() -> int:
     run = Run(command, directory / "log")
     sender = Sender(port, options.rate)
     killed: Counter[str] = Counter()
-    while killed.total() < options.kills:
-        before = receiver.count
-        wait("outputs", lambda before=before: receiver.count > before)  # type: ignore[misc]
-        time.sleep(draw.uniform(0.0, 2.0))
-        target = TARGETS[killed.total() % len(TARGETS)]
-        if not run.kill(target):
-            continue
-        killed[target] += 1
-        print(f"{killed.total():3} killed {target}; {receiver.count} outputs so far", flush=True)
-        if target != "worker":
-            run.ended()
-            run = Run(command, directory / "log")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job has none
+    try:
+        while killed.total() < options.kills:
+            before = receiver.count
+            wait("outputs", lambda before=before: receiver.count > before)  # type: ignore[misc]
+            time.sleep(draw.uniform(0.0, 2.0))
+            target = TARGETS[killed.total() % len(TARGETS)]
+            if not run.kill(target):
+                continue
+            killed[target] += 1
+            print(
+                f"{killed.total():3} killed {target}; {receiver.count} outputs so far", flush=True
+            )
+            if target != "worker":
+                run.ended()
+                run = Run(command, directory / "log")
+    except KeyboardInterrupt:
+        print("no more kills", flush=True)
     before = receiver.count
     wait("outputs", lambda: receiver.count > before)
     sender.running = False
