@@ -6,8 +6,8 @@ After each death of the driver or the JVM the run is started again on the same c
 
     python benchmarks/spark_recovery.py [--kills 30] [--seed 1] [--rate 2000]
 
-Ctrl-C ends the killing and reports. Exit code 0: no effect on state lost or doubled, no output lost,
-and what came twice is a stretch at the end of what was sent before, unchanged and in order.
+Ctrl-C ends the killing, and reports. Exit code 0: no effect on state lost or doubled, no output
+lost, and what came twice is a stretch at the end of what was sent before, unchanged and in order.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Run:
         victims: dict[str, list[int | None]] = {
             "driver": [self.process.pid],
             "jvm": [jvm],
-            "worker": workers[-1:],
+            "worker": [*workers[-1:]],
             "all": [self.process.pid, jvm, *workers],
         }
         pids = [pid for pid in victims[target] if pid is not None]
