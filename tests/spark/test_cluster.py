@@ -171,7 +171,9 @@ def served(cluster, receiver, log):
         ports = {}
         while len(ports) < 2:
             assert process.poll() is None, log.read_text()
-            for name, port in re.findall(r"(Orders|Market Data).*:(\d+)\n", log.read_text()):
+            for name, port in re.findall(
+                r"source (Orders|Market Data) listening on .*:(\d+)\n", log.read_text()
+            ):
                 ports[name] = int(port)
             time.sleep(0.05)
         yield process, ports
