@@ -121,8 +121,8 @@ class Observer:
                 place,
                 lineage,
                 key,
-                f"{builder.name} builds a {type(state).__name__}, which no computation can change. "
-                "Write a class with an attribute instead",
+                f"{builder.name} builds a state of type {type(state).__name__}, which no "
+                "computation can change. Write a class with an attribute instead",
             )
 
     def visited(

@@ -25,7 +25,7 @@ Without a KEY, the keys the application lists are shown.
 
 examples:
   wallaroo route word_count.py a b '!' --partitions 4
-  wallaroo route market_spread.py int:1280 --partitions 16 -- --symbols symbols.txt
+  wallaroo route market_spread.py int:1094787104 --partitions 16
   wallaroo route my_app.py "('eu', 7)" --literal --partitions 8
 """
 
