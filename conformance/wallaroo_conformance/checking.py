@@ -22,6 +22,12 @@ from wallaroo_conformance.search import PROFILES, Profile, Search, Watcher, fits
 LiveCheck: TypeAlias = Callable[[Engine, str, int], tuple[list[LawResult], list[Failure]]]
 """Checks an engine's live server: (engine, pattern of rules, seed) -> laws and failures."""
 
+LANGUAGE_LAWS: dict[str, str] = {
+    "build-1": "a slip is refused by an error that says where and what to write instead",
+    "state-8": "builders and sets of keys that agree are not refused",
+}
+"""What holds for the language, not for an engine, by rule."""
+
 _REFUSED_TRIED = 8
 _CANARY_CASES = 24
 
@@ -155,14 +161,13 @@ def _refuse_blindness(search: Search) -> None:
 def _check_language(rules: str) -> tuple[list[LawResult], list[Failure]]:
     """Check build-1, and what state-8 asks of the builder."""
     slips = {refusal.name: refusal.problem() for refusal in REFUSALS}
-    says = "a slip is refused by an error that says where and what to write instead"
-    agreeing = "builders and sets of keys that agree are not refused"
     laws: list[LawResult] = []
     failures: list[Failure] = []
-    for rule, name, sentence, found in (
-        ("build-1", "refused", says, slips),
-        ("state-8", "agreeing", agreeing, {"agreeing": agreeing_partitions()}),
+    for rule, name, found in (
+        ("build-1", "refused", slips),
+        ("state-8", "agreeing", {"agreeing": agreeing_partitions()}),
     ):
+        sentence = LANGUAGE_LAWS[rule]
         if not fits(rule, rules):
             continue
         problems = [f"{slip}: {problem}" for slip, problem in found.items() if problem]

@@ -38,6 +38,7 @@ class Mutant:
         options: the engine's thresholds that let small cases reach the fault.
         job: most cases in one job.
         incomplete: it is the harness that is broken: the check must come out as incomplete.
+        slow: it takes minutes, and is left out unless asked for by its home.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Mutant:
     options: Mapping[str, Any] = field(default_factory=dict)
     job: int = 256
     incomplete: bool = False
+    slow: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,17 @@
 """Mutants inside the Spark engine's own machinery, on the driver and in the workers.
 
-A fault on the driver is a function replaced while the mutant runs. A fault in the workers travels
-with the shipment that every task unpacks before it does anything else: there the worker's process
-is brought into the state that the shipment asks for, and out of the one that another asked for.
+Each comes twice. At home in ``spark``, what runs in workers is run in this process, so that a kill
+costs seconds. At home in ``spark-jvm``, the same fault is on Spark: one on the driver is a function
+replaced while the mutant runs; one in the workers travels with the shipment that every task unpacks
+before it does anything else, and the worker's process is brought into the state that the shipment
+asks for.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import wallaroo_spark.batch
@@ -30,13 +32,14 @@ from wallaroo_spark.states import IsolatedStates
 from wallaroo.engine import Capabilities, Case
 from wallaroo.trace import Trace
 from wallaroo_mutants.engine import Patch, patched
+from wallaroo_mutants.machinery import run_here
 
 Fault: TypeAlias = tuple[Any, str, Callable[[Any], Any]]
 """(module or class, name, what to make of what stands there)."""
 
 
 class SparkMutant(SparkEngine):
-    """The Spark engine with a fault.
+    """The Spark engine with a fault, on Spark.
 
     Args:
         name: the mutant's; also that of its faults in `WORKER_FAULTS`.
@@ -45,7 +48,7 @@ class SparkMutant(SparkEngine):
 
     def __init__(self, name: str, driver: Sequence[Fault] = ()) -> None:
         self.name = name
-        self._driver = driver
+        self.driver = driver
 
     def capabilities(self) -> Capabilities:
         """Return what it claims: no more than the faults need."""
@@ -60,9 +63,37 @@ class SparkMutant(SparkEngine):
             return FaultyShipment(whole.files, whole.paths, self.name)
 
         patches: list[Patch] = [(wallaroo_spark.many, "shipment_of_this_process", shipment)]
-        patches += [(owner, name, make(getattr(owner, name))) for owner, name, make in self._driver]
-        with patched(tuple(patches)):
+        with patched((*patches, *_patches(self.driver))):
             return super().run_many(cases)
+
+
+class MachineryMutant(SparkMutant):
+    """The same, with all that runs in workers run here, by `wallaroo_mutants.machinery`."""
+
+    def run_many(self, cases: Sequence[Case]) -> list[Trace]:
+        """Run cases, with the fault."""
+        faults = (*self.driver, *WORKER_FAULTS.get(self.name, ()))
+        # Each in a job of its own: what a fault leaves behind is to show in no other case.
+        with patched(_patches(faults)):
+            return [trace for case in cases for trace in run_here([case])]
+
+
+class Machinery(SparkEngine):
+    """The Spark engine without Spark and without a fault: what the mutants must differ from."""
+
+    name = "spark machinery"
+
+    def capabilities(self) -> Capabilities:
+        """Return what it claims: what can be run here."""
+        return Capabilities(live=False)
+
+    def run_many(self, cases: Sequence[Case]) -> list[Trace]:
+        """Run cases."""
+        return run_here(cases)
+
+
+def _patches(faults: Sequence[Fault]) -> tuple[Patch, ...]:
+    return tuple([(owner, name, make(getattr(owner, name))) for owner, name, make in faults])
 
 
 @dataclass(frozen=True)
@@ -194,15 +225,6 @@ def _last_of_run_lost(original: Any) -> Any:
     return run_head
 
 
-def _first_event_only(original: Any) -> Any:
-    """Take an entity's messages of a batch for one."""
-
-    def run_address(case: Any, address: Any, events: Any, store: Any, printer: Any) -> Any:
-        return original(case, address, events[:1], store, printer)
-
-    return run_address
-
-
 def _one_partition(_: Any) -> Any:
     return lambda component, partition, key: (
         key if len(component.partitions) == 1 else b"\0\0" + key
@@ -219,7 +241,7 @@ def _decodes_twice(original: Any) -> Any:
 
 
 _operators = wallaroo_spark.operators
-_everywhere = (wallaroo_spark.batch, wallaroo_spark.stream)
+_everywhere = (wallaroo_spark.batch, wallaroo_spark.stream, wallaroo_spark.operators)
 
 WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
     "groups not sorted": ((_operators, "_arrival", _arrival_by_chance),),
@@ -233,7 +255,6 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
     "last frame of a run lost": tuple(
         (module, "run_head", _last_of_run_lost) for module in _everywhere
     ),
-    "one message a batch": ((_operators, "_run_address", _first_event_only),),
     "partitions of an operator mixed": (
         (wallaroo_spark.flow, "entity_id", _one_partition),
     ),
@@ -267,8 +288,8 @@ def _first_cut_replayed(original: Any) -> Any:
     return blocks
 
 
-def _as_arrived(_: Any) -> Any:
-    return lambda output: 0
+def _by_item(_: Any) -> Any:
+    return lambda output: output[0][1:]
 
 
 def _no_end(_: Any) -> Any:
@@ -278,15 +299,17 @@ def _no_end(_: Any) -> Any:
 def _mutant(
     rule: str, name: str, says: str, *driver: Fault, segment_bytes: int | None = None
 ) -> Mutant:
-    return Mutant(
-        name,
-        rule,
-        says,
-        lambda: SparkMutant(name, driver),
-        home="spark",
-        job=_JOB,
-        options={} if segment_bytes is None else {"segment_bytes": segment_bytes},
-    )
+    options = {} if segment_bytes is None else {"segment_bytes": segment_bytes}
+    return Mutant(name, rule, says, lambda: MachineryMutant(name, driver), "spark", options)
+
+
+def _on_spark(mutant: Mutant) -> Mutant:
+    def make() -> SparkMutant:
+        here = mutant.make()
+        assert isinstance(here, MachineryMutant)
+        return SparkMutant(here.name, here.driver)
+
+    return replace(mutant, make=make, home="spark-jvm", job=_JOB, slow=True)
 
 
 _JOB = 96  # cases: enough that some show any of these faults
@@ -296,9 +319,9 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
     _mutant("order-1", "groups not sorted", "Spark keeps no order among a group's rows"),
     _mutant(
         "order-1",
-        "outputs as they arrive",
-        "tasks end in any order",
-        (wallaroo_spark.traces, "_lineage", _as_arrived),
+        "outputs sorted by item",
+        "a sort that forgets its first column",
+        (wallaroo_spark.traces, "_lineage", _by_item),
     ),
     _mutant(
         "state-1",
@@ -337,7 +360,6 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
     ),
     _mutant("order-2", "last frame of a run lost", "off by one in a slice"),
     _mutant("order-2", "first frame tried again", "a task's retry counts twice"),
-    _mutant("order-2", "one message a batch", "a group taken for one row"),
     _mutant(
         "dead-4",
         "calls after a stop stand",
@@ -347,6 +369,11 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
 )  # fmt: skip
 
 
+SPARK_EQUIVALENT = Mutant(
+    "machinery without Spark", "", "the same code in one process", Machinery, "spark", {}, 256
+)
+
+
 def mutants() -> list[Mutant]:
     """Return all of them: the entry point of the group ``wallaroo.mutants``."""
-    return list(SPARK_MUTANTS)
+    return [*SPARK_MUTANTS, SPARK_EQUIVALENT, *[_on_spark(mutant) for mutant in SPARK_MUTANTS]]

@@ -1,0 +1,126 @@
+"""The Spark engine's machinery without Spark: heads, levels, segments, cuts, all in one process.
+
+What Spark does between them is done here in a few lines: rows are grouped by shard, in an order of
+chance, and a shard's map lives from one micro-batch to the next.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import wallaroo_spark.batch
+import wallaroo_spark.cuts
+import wallaroo_spark.job
+import wallaroo_spark.many
+import wallaroo_spark.operators
+import wallaroo_spark.stream
+from wallaroo_spark.cuts import CutCase
+from wallaroo_spark.job import FINISHED, HEAD, Frames, HeadBlock, Report, Row, Specs, pack, unpack
+from wallaroo_spark.rows import from_batch, to_batch
+from wallaroo_spark.segments import MemoryMap
+from wallaroo_spark.shipping import Shipment
+from wallaroo_spark.traces import merged
+
+from wallaroo.engine import Case
+from wallaroo.trace import Trace
+from wallaroo_mutants.engine import Patch, patched
+
+_SHARDS = 2
+
+_numbers = itertools.count(1)
+
+
+def run_here(cases: Sequence[Case]) -> list[Trace]:
+    """Run cases by the Spark engine's code, but for Spark."""
+    patches: tuple[Patch, ...] = (
+        (wallaroo_spark.many, "run_batch", _run_batch),
+        (wallaroo_spark.many, "_running_query", _running_query),
+        (wallaroo_spark.many, "shipment_of_this_process", Shipment),
+    )
+    # A worker knows applications it has met; here that would be those of other engines as well.
+    wallaroo_spark.job._plan_of.cache_clear()
+    with patched(patches):
+        session: Any = SimpleNamespace(spark=None, cores=_SHARDS)
+        return wallaroo_spark.many.run_cases(session, cases)
+
+
+def _run_batch(
+    spark: None, cases: Specs, frames: Frames, shards: int, shipment: Shipment
+) -> list[Report]:
+    """Do as `wallaroo_spark.batch.run_batch`."""
+    del spark
+    levels = max([case.plan.levels for case in cases.values()], default=0)
+    rows: list[Row] = []
+    for start in range(shards):
+        part = frames[start::shards]
+        block = pack(HeadBlock({run[0]: cases[run[0]] for run in part}, part))
+        heads = iter([to_batch([Row(0, HEAD, block)])])
+        rows += _rows(wallaroo_spark.batch._head(shipment, shards, levels, heads))
+    for level in range(levels):
+        tasks = _grouped(rows)
+        rows = []
+        for task in tasks.values():
+            batches = iter([to_batch(task)])
+            rows += _rows(wallaroo_spark.batch._level(shipment, shards, level, batches))
+    return [unpack(row.block) for row in rows if row.block is not None]
+
+
+class _Query:
+    """Does as `wallaroo_spark.cuts.CutQuery`, for one job."""
+
+    def __init__(self, levels: int, shipment: Shipment) -> None:
+        self._levels = levels
+        self._shipment = shipment
+
+    def run(self, cases: Sequence[CutCase]) -> tuple[list[int], Report]:
+        """Run cases; return the numbers they got, and what reached the driver."""
+        numbers = [next(_numbers) for _ in cases]
+        operators: dict[tuple[int, int], Any] = {}
+        make: Any = wallaroo_spark.stream._Level
+        reports: list[Report] = []
+        named = dict(zip(numbers, cases, strict=True))
+        for cut in wallaroo_spark.cuts._cut_blocks(named, _SHARDS):
+            rows: list[Row] = []
+            for block in cut:
+                carried: HeadBlock = unpack(pack(block))
+                rows += wallaroo_spark.operators.run_head(carried, _SHARDS, self._levels)
+            for level in range(self._levels):
+                groups = _grouped(rows)
+                rows = []
+                for shard, group in groups.items():
+                    operator = operators.get((level, shard))
+                    if operator is None:
+                        operator = make(level, _SHARDS, self._shipment)
+                        operator._store = _Map()
+                        operators[level, shard] = operator
+                    given = operator.handleInputRows((shard,), iter(group), None)
+                    rows += [Row(*row) for row in given]
+            reports += [unpack(row.block) for row in rows if row.level == FINISHED and row.block]
+        return numbers, merged(reports)
+
+
+def _running_query(session: Any, levels: int, shipment: Shipment) -> _Query:
+    del session
+    return _Query(levels, shipment)
+
+
+class _Map(MemoryMap):
+    """A shard's map."""
+
+
+def _rows(batches: Iterable[Any]) -> list[Row]:
+    return [row for batch in batches for row in from_batch(batch)]
+
+
+def _grouped(rows: Sequence[Row]) -> dict[int, list[Row]]:
+    """Return rows by shard, in an order that is nobody's, and the same each time."""
+    mixed = list(rows)
+    random.Random(len(mixed)).shuffle(mixed)  # noqa: S311 - any order will do
+    groups: dict[int, list[Row]] = {}
+    for row in mixed:
+        groups.setdefault(row.shard, []).append(row)
+    return groups
