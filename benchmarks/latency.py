@@ -25,7 +25,7 @@ from wallaroo_loadgen.config import RunConfig
 from wallaroo_loadgen.files import write_json
 from wallaroo_loadgen.report import write_html
 from wallaroo_loadgen.result import Result
-from wallaroo_loadgen.search import Search, search
+from wallaroo_loadgen.search import Search, search, shortcoming
 from wallaroo_loadgen.session import Session
 from wallaroo_loadgen.verdict import SLO, show
 
@@ -113,7 +113,7 @@ def measure(
         def run(step: RunConfig) -> Result:
             result = session.run(step)
             result.label = f"{application} on {engine.name} at {step.rate:,.0f}/s"
-            verdict = result.invalid[0] if result.invalid else "valid"
+            verdict = shortcoming(result) or "sustained"
             latency = ", ".join([f"{name} {show(result.latency[name])}" for name in SHOWN])
             print(f"{step.rate:>10,.0f}/s  {latency}  {verdict}", flush=True)
             return result

@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from wallaroo_loadgen.collector import Collector
@@ -48,6 +49,7 @@ class Conductor:
         self.phase = "starting"
         self.listening: tuple[str, int] | None = None
         self.started_ns: int | None = None
+        self._times = processor_times()
         self._stop = threading.Event()
         self._wall_clock = wall_clock
         self._on_report = on_report
@@ -66,6 +68,11 @@ class Conductor:
     def stopped(self) -> bool:
         """Whether `stop` was called."""
         return self._stop.is_set()
+
+    def stolen(self) -> float:
+        """Return what part of the processors' time the hypervisor has taken since the start."""
+        (stolen, total), (stolen_then, total_then) = processor_times(), self._times
+        return (stolen - stolen_then) / max(total - total_then, 1)
 
     def run(
         self,
@@ -97,6 +104,7 @@ class Conductor:
         if self._stop.is_set():
             raise RunError("interrupted before the first message was sent")
         self.started_ns = self._wall_clock() + _START_NS
+        self._times = processor_times()
         for node in (receiver, *senders):
             node.send({"command": "start", "at": self.started_ns})
         self.phase = "sending"
@@ -155,6 +163,16 @@ class Conductor:
             raise RunError(_plain(report["message"]))
         elif kind == "gone":
             raise RunError(f"the {node} process ended by itself (exit {report['code']})")
+
+
+def processor_times() -> tuple[int, int]:
+    """Return how much time was stolen from this machine's processors, of how much, in ticks."""
+    try:
+        words = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+    except OSError:  # not Linux
+        return 0, 0
+    ticks = [int(word) for word in words[1:9]]  # user, nice, system, idle, iowait, irqs, steal
+    return ticks[7], sum(ticks)
 
 
 def _plain(message: str) -> str:

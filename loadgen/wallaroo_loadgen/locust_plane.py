@@ -168,7 +168,7 @@ class Control:
         conductor = self.conductor
         if conductor is None:
             return None
-        return Result.of(conductor.collector, started_ns=conductor.started_ns)
+        return Result.of(conductor)
 
     def _start(self, **_: Any) -> None:
         if self._running is None or self._running.ready():
@@ -207,12 +207,7 @@ class Control:
             failure = str(error)
         finally:
             filling.kill()
-        result = Result.of(
-            conductor.collector,
-            started_ns=conductor.started_ns,
-            failure=failure,
-            partial=conductor.stopped,
-        )
+        result = Result.of(conductor, failure)
         judge(result, slos)
         fill(environment.stats, conductor, result)
         self._say(options, result)

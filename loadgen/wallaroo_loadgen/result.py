@@ -16,6 +16,7 @@ import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from wallaroo_loadgen.collector import Collector
+from wallaroo_loadgen.conductor import Conductor
 from wallaroo_loadgen.measure import Timeline, decode, encode, summary
 from wallaroo_loadgen.schedule import NS, Floats
 
@@ -41,6 +42,7 @@ class Result:
         closed: by connection, what the target did to it.
         failure: why there was no run, or only a part of one.
         partial: interrupted.
+        stolen: part of the machine's processor time that its hypervisor gave to others meanwhile.
         slos, invalid, notes: the verdicts.
     """
 
@@ -60,25 +62,21 @@ class Result:
     closed: dict[str, str] = field(default_factory=dict)
     failure: str | None = None
     partial: bool = False
+    stolen: float = 0.0
     slos: list[dict[str, Any]] = field(default_factory=list)
     invalid: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls,
-        collector: Collector,
-        *,
-        started_ns: int | None,
-        failure: str | None = None,
-        partial: bool = False,
-    ) -> Result:
-        """Return what a collector has, without verdicts."""
+    def of(cls, conductor: Conductor, failure: str | None = None) -> Result:
+        """Return what a run has found so far, without verdicts."""
+        collector = conductor.collector
         config = collector.plan.config
         started = None
-        if started_ns is not None:
-            started = datetime.fromtimestamp(started_ns / NS, UTC).isoformat(timespec="seconds")
+        if conductor.started_ns is not None:
+            moment = datetime.fromtimestamp(conductor.started_ns / NS, UTC)
+            started = moment.isoformat(timespec="seconds")
         return cls(
             label=f"{config.workload} at {config.rate:,.0f}/s",
             config=config.to_json(),
@@ -99,7 +97,8 @@ class Result:
             example=collector.received.get("example"),
             closed=dict(collector.closed),
             failure=failure,
-            partial=partial,
+            partial=conductor.stopped,
+            stolen=conductor.stolen(),
             machine=machine(),
         )
 

@@ -61,12 +61,7 @@ class Session:
                 if self._application is not None and self._application.ended:
                     failure = f"{failure} ({self._application.ended})"
         self.interrupted = self.interrupted or conductor.stopped
-        result = Result.of(
-            conductor.collector,
-            started_ns=conductor.started_ns,
-            failure=failure,
-            partial=conductor.stopped,
-        )
+        result = Result.of(conductor, failure)
         judge(result, self._slos)
         return result
 

@@ -14,6 +14,7 @@ OK, SLO_MISSED, INVALID, INTERRUPTED = 0, 3, 4, 130
 LATENESS_FLOOR = 500
 """µs: sender lateness at p99 up to this never makes a run invalid."""
 
+_MOST_STOLEN = 0.001
 _UNITS = {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
 _SLO = re.compile(
     r"\s*(?P<what>p(?P<percentile>\d+(?:\.\d+)?)|max|mean)\s*<\s*"
@@ -167,6 +168,11 @@ def _notes(result: Result) -> list[str]:
         notes.append(
             f"back-pressure: {result.counts['held_back']:,} measured messages were due while the "
             "target did not take any"
+        )
+    if result.stolen > _MOST_STOLEN:
+        notes.append(
+            f"the hypervisor gave {result.stolen:.1%} of this machine's processor time to others: "
+            "pauses that are neither the application's nor ours"
         )
     busiest = max(result.busy.items(), key=lambda item: item[1], default=("", 0.0))
     if busiest[1] > 0.8:
