@@ -66,6 +66,7 @@ class CutQuery:
             .start()
         )
         session.at_close(self.close)
+        session.streamed = True
 
     @property
     def usable(self) -> bool:

@@ -24,11 +24,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from wallaroo.errors import WallarooError
+from wallaroo_spark.archive import archive_for, unfinished
 from wallaroo_spark.java import MODULE_OPTIONS, find_java
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _START_TIMEOUT = 60.0  # seconds until the JVM must have told its port
 _END_TIMEOUT = 5.0  # seconds the JVM has for its shutdown hooks before it is killed
+_ARCHIVE_TIMEOUT = 90.0  # seconds if it writes an archive of its classes at its end, once
+_EXIT_CODES = (0, 143)  # of a JVM that has ended in order
 _LAST_LINES = 20  # lines of the JVM's stderr kept for an error's text
 
 _SETTINGS = {
@@ -104,6 +107,10 @@ class Session:
         pass_fds: descriptors the JVM inherits, such as a lock that must not be free before the
             JVM is gone.
 
+    Attributes:
+        archive: where Spark's classes are kept for quicker starts (`wallaroo_spark.archive`).
+        streamed: whether a stream has run: then this session's classes are worth keeping.
+
     Raises:
         JavaNotFoundError: there is no Java for it.
         SparkStartError: the JVM ended, or did not answer in time.
@@ -112,6 +119,9 @@ class Session:
     def __init__(self, settings: SessionSettings, pass_fds: tuple[int, ...] = ()) -> None:
         self.settings = settings
         self.directory = Path(tempfile.mkdtemp(prefix="wallaroo-spark-"))
+        self.archive: Path
+        self.streamed = False
+        self._unfinished: Path | None = None  # the archive that this session is to make
         self._last_lines: list[str] = []
         self._at_close: list[Callable[[], None]] = []
         try:
@@ -164,16 +174,28 @@ class Session:
         SparkSession._instantiatedSession = None
         SparkSession._activeSession = None
         if process is not None:
+            if self._unfinished is not None and not self.streamed:
+                process.kill()  # before it writes an archive of half the classes
             with contextlib.suppress(OSError):
                 process.stdin.close()
-            try:
-                process.wait(_END_TIMEOUT)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            self._end(process)
             self._echo.join(_END_TIMEOUT)
             process.stderr.close()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait for the JVM's end, and keep the archive if it wrote one."""
+        writes = self._unfinished is not None and self.streamed
+        try:
+            process.wait(_ARCHIVE_TIMEOUT if writes else _END_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if self._unfinished is not None:
+            with contextlib.suppress(OSError):
+                if writes and process.returncode in _EXIT_CODES:
+                    self._unfinished.rename(self.archive)
+                self._unfinished.unlink(missing_ok=True)
 
     def kill(self) -> None:
         """Kill the JVM as kill -9 would."""
@@ -191,14 +213,18 @@ class Session:
             else ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
         )
         level = "info" if self.settings.verbose else "off"
+        options = (f"-Xmx{self.settings.driver_memory}", *collector, *MODULE_OPTIONS)
+        self.archive = archive_for(java, home / "jars", options)
+        if self.archive.exists():
+            options = (*options, f"-XX:SharedArchiveFile={self.archive}")
+        elif not pass_fds and (path := unfinished(self.archive)) is not None:
+            self._unfinished = path
+            options = (*options, f"-XX:ArchiveClassesAtExit={path}")
         command = [
             str(java),
             "-cp",
             f"{home}/jars/*",
-            f"-Xmx{self.settings.driver_memory}",
-            *collector,
-            "-Xshare:auto",
-            *MODULE_OPTIONS,
+            *options,
             f"-Dlog4j2.configurationFile={_LOGGING}",
             f"-Dwallaroo.log={level}",
             f"-Djava.io.tmpdir={self.directory}",
