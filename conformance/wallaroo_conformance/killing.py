@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from wallaroo.engine import Engine
+from wallaroo_conformance.live import check_live
 from wallaroo_conformance.report import Failure
 from wallaroo_conformance.running import HarnessError
 from wallaroo_conformance.search import PROFILES, Profile, Search, Watcher
@@ -23,6 +24,7 @@ MOST_MESSAGES = 3
 """Most input messages of a counterexample that counts as a kill."""
 
 _MOST_FAILURES = 4
+_LIVE_PATIENCE = 3.0  # seconds that any one thing may take that the mutant may never do
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Mutant:
         options: the engine's thresholds that let small cases reach the fault.
         job: most cases in one job.
         incomplete: it is the harness that is broken: the check must come out as incomplete.
+        live: only a live server shows it.
         slow: it takes minutes, and is left out unless asked for by its home.
     """
 
@@ -49,6 +52,7 @@ class Mutant:
     options: Mapping[str, Any] = field(default_factory=dict)
     job: int = 256
     incomplete: bool = False
+    live: bool = False
     slow: bool = False
 
 
@@ -88,6 +92,8 @@ class Kill:
             return False
         if not self.mutant.rule:
             return not self.rules
+        if self.mutant.live:
+            return self.mutant.rule in self.rules
         small = self.messages is not None and self.messages <= MOST_MESSAGES
         return self.mutant.rule in self.rules and small
 
@@ -102,6 +108,10 @@ def kill(
 ) -> Kill:
     """Check a mutant until its first failing cases are explained, and return what came of it."""
     begun = time.monotonic()
+    if mutant.live:
+        _, failures = check_live(mutant.make(), "*", seed, patience=_LIVE_PATIENCE)
+        rules = tuple(failure.rule for failure in failures)
+        return Kill(mutant, rules, failures[0] if failures else None, 1, time.monotonic() - begun)
     search = Search(
         mutant.make(),
         reference,
@@ -130,6 +140,12 @@ def kill(
 
 
 def installed_mutants() -> list[Mutant]:
-    """Return the mutants that installed packages offer, by their packages' names."""
-    points = sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name)
-    return [mutant for point in points for mutant in point.load()()]
+    """Return the mutants of all engines that are installed."""
+    found: list[Mutant] = []
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
+        try:
+            offered = point.load()
+        except ImportError:  # of an engine that is not installed
+            continue
+        found += offered()
+    return found

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from wallaroo_conformance.checking import check_engine
+from wallaroo_conformance.guards import laws, page
 from wallaroo_conformance.killing import Kill, Mutant, kill
 from wallaroo_conformance.report import INCOMPLETE
 from wallaroo_conformance.search import Profile
 from wallaroo_mutants.catalogue import BROKEN_HARNESS, EQUIVALENT, REFERENCE_MUTANTS
+from wallaroo_mutants.edges import EDGE_MUTANTS
+from wallaroo_mutants.spark import SPARK_EQUIVALENT, SPARK_MUTANTS
 
 BUDGET = Profile("test", 3_000)
+MUTANTS = (*REFERENCE_MUTANTS, *SPARK_MUTANTS, *EDGE_MUTANTS)
 
 
 def _what(came: Kill) -> str:
     return f"{came.mutant.name}: breaks {came.mutant.rule}, found {came.rules}, {came.messages}"
 
 
-@pytest.mark.parametrize("mutant", REFERENCE_MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mutant_is_killed_on_the_rule_it_breaks(mutant: Mutant) -> None:
     came = kill(mutant, seed=1, profile=BUDGET)
     assert came.ok, _what(came)
 
 
-@pytest.mark.parametrize("mutant", EQUIVALENT, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", (*EQUIVALENT, SPARK_EQUIVALENT), ids=lambda mutant: mutant.name)
 def test_an_equivalent_mutant_survives(mutant: Mutant) -> None:
     came = kill(mutant, seed=1, profile=Profile("test", 1_000))
     assert came.ok, _what(came)
@@ -36,5 +42,15 @@ def test_a_broken_harness_is_no_verdict() -> None:
 
 
 def test_there_are_enough_mutants() -> None:
-    assert len(REFERENCE_MUTANTS) >= 30
-    assert len({mutant.name for mutant in REFERENCE_MUTANTS}) == len(REFERENCE_MUTANTS)
+    assert len(MUTANTS) >= 30
+    assert len(SPARK_MUTANTS) >= 10
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_every_rule_is_guarded() -> None:
+    assert [rule for rule, says in laws().items() if not says] == []
+
+
+def test_the_page_of_guards_is_up_to_date() -> None:
+    written = Path(__file__).parents[2] / "docs" / "spec" / "guards.md"
+    assert written.read_text(encoding="utf-8") == page()

@@ -12,6 +12,8 @@ from typing import Any, Literal
 Address = tuple[str, int]
 
 _LONGEST_READ = 1 << 16
+_PIECES_APART = 6  # pieces that are sent so far apart that they are read one by one
+_APART = 0.004  # seconds
 _LOOK = 0.01  # seconds between looks at what is waited for
 
 
@@ -62,6 +64,8 @@ class Sender:
             self._socket.sendall(data[position : position + size])
             position += size
             number += 1
+            if cuts and number <= _PIECES_APART:
+                time.sleep(_APART)
 
     def finish(self) -> None:
         """Send no more, and stay to read (a half-close)."""
