@@ -115,7 +115,7 @@ class Flow:
         """Take a frame and follow its message."""
         node = self._sources[source]
         lineage = (sequence,)
-        if self._beyond(lineage, DECODER_POSITION):
+        if self._limit is not None and self._beyond(lineage, DECODER_POSITION):
             return
         decoder = self._decoders[source]
         place = _Place(source, None, decoder.name, DECODER_POSITION, lineage)
@@ -132,13 +132,15 @@ class Flow:
 
     def visit(self, event: Event) -> None:
         """Take a message to the state step it stands before, which is held here."""
-        step = self._nodes[event.node]
-        assert isinstance(step, Step)
-        if not self._beyond(event.lineage, step.position):
-            held = _Copies(event.message) if self._isolated else _Original(thaw(event.message))
-            place = _Place(step.pipeline, step.name, step.name, step.position, event.lineage)
-            place.key = event.key
-            self._visit(event.node, place, held)
+        lineage, node, key, message = event
+        step: Any = self._nodes[node]
+        if self._limit is not None and self._beyond(lineage, step.position):
+            return
+        held = _Copies(message) if self._isolated else _Original(thaw(message))
+        name = step.operation.computation.name
+        place = _Place(step.pipeline, name, name, step.position, lineage)
+        place.key = key
+        self._visit(node, place, held)
 
     # -- between the calls -------------------------------------------------------------------
 
@@ -147,13 +149,15 @@ class Flow:
         for index in self._consumers[origin]:
             node = self._nodes[index]
             if isinstance(node, Step):
-                if self._beyond(lineage, node.position):
+                if self._limit is not None and self._beyond(lineage, node.position):
                     continue
-                place = _Place(node.pipeline, node.name, node.name, node.position, lineage)
-                if isinstance(node.operation, Stateless):
-                    self._compute(index, node.operation.computation, place, message)
+                operation = node.operation
+                name = operation.computation.name
+                place = _Place(node.pipeline, name, name, node.position, lineage)
+                if isinstance(operation, Stateless):
+                    self._compute(index, operation.computation, place, message)
                 else:
-                    self._route(index, node.operation, place, message)
+                    self._route(index, operation, place, message)
             elif isinstance(node, Sink):
                 self._encode(index, node, message, lineage)
 
@@ -233,12 +237,10 @@ class Flow:
         self.outbox.events.setdefault((component.index, number), []).append(event)
 
     def _visit(self, index: int, place: _Place, message: _Message) -> None:
-        step = self._nodes[index]
-        assert isinstance(step, Step)
-        operation = step.operation
-        assert isinstance(operation, Stateful)
-        assert place.key is not None
+        node: Any = self._nodes[index]
+        operation: Stateful = node.operation
         states = self._states
+        assert place.key is not None
         assert states is not None
         assert self._here is not None
         entity = entity_id(self._here, operation.partition, place.key)
@@ -272,7 +274,7 @@ class Flow:
 
     def _encode(self, index: int, sink: Sink, message: _Message, lineage: Lineage) -> None:
         position = self._lengths[sink.pipeline]
-        if self._beyond(lineage, position, sink.index):
+        if self._limit is not None and self._beyond(lineage, position, sink.index):
             return
         encoder = sink.config.encoder
         place = _Place(sink.pipeline, None, encoder.name, position, lineage, sink.index)
