@@ -22,10 +22,10 @@ import contextlib
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from facts import machine_facts, ratios, side_by_side
+from facts import machine_facts, ratios
 from spark_served import Served, messages
 
 RATE = 500  # messages a second, for latency
@@ -94,24 +94,17 @@ def compare_latency(
 def throughput(options: argparse.Namespace) -> None:
     """Print how many messages a second each contender takes when there is no end of them."""
     payloads = messages(options.messages, KEYS, random.Random(3))
-    with contextlib.ExitStack() as stack:
-
-        def contender(job: str) -> Callable[[], Callable[[], object]]:
-            def prepare() -> Callable[[], object]:
-                stack.close()
-                served = stack.enter_context(
-                    serving(job, options, partitions=options.partitions, throughput=True)
-                )
+    seconds: dict[str, list[float]] = {"row": [], "wallaroo": [], "memory": []}
+    for _ in range(options.rounds):
+        for job, taken in seconds.items():
+            with serving(job, options, partitions=options.partitions, throughput=True) as served:
                 served.warm_up(options.warm_up, KEYS)
-                return lambda: served.through(payloads)
-
-            return prepare
-
-        jobs = ("row", "wallaroo", "memory")
-        seconds = side_by_side({job: contender(job) for job in jobs}, options.rounds)
+                began = time.perf_counter()
+                served.through(payloads)
+                taken.append(time.perf_counter() - began)
     to_row, to_memory = ratios(seconds, "row"), ratios(seconds, "memory")
-    for job in jobs:
-        rate = options.messages / statistics.median(seconds[job])
+    for job, taken in seconds.items():
+        rate = options.messages / statistics.median(taken)
         goal = "   (goal: 2 x by hand, aim 3 x)" if job == "wallaroo" else ""
         print(
             f"  {job:8} {rate:9,.0f} messages/s   {1 / to_row[job]:5.2f} x by hand   "
