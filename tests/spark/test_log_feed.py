@@ -1,0 +1,109 @@
+"""The input log as a feed: what Spark is offered, when, and what is said if something is gone."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from wallaroo_spark.feed import FeedClient, FeedServer
+from wallaroo_spark.job import CaseSpec, unpack
+from wallaroo_spark.log_feed import LogFeed
+
+from wallaroo.transport.input_log import InputLog
+
+CASE = CaseSpec(b"an application", partitions=2, isolated=True)
+
+
+@pytest.fixture
+def open_feed(tmp_path):
+    opened = []
+
+    def open_it(*, max_bytes=1 << 20, batch_bytes=1000, tasks=2):
+        feed = LogFeed(
+            InputLog.open(tmp_path / "log", max_bytes),
+            CASE,
+            tasks=tasks,
+            batch_bytes=batch_bytes,
+            committed=lambda: events.append("committed"),
+            failed=events.append,
+        )
+        feed.events = events
+        opened.append(feed)
+        return feed
+
+    events = []
+    yield open_it
+    for feed in opened:
+        feed.close()
+
+
+def test_recover_1_only_what_is_durable_is_offered(open_feed):
+    feed = open_feed()
+    assert feed.latest(0) == 0
+    feed.append("p", [b"a", b"b"])
+    assert feed.latest(0) == 2
+    assert feed.latest(2) == 2
+
+
+def test_a_batch_holds_no_more_than_its_bound(open_feed):
+    feed = open_feed()
+    feed.append("p", [b"x" * 400] * 5)
+    assert [feed.latest(start) for start in (0, 2, 4)] == [2, 4, 5]
+
+
+def test_recover_1_a_batch_that_is_asked_for_again_is_the_same(open_feed):
+    feed = open_feed(batch_bytes=1 << 20)
+    feed.append("p", [b"%d" % n for n in range(10)])
+    feed.append("q", [b"x" * 30_000] * 4)
+    end = feed.latest(0)
+    blocks = feed.blocks(0, end)
+    assert blocks == feed.blocks(0, end)
+    parts = [unpack(block) for block in blocks]
+    assert [part.span for part in parts] == [(0, 14), None]
+    assert [part.cases for part in parts] == [{0: CASE}, {0: CASE}]
+    frames = [run for part in parts for run in part.frames]
+    assert [(source, first, len(payloads)) for _, source, first, payloads in frames] == [
+        ("p", 0, 7),
+        ("p", 7, 3),
+        ("q", 10, 4),
+    ]
+
+
+def test_frame_4_a_connection_is_closed_once_its_frames_are_durable(open_feed):
+    feed = open_feed()
+    feed.append("p", [b"a"])
+    durable = threading.Event()
+    feed.when_durable(durable.set)
+    assert durable.wait(10)
+    assert feed.latest(0) == 1
+
+
+def test_a_commit_makes_room(open_feed):
+    feed = open_feed(max_bytes=8000)
+    while not feed.full:
+        feed.append("p", [b"x" * 500])
+    feed.commit(feed.latest(feed.received - 1))
+    assert not feed.full
+    assert feed.events == ["committed"]
+
+
+def test_an_input_log_that_lost_frames_is_noticed(open_feed):
+    feed = open_feed()
+    feed.append("p", [b"a"])
+    feed.latest(0)
+    assert feed.latest(5) == 5
+    (problem,) = feed.events
+    assert "half deleted: Spark has committed frames up to 5" in problem
+
+
+def test_a_feed_answers_over_its_socket_what_it_answers(open_feed):
+    feed = open_feed()
+    feed.append("p", [b"a", b"b"])
+    with FeedServer(feed) as server:
+        client = FeedClient(server.address)
+        assert client.first() == 0
+        assert client.latest(0) == 2
+        assert client.blocks(0, 2) == feed.blocks(0, 2)
+        client.commit(2)
+        client.close()
+    assert feed.events == ["committed"]
