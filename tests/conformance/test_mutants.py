@@ -28,7 +28,7 @@ def test_a_mutant_is_killed_on_the_rule_it_breaks(mutant: Mutant) -> None:
     assert came.ok, _what(came)
 
 
-@pytest.mark.parametrize("mutant", (*EQUIVALENT, SPARK_EQUIVALENT), ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", [*EQUIVALENT, SPARK_EQUIVALENT], ids=lambda mutant: mutant.name)
 def test_an_equivalent_mutant_survives(mutant: Mutant) -> None:
     came = kill(mutant, seed=1, profile=Profile("test", 1_000))
     assert came.ok, _what(came)
