@@ -181,7 +181,6 @@ class Server:
         )
         self._up.callback(self._checkpoint.close)
         log = InputLog.open(self._checkpoint.input_log, own.log_bytes)
-        self._loop = LoopThread("wallaroo-edges")
         case = CaseSpec(
             self._pickled,
             partitions=self._checkpoint.partitions,
@@ -209,6 +208,7 @@ class Server:
             addresses=addresses,
         )
         self._received = dict.fromkeys(sources, 0) if self._reader else self._listener.received
+        self._loop = LoopThread("wallaroo-edges")  # nothing after this can be refused
         self._delivery = Delivery(
             self._application, self._sinks, self._loop, self._dead_letters, self._feed.frame
         )

@@ -222,6 +222,7 @@ def test_the_jvm_does_not_outlive_us(number, receiver):
     jvm = None
     while jvm is None:
         jvm = child_of(process.pid)
+    time.sleep(1)  # the command takes signals for a clean stop from just after that on
     process.send_signal(number)
     process.communicate(timeout=300)
     assert process.returncode == (0 if number == signal.SIGTERM else -signal.SIGKILL)
