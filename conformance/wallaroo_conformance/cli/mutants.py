@@ -46,9 +46,10 @@ def kill_matrix(options: argparse.Namespace) -> int:
 
 
 def _fits(mutant: Mutant, pattern: str) -> bool:
-    return any(
-        fnmatch.fnmatchcase(text, pattern) for text in (mutant.name, mutant.home, mutant.rule)
-    )
+    if mutant.slow:
+        return mutant.home == pattern
+    names = (mutant.name, mutant.home, mutant.rule)
+    return any(fnmatch.fnmatchcase(name, pattern) for name in names)
 
 
 def _line(came: Kill) -> str:

@@ -42,7 +42,7 @@ _CAUSES: dict[str, str] = {
 }
 
 _SECONDS = 20.0  # for steps in any order
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds that any one thing may take."""
 _STEPS = 10
 _MOST_RUNS = 40
