@@ -1,4 +1,4 @@
-"""Live servers: the tour on both paths, what a model must notice, and mutants of the edges."""
+"""Live servers: the tour on both paths, and what a model must notice; mutants have their own."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from wallaroo_conformance.live import LIVE_LAWS, check_live
 from wallaroo_conformance.live.scenario import missing
 from wallaroo_reference.engine import ReferenceEngine
 
-from wallaroo.engine import Handle, ServeOptions, load_engine
-from wallaroo.frames import FrameParser
-from wallaroo.topology import Application
+from wallaroo.engine import load_engine
 
 
 @pytest.mark.parametrize("name", ["reference", "compiled"])
@@ -37,44 +35,6 @@ class Bounded(ReferenceEngine):
         from dataclasses import replace
 
         return replace(super().capabilities(), live=False)
-
-
-class Mangling(ReferenceEngine):
-    """Serves with a fault in the parser of frames."""
-
-    def __init__(self, feed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._feed = feed
-        self._monkeypatch = monkeypatch
-
-    def serve(self, application: Application, options: ServeOptions) -> Handle:
-        original = FrameParser.feed
-        fault = self._feed
-        self._monkeypatch.setattr(
-            FrameParser, "feed", lambda parser, data: fault(original, parser, data)
-        )
-        try:
-            return super().serve(application, options)
-        finally:
-            pass  # the server reads in a thread: the fault stays until the test ends
-
-
-def _loses_empty(original: Any, parser: FrameParser, data: bytes) -> list[bytes]:
-    return [payload for payload in original(parser, data) if payload]
-
-
-def _one_a_read(original: Any, parser: FrameParser, data: bytes) -> list[bytes]:
-    payloads: list[bytes] = original(parser, data)
-    return payloads[:1]
-
-
-@pytest.mark.parametrize("fault", [_loses_empty, _one_a_read], ids=lambda fault: fault.__name__)
-def test_frame_1_a_parser_that_loses_frames_is_found(
-    fault: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("wallaroo_conformance.live._PATIENCE", 1.0)
-    _, failures = check_live(Mangling(fault, monkeypatch), "*", 0)
-    assert [failure.rule for failure in failures] == ["frame-5"]
-    assert "frames received" in failures[0].text
 
 
 OUTPUTS = [b"one\n", b"two\n", b"three\n"]
