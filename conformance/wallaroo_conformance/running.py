@@ -86,7 +86,7 @@ class Runner:
             return self._checked(self.engine.run(engine_case(case, options=self.options)))
         except HarnessError:
             raise
-        except Exception as error:  # noqa: BLE001 - it is an engine's answer, whatever it raises
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is an engine's answer
             return crash(error)
 
     def _run_job(self, cases: Sequence[ConformanceCase]) -> list[Result]:
@@ -98,7 +98,7 @@ class Runner:
         begun = time.perf_counter()
         try:
             traces = self.engine.run_many(built)
-        except Exception:  # noqa: BLE001 - one case brought the job down: find out which
+        except (Exception, SystemExit):  # noqa: BLE001 - one case brought it down: which?
             half = len(cases) // 2
             return self._run_job(cases[:half]) + self._run_job(cases[half:])
         self.seconds_a_job = time.perf_counter() - begun

@@ -159,6 +159,24 @@ def test_a_case_that_brings_a_job_down_is_found_among_the_others() -> None:
     assert "the worker is gone" in str(report.failures[0].to_json()["crash"])
 
 
+class Leaving(ReferenceEngine):
+    """Lets user code end the process it runs in."""
+
+    name = "leaving"
+
+    def run(self, case: Case) -> Trace:
+        trace = super().run(case)
+        if trace.ended is not None and trace.ended.kind == "exit":
+            raise SystemExit(3)
+        return trace
+
+
+def test_dead_3_user_code_that_ends_the_engine_does_not_end_the_check() -> None:
+    report = check_engine(Leaving(), cases=600, counterexamples=None)
+    assert [failure.rule for failure in report.failures] == ["dead-3"]
+    assert report.problems == ()
+
+
 def test_a_known_divergence_counts_as_unsupported_until_it_expires() -> None:
     divergence = Divergence(
         "no state", "it will be told one day", date(2027, 1, 1), lambda case, facts: True
