@@ -301,7 +301,7 @@ class Session:
         before = {name: os.environ.get(name) for name in given}
         os.environ.update(given)
         try:
-            return SparkSession.builder.getOrCreate()
+            spark = SparkSession.builder.getOrCreate()
         except Exception as error:
             said = " | ".join(self._last_lines[-3:])
             first = str(error).strip().splitlines()[0]
@@ -312,6 +312,10 @@ class Session:
                     del os.environ[name]
                 else:
                     os.environ[name] = value
+        # A JVM that is killed breaks this server's connection: no news, and no traceback either.
+        updates: Any = spark.sparkContext
+        updates._accumulatorServer.handle_error = lambda *_: None
+        return spark
 
     def _echo_stderr(self) -> None:
         """Pass on what the JVM and its workers write to standard error; keep the last lines."""
