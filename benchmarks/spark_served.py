@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -13,6 +14,8 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+import psutil
 
 from wallaroo.frames import frames
 
@@ -125,6 +128,16 @@ class Served:
             self.send([payload])
         receiving.join()
         return [end - start for start, end in zip(due, arrived, strict=True)]
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time taken so far by all processes of the job that are alive."""
+        process = psutil.Process(self.process.pid)
+        total = 0.0
+        for each in (process, *process.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                times = each.cpu_times()
+                total += times.user + times.system
+        return total
 
     def stop(self) -> None:
         """End it in order, so that it can be started again from its checkpoint."""

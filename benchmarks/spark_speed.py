@@ -95,20 +95,24 @@ def throughput(options: argparse.Namespace) -> None:
     """Print how many messages a second each contender takes when there is no end of them."""
     payloads = messages(options.messages, KEYS, random.Random(3))
     seconds: dict[str, list[float]] = {"row": [], "wallaroo": [], "memory": []}
+    processor: dict[str, list[float]] = {job: [] for job in seconds}
     for _ in range(options.rounds):
         for job, taken in seconds.items():
             with serving(job, options, partitions=options.partitions, throughput=True) as served:
                 served.warm_up(options.warm_up, KEYS)
-                began = time.perf_counter()
+                began, used = time.perf_counter(), served.cpu_seconds()
                 served.through(payloads)
                 taken.append(time.perf_counter() - began)
+                processor[job].append(served.cpu_seconds() - used)
     to_row, to_memory = ratios(seconds, "row"), ratios(seconds, "memory")
     for job, taken in seconds.items():
         rate = options.messages / statistics.median(taken)
+        cost = 1e6 * statistics.median(processor[job]) / options.messages
         goal = "   (goal: 2 x by hand, aim 3 x)" if job == "wallaroo" else ""
         print(
             f"  {job:8} {rate:9,.0f} messages/s   {1 / to_row[job]:5.2f} x by hand   "
-            f"{1 / to_memory[job]:5.2f} of the floor{goal}"
+            f"{1 / to_memory[job]:5.2f} of the floor   "
+            f"{cost:5.1f} µs of processor time each{goal}"
         )
 
 
