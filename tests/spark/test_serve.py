@@ -217,15 +217,18 @@ def test_a_sink_at_port_0_is_refused_before_spark_starts(spark_engine):
 def test_the_jvm_does_not_outlive_us(number, receiver):
     command = [COMMAND, "run", str(EXAMPLES / "word_count.py"), "--engine", "spark"]
     command += ["--in", "127.0.0.1:0", "--out", f"127.0.0.1:{receiver.port}"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE)
-    # The sink's log line may come before.
-    assert any(b"listening on 127.0.0.1:" in process.stderr.readline() for _ in range(3))
-    jvm = None
-    while jvm is None:
-        jvm = child_of(process.pid)
-    time.sleep(1)  # the command takes signals for a clean stop from just after that on
-    process.send_signal(number)
-    process.communicate(timeout=300)
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        try:
+            # The sink's log line may come before.
+            assert any(b"listening on 127.0.0.1:" in process.stderr.readline() for _ in range(3))
+            jvm = None
+            while jvm is None:
+                jvm = child_of(process.pid)
+            time.sleep(1)  # the command takes signals for a clean stop from just after that on
+            process.send_signal(number)
+            process.communicate(timeout=300)
+        finally:
+            process.kill()
     assert process.returncode == (0 if number == signal.SIGTERM else -signal.SIGKILL)
     until(lambda: not Path(f"/proc/{jvm}").exists(), 10)
 
