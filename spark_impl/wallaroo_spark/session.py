@@ -106,6 +106,7 @@ class Session:
         settings: what to start it with.
         pass_fds: descriptors the JVM inherits, such as a lock that must not be free before the
             JVM is gone.
+        makes_archive: write the archive at the end, which takes the JVM some seconds.
 
     Attributes:
         archive: where Spark's classes are kept for quicker starts (`wallaroo_spark.archive`).
@@ -116,11 +117,18 @@ class Session:
         SparkStartError: the JVM ended, or did not answer in time.
     """
 
-    def __init__(self, settings: SessionSettings, pass_fds: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        settings: SessionSettings,
+        pass_fds: tuple[int, ...] = (),
+        *,
+        makes_archive: bool = False,
+    ) -> None:
         self.settings = settings
         self.directory = Path(tempfile.mkdtemp(prefix="wallaroo-spark-"))
         self.archive: Path
         self.streamed = False
+        self._makes_archive = makes_archive
         self._unfinished: Path | None = None  # the archive that this session is to make
         self._last_lines: list[str] = []
         self._at_close: list[Callable[[], None]] = []
@@ -217,7 +225,7 @@ class Session:
         self.archive = archive_for(java, home / "jars", options)
         if self.archive.exists():
             options = (*options, f"-XX:SharedArchiveFile={self.archive}")
-        elif not pass_fds and (path := unfinished(self.archive)) is not None:
+        elif self._makes_archive and (path := unfinished(self.archive)) is not None:
             self._unfinished = path
             options = (*options, f"-XX:ArchiveClassesAtExit={path}")
         command = [
