@@ -102,6 +102,7 @@ def run(options: argparse.Namespace) -> int:
             [*rest, *options.unread_arguments],
             placeholders=options.stdin or options.stdout,
         )
+        stopper.starts()
         handle = engine.serve(application, _serve_options(options, own))
         stopper.serves(handle)
         with shower(options.progress, sys.stderr) as show:
@@ -162,6 +163,7 @@ class _Stopper:
 
     def __init__(self) -> None:
         self._handle: Handle | None = None
+        self._starting = False
         self._signalled = False
 
     @contextmanager
@@ -177,18 +179,25 @@ class _Stopper:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def starts(self) -> None:
+        """From now on there may be frames to process; before this a signal ends the process."""
+        self._starting = True
+
     def serves(self, handle: Handle) -> None:
-        """Know what to stop; before this a signal ends the process."""
+        """Know what to stop, and stop it if a signal has come while it started."""
         self._handle = handle
+        if self._signalled:
+            handle.stop()
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if self._handle is None:
+        if not self._starting:
             raise KeyboardInterrupt
         if self._signalled:
             os._exit(128 + number)  # as a shell reports a process that a signal ended
         self._signalled = True
         _say("stopping; once more to stop at once\n", 2)
-        self._handle.stop()
+        if self._handle is not None:
+            self._handle.stop()
 
 
 def _say(text: str, descriptor: int) -> None:
