@@ -70,7 +70,7 @@ class FeedServer:
                 pass  # wakes the thread that accepts
             self._listener.close()
             for connection in list(self._open):
-                connection.close()
+                self._end(connection)
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def _accept(self) -> None:
@@ -85,11 +85,17 @@ class FeedServer:
             ).start()
 
     def _serve(self, connection: Connection) -> None:
-        with contextlib.suppress(OSError, EOFError), connection:
+        with contextlib.suppress(OSError, EOFError):
             while True:
                 for part in self._answer(json.loads(connection.recv_bytes())):
                     connection.send_bytes(part)
-        self._open.discard(connection)
+        self._end(connection)
+
+    def _end(self, connection: Connection) -> None:
+        """Close a connection; of two threads that want to, whichever takes it out of the set."""
+        with contextlib.suppress(KeyError):
+            self._open.remove(connection)
+            connection.close()
 
     def _answer(self, request: dict[str, Any]) -> list[bytes]:
         match request:
