@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from wallaroo.engine import load_engine
 from wallaroo.errors import WallarooError
@@ -20,34 +18,6 @@ from wallaroo_conformance.reading import BadCaseError
 from wallaroo_conformance.report import BROKEN, INCOMPLETE, KEPT, Failure
 from wallaroo_conformance.running import Runner
 from wallaroo_conformance.showing import failure_text, trace_lines
-
-if TYPE_CHECKING:
-    from wallaroo.cli.main import Subparsers
-
-_EXAMPLES = """\
-examples:
-  wallaroo replay state-4-secret-1f2e3d4c5b.json
-  wallaroo replay state-4-secret-1f2e3d4c5b.json --engine spark
-  wallaroo replay state-4-secret-1f2e3d4c5b.json --python > case.py    as a user would write it
-
-exit code: 0 it does what the reference does, 1 it does not, 2 it could not be run
-"""
-
-
-def register(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "replay",
-        help="run a stored case on an engine and show how it differs from the reference",
-        description="Run a stored case on an engine and show how it differs from the reference.",
-        epilog=_EXAMPLES,
-    )
-    parser.add_argument("case", type=Path, metavar="CASE.json", help="a case that conform stored")
-    parser.add_argument("--engine", metavar="NAME", help="the engine (the one it failed on)")
-    parser.add_argument(
-        "--python", action="store_true", help="print the case as a Python module, and do not run it"
-    )
-    parser.set_defaults(run=replay)
 
 
 def replay(options: argparse.Namespace) -> int:

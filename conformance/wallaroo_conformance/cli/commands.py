@@ -1,0 +1,138 @@
+"""The commands' arguments, apart from what they do: help must not wait for Hypothesis."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wallaroo.cli.main import Subparsers
+
+_CONFORM_EXAMPLES = """\
+examples:
+  wallaroo conform --engine spark                       a thousand cases, rule by rule
+  wallaroo conform --engine spark --engine compiled --html report.html
+  wallaroo conform --engine mine --rules 'state-*'      only what is said of state
+  wallaroo conform --profile nightly --time 3600        for an hour
+  wallaroo conform --mutants                            can the suite fail? the kill matrix
+  wallaroo conform --app word_count.py --lines words.txt --engine spark
+
+exit code: 0 all rules kept and exercised, 1 a rule is broken, 2 the check failed or is incomplete
+"""
+
+_REPLAY_EXAMPLES = """\
+examples:
+  wallaroo replay state-4-secret-1f2e3d4c5b.json
+  wallaroo replay state-4-secret-1f2e3d4c5b.json --engine spark
+  wallaroo replay state-4-secret-1f2e3d4c5b.json --python > case.py    as a user would write it
+
+exit code: 0 it does what the reference does, 1 it does not, 2 it could not be run
+"""
+
+_STORE = Path("wallaroo-counterexamples")
+
+
+def register_conform(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "conform",
+        help="check an engine, rule by rule, against the reference; or an application",
+        description="Check an engine, rule by rule, against the reference engine: generated "
+        "applications and input, whole traces compared, failures reduced to the smallest.",
+        epilog=_CONFORM_EXAMPLES,
+    )
+    parser.add_argument(
+        "--engine",
+        action="append",
+        metavar="NAME",
+        help="the engine; may be given several times (compiled)",
+    )
+    parser.add_argument(
+        "--rules", default="*", metavar="PATTERN", help="rules to report, as 'state-*,route-1' (*)"
+    )
+    parser.add_argument("--cases", type=_count, metavar="N", help="generate so many cases")
+    parser.add_argument("--time", type=float, metavar="S", help="generate for so many seconds")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the generation (0)")
+    parser.add_argument(
+        "--profile", choices=["ci", "dev", "nightly"], default="dev", help="how much to do (dev)"
+    )
+    parser.add_argument("--job", type=_count, default=256, metavar="N", help="cases in a job (256)")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        type=_option,
+        metavar="K=V",
+        help="an engine's threshold, such as a segment size, for every case",
+    )
+    parser.add_argument("--no-live", action="store_true", help="leave the live server out")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
+    parser.add_argument(
+        "--store",
+        type=Path,
+        default=_STORE,
+        metavar="DIR",
+        help=f"where counterexamples go ({_STORE}/)",
+    )
+    parser.add_argument(
+        "--mutants",
+        nargs="?",
+        const="*",
+        metavar="PATTERN",
+        help="check broken engines instead, and print which were found out",
+    )
+    app = parser.add_argument_group("an application instead of an engine")
+    app.add_argument("--app", metavar="APP", help="is this application the same everywhere?")
+    app.add_argument("--frames", type=Path, metavar="FILE", help="its input, framed")
+    app.add_argument("--lines", type=Path, metavar="FILE", help="its input, a line a message")
+    parser.set_defaults(run=_conform, passes_arguments=True)
+
+
+def register_replay(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "replay",
+        help="run a stored case on an engine and show how it differs from the reference",
+        description="Run a stored case on an engine and show how it differs from the reference.",
+        epilog=_REPLAY_EXAMPLES,
+    )
+    parser.add_argument("case", type=Path, metavar="CASE.json", help="a case that conform stored")
+    parser.add_argument("--engine", metavar="NAME", help="the engine (the one it failed on)")
+    parser.add_argument(
+        "--python", action="store_true", help="print the case as a Python module, and do not run it"
+    )
+    parser.set_defaults(run=_replay)
+
+
+def _conform(options: argparse.Namespace) -> int:
+    from wallaroo_conformance.cli.conform import conform
+
+    return conform(options)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from wallaroo_conformance.cli.replay import replay
+
+    return replay(options)
+
+
+def _count(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, not {text!r}")
+    return number
+
+
+def _option(text: str) -> tuple[str, int | float | str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not {text!r}")
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, value
