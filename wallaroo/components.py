@@ -4,8 +4,9 @@ A user hands over classes, instances or decorated functions; each becomes one of
 records below: the user's `component`, the `call` an engine makes, and a `name` for people. The
 functions ending in ``_of`` do that and refuse what has the wrong kind or arity (build-1).
 
-A record pickles as its component: whoever unpickles it derives the rest again, so a decorated
-function travels by reference and an instance by value.
+A record pickles as its component and what that has said of itself: whoever unpickles it finds the
+call again, so a decorated function travels by reference and an instance by value. What was checked
+when the application was built is not checked again, which would cost more than all the rest.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ class Component:
     call: Call
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _FROM_COMPONENT[type(self)], (self.component,)
+        return _restored, (type(self), self.component, self.name, *self._said())
+
+    def _said(self) -> tuple[Any, ...]:
+        return ()
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,9 @@ class Decoder(Component):
 
     header_length: int
     payload_length: Callable[[bytes], int]
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.header_length,)
 
 
 @dataclass(frozen=True)
@@ -53,12 +60,18 @@ class Computation(Component):
 
     multi: bool
 
+    def _said(self) -> tuple[Any, ...]:
+        return (self.multi,)
+
 
 @dataclass(frozen=True)
 class StateComputation(Component):
     """`call(message, state) -> (output, changed)`; if `multi`, `(outputs, changed)` (state-2)."""
 
     multi: bool
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.multi,)
 
 
 @dataclass(frozen=True)
@@ -331,11 +344,20 @@ def _signature(call: Call) -> str:
         return "(…)"
 
 
-_FROM_COMPONENT: dict[type, Callable[[Any], Any]] = {
-    Decoder: decoder_of,
-    Encoder: encoder_of,
-    Computation: computation_of,
-    StateComputation: state_computation_of,
-    StateBuilder: state_builder_of,
-    PartitionFunction: partition_function_of,
-}
+def _restored(kind: type[Component], component: Any, name: str, *said: Any) -> Component:
+    """Return a record that was pickled: what it was when it was checked, with its call."""
+    if kind is StateBuilder:
+        call: Call = component if inspect.isclass(component) else component.build
+        return StateBuilder(component, name, call)
+    # Only stateless components may have been handed over as classes.
+    instance: Any = component() if inspect.isclass(component) else component
+    if kind is Decoder:
+        (length,) = said
+        return Decoder(component, name, instance.decode, length, instance.payload_length)
+    if kind is Encoder:
+        return Encoder(component, name, instance.encode)
+    if kind is PartitionFunction:
+        return PartitionFunction(component, name, instance.partition)
+    (multi,) = said
+    call = instance.compute_multi if multi else instance.compute
+    return kind(component, name, call, multi)  # type: ignore[call-arg]  # both computations
