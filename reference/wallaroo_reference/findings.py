@@ -45,16 +45,13 @@ class Observer:
         self._thorough = thorough
         self._attributes = {id(record): _attributes(record) for record in _components(application)}
 
-    def due(self, place: Place) -> bool:
-        """Count a call and return whether it is one to look at closely."""
-        place.calls += 1
-        if place.calls < place.next_look and not self._thorough:
-            return False
-        place.next_look = place.calls + 1 if place.calls < _ALWAYS else 2 * place.calls
-        return True
-
     def called(self, place: Place, lineage: Lineage) -> None:
-        """Look whether a component's own attributes are what they were when the run began."""
+        """Look whether a component's own attributes are what they were when the run began.
+
+        Says as well which of its calls is to be looked at next.
+        """
+        often = self._thorough or place.calls < _ALWAYS
+        place.next_look = place.calls + 1 if often else 2 * place.calls
         route = None if place.stateful is None else place.stateful.route
         self._unaltered(place, lineage, place.component)
         if route is not None:

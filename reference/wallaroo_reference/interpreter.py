@@ -39,7 +39,7 @@ from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Lineage, Reason
 from wallaroo_reference.copies import ATOMS, freeze, thaw
 from wallaroo_reference.dead import Dead, dead_by
 from wallaroo_reference.findings import HOW_IT_FAILED, Observer
-from wallaroo_reference.places import EntityNow, Place, Store, places
+from wallaroo_reference.places import KNOWN_BY_THEMSELVES, EntityNow, Place, Store, places
 from wallaroo_reference.results import BadResultError, items_of, pair_of, written_of
 
 
@@ -118,7 +118,8 @@ class Interpreter:
         except Dead as dead:
             self._bury(place, lineage, None, dead)
             return
-        if self._observer.due(place):
+        place.calls += 1
+        if place.calls >= place.next_look:
             self._observer.called(place, lineage)
         self._follow(place, produced, lineage)
 
@@ -148,7 +149,8 @@ class Interpreter:
         except Dead as dead:
             self._bury(place, lineage, None, dead)
             return
-        if self._observer.due(place):
+        place.calls += 1
+        if place.calls >= place.next_look:
             self._observer.called(place, lineage)
             self._observer.produced(place, lineage, result)
         self._send(place, output, lineage)
@@ -184,11 +186,16 @@ class Interpreter:
         key: Key | None = None
         try:
             candidate = self._route(place, operation, message, lineage)
-            known = store.judge(candidate)
-            key = candidate
-            entity = store.entities.get(known)
+            entity = None
+            if type(candidate) in KNOWN_BY_THEMSELVES:  # and judged when it was met first
+                entity = store.entities.get(candidate)
             if entity is None:
-                entity = self._build(place, store, key, known, lineage)
+                known = store.judge(candidate)
+                key = candidate
+                entity = store.entities.get(known)
+                if entity is None:
+                    entity = self._build(place, store, key, known, lineage)
+            key = entity.key
             output = self._visit(place, entity, message, lineage)
         except Dead as dead:
             self._bury(place, lineage, key, dead)
@@ -200,12 +207,12 @@ class Interpreter:
         route = operation.route
         if route is None:  # route-6
             return SINGLE_KEY
-        mine = thaw(message)
+        mine = message if type(message) in ATOMS else thaw(message)
         try:
             key = route.call(mine)
         except BaseException as error:
             raise dead_by(error, place.reason) from error
-        if type(mine) not in ATOMS and self._observer.due(place):
+        if place.calls + 1 >= place.next_look:
             self._observer.copied(place, lineage, message, mine, "the partition function")
         return key
 
@@ -225,7 +232,8 @@ class Interpreter:
 
     def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
         """Return a state computation's frozen output, and leave the entity as the rules say."""
-        mine, state = thaw(message), thaw(entity.state)
+        mine = message if type(message) in ATOMS else thaw(message)
+        state = thaw(entity.state)
         try:
             try:
                 result = place.call(mine, state)
@@ -245,7 +253,8 @@ class Interpreter:
             entity.state = after  # state-3
         else:  # state-4: what it did to its copy is dropped
             self._observer.left(place, lineage, entity, state, "said changed=False")
-        if self._observer.due(place):
+        place.calls += 1
+        if place.calls >= place.next_look:
             self._observer.called(place, lineage)
             self._observer.visited(place, lineage, entity.key, mine, state, given)
             self._observer.produced(place, lineage, given)
@@ -255,7 +264,7 @@ class Interpreter:
 
     def _encode(self, place: Place, message: Any, lineage: Lineage) -> None:
         try:
-            mine = thaw(message)
+            mine = message if type(message) in ATOMS else thaw(message)
             try:
                 output = place.call(mine)
             except BaseException as error:
@@ -268,7 +277,8 @@ class Interpreter:
             return
         assert place.sink is not None
         self.outputs[place.sink].append(written)
-        if self._observer.due(place):
+        place.calls += 1
+        if place.calls >= place.next_look:
             self._observer.called(place, lineage)
             self._observer.copied(place, lineage, message, mine, "the encoder")
 

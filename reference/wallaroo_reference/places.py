@@ -14,6 +14,9 @@ from wallaroo_reference.dead import Dead
 
 E = TypeVar("E")
 
+KNOWN_BY_THEMSELVES = frozenset({str, bytes, int})
+"""Exact types of keys that are their own identities (`wallaroo.keys.identity`)."""
+
 _U64 = 1 << 64
 
 
@@ -22,7 +25,8 @@ class Place:
     """A decoder, computation or encoder where it stands, with what takes its messages.
 
     `source`, `pipeline`, `step`, `position` and `sink` are a dead letter's fields; `reason` is the
-    one it has when the call raises. `calls` and `next_look` belong to who looks for findings.
+    one it has when the call raises. `calls` counts the calls that ended well, of which number
+    `next_look` is the next that who looks for findings wants to see.
     """
 
     source: str

@@ -31,6 +31,8 @@ def pair_of(result: Any) -> tuple[Any, bool]:
     Raises:
         BadResultError: it is no `tuple` of length 2, or ``type(changed) is not bool`` (state-2).
     """
+    if type(result) is tuple and len(result) == 2 and type(result[1]) is bool:
+        return result
     if isinstance(result, tuple) and tuple.__len__(result) == 2:
         output, changed = tuple.__iter__(result)  # whatever a subclass makes of it
         if type(changed) is bool:

@@ -11,13 +11,11 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from wallaroo.errors import WallarooError
-from wallaroo.topology import SinkId
 from wallaroo.trace import Ended
-from wallaroo.transport.dead_letters import DeadLetters
+from wallaroo.transport.edges import Edges
 from wallaroo_reference.machine import Machine
 
 _TURN = 0.02  # seconds the machine may run before the loop sees to its connections
@@ -26,55 +24,21 @@ _MOST_FRAMES = 512  # fed at once: by what comes of these, outputs may exceed wh
 _log = logging.getLogger("wallaroo.reference")
 
 
-class OutputSink(Protocol):
-    """Where a sink's outputs go: over TCP, or into a pipe."""
-
-    written: int
-    pending: int
-    full: bool
-
-    def start(self) -> None:
-        """Begin, in the running loop."""
-
-    def write(self, outputs: Sequence[bytes]) -> None:
-        """Take outputs."""
-
-    async def drain(self) -> None:
-        """Wait until they are delivered."""
-
-    def close(self) -> None:
-        """Let go."""
-
-
 class Feeder:
     """Feeds a machine.
 
     Args:
         machine: what to feed.
-        sinks: where its outputs go.
-        dead_letters: where its dead letters go.
-        pause: called when no more should be read.
-        resume: called when more may be read again.
+        edges: where its outputs and dead letters go; paused while no more should be read.
         failed: called once with what ended the run, if something does.
     """
 
-    def __init__(
-        self,
-        machine: Machine,
-        sinks: Mapping[SinkId, OutputSink],
-        dead_letters: DeadLetters,
-        *,
-        pause: Callable[[], None],
-        resume: Callable[[], None],
-        failed: Callable[[str], None],
-    ) -> None:
+    def __init__(self, machine: Machine, edges: Edges, *, failed: Callable[[str], None]) -> None:
         self._machine = machine
-        self._sinks = list(sinks.values())
+        self._edges = edges
+        self._sinks = list(edges.sinks.values())
         # The machine's lists are drained in place, so they need not be looked up again.
-        self._outlets = [(machine.outputs[id_], sink) for id_, sink in sinks.items()]
-        self._dead_letters = dead_letters
-        self._pause = pause
-        self._resume = resume
+        self._outlets = [(machine.outputs[id_], sink) for id_, sink in edges.sinks.items()]
         self._failed = failed
         self._backlog: deque[tuple[str, Sequence[bytes]]] = deque()
         self._frames = _MOST_FRAMES  # fed at once, as many as a turn allows
@@ -110,10 +74,10 @@ class Feeder:
         wait = bool(self._backlog) or self._full()
         if wait and not self._paused:
             self._paused = True
-            self._pause()
+            self._edges.pause()
         elif self._paused and not wait:
             self._paused = False
-            self._resume()
+            self._edges.resume()
 
     async def idle(self) -> None:
         """Wait until nothing waits."""
@@ -169,7 +133,7 @@ class Feeder:
         letters = self._machine.dead_letters[:]
         self._machine.dead_letters.clear()
         try:
-            self._dead_letters.add(letters)
+            self._edges.dead_letters.add(letters)
         except WallarooError as error:
             self._fail(str(error))
 
