@@ -71,10 +71,10 @@ class Server:
             application,
             options,
             self._thread,
-            deliver=lambda source, payloads: self._feeder.deliver(source, payloads),
+            deliver=self._deliver,
             lines_ended=self._on_lines_ended,
             broken=self._on_broken,
-            on_room=lambda: self._feeder.go_on(),
+            on_room=self._on_room,
             addresses=addresses,
         )
         self._feeder = Feeder(self._machine, self._edges, failed=self._fail)
@@ -152,6 +152,12 @@ class Server:
         self._result = self._summary(self._problem)
         self._done.set()
         asyncio.get_running_loop().stop()
+
+    def _deliver(self, source: str, payloads: list[bytes]) -> None:
+        self._feeder.deliver(source, payloads)
+
+    def _on_room(self) -> None:
+        self._feeder.go_on()
 
     def _ask(self) -> None:
         self._patient = False

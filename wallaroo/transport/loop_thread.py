@@ -23,13 +23,14 @@ class LoopThread:
     """
 
     def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(_logged)
+        self._loop: asyncio.AbstractEventLoop
         # A daemon: user code that never returns must not keep a process from ending.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(_logged)
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, R], timeout: float | None = None) -> R:

@@ -1,0 +1,275 @@
+"""Both edges of a served application: what comes in, what goes out, and how that ends (stop-1).
+
+Sources listen or read standard input; sinks connect or write to standard output; dead letters go
+to a file. What happens between the two edges is the engine's: it is given frames, writes outputs,
+and says when to pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
+
+from wallaroo.config import TCPSinkConfig, TCPSourceConfig
+from wallaroo.engine import Progress, ServeOptions, Summary
+from wallaroo.errors import UnsupportedTopology, WallarooParameterError
+from wallaroo.topology import Application, Sink, SinkId
+from wallaroo.trace import Finding
+from wallaroo.transport.dead_letters import DeadLetters
+from wallaroo.transport.listener import Address, Deliver, Listener, listening_sources
+from wallaroo.transport.loop_thread import LoopThread
+from wallaroo.transport.sink import TCPSink
+from wallaroo.transport.streams import LineReader, StreamSink
+
+_LOOK = 0.05  # seconds between looks whether a stop is overdue
+
+
+class OutputSink(Protocol):
+    """Where a sink's outputs go: over TCP, or into a pipe."""
+
+    written: int
+    pending: int
+    full: bool
+
+    def start(self) -> None:
+        """Begin, in the running loop."""
+
+    def write(self, outputs: Sequence[bytes]) -> None:
+        """Take outputs."""
+
+    async def drain(self) -> None:
+        """Wait until they are delivered."""
+
+    def close(self) -> None:
+        """Let go; what is not delivered stays `pending`."""
+
+
+class Edges:
+    """An application's edges. Methods belong to the loop's thread, unless they say otherwise.
+
+    Args:
+        application: whose.
+        options: what stands in for sources and sinks, and where dead letters go.
+        loop: the thread; not yet started.
+        deliver: takes the frames of a source.
+        lines_ended: called when standard input has ended, with what was wrong if anything was.
+        broken: called with what is wrong once nothing more can be written to standard output.
+        on_room: called when a sink was full and is no more.
+        when_sequenced: see `Listener`.
+        addresses: see `Listener`.
+
+    Attributes:
+        sinks: by id.
+        dead_letters: takes these.
+        received: frames per source.
+
+    Raises:
+        DeadLetterFileError: the file for dead letters cannot be opened.
+        ListenError: an address cannot be listened on.
+        UnsupportedTopology: there is no edge for a source or a sink of that kind.
+        WallarooParameterError: stdin, or a sink, is not possible as it is asked for.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        options: ServeOptions,
+        loop: LoopThread,
+        *,
+        deliver: Deliver,
+        lines_ended: Callable[[str | None], None],
+        broken: Callable[[str], None],
+        on_room: Callable[[], None] = lambda: None,
+        when_sequenced: Callable[[Callable[[], None]], None] | None = None,
+        addresses: Mapping[str, Address] | None = None,
+    ) -> None:
+        self._options = options
+        self._loop = loop
+        self._deliver = deliver
+        self._lines_ended = lines_ended
+        self._broken = broken
+        self._on_room = on_room
+        self._may_read = threading.Event()  # the thread that reads stdin
+        self._may_read.set()
+        sources = listening_sources(application.sources)
+        self.sinks = self._make_sinks(application.sinks)
+        self._reader = self._make_reader(sources)
+        self.dead_letters = DeadLetters(options.dead_letters)
+        try:
+            self._listener = Listener(
+                {} if self._reader else sources,
+                deliver,
+                when_sequenced=when_sequenced,
+                addresses=addresses,
+            )
+        except BaseException:
+            self.dead_letters.close()
+            raise
+        self.received = dict.fromkeys(sources, 0) if self._reader else self._listener.received
+        self._began = time.monotonic()
+
+    @property
+    def addresses(self) -> Mapping[str, Address]:
+        """Where each source listens."""
+        return self._listener.addresses
+
+    @property
+    def written(self) -> int:
+        """Outputs delivered, of all sinks."""
+        return sum([sink.written for sink in self.sinks.values()])
+
+    def open(self) -> None:
+        """Start the loop and everything in it, and announce the addresses; from another thread."""
+        self._loop.start()
+        self._loop.call(self._start)
+        self._listener.announce(sys.stderr)
+
+    def pause(self) -> None:
+        """Read nothing more until `resume`; `deliver` may call this."""
+        self._may_read.clear()
+        self._listener.pause()
+
+    def resume(self) -> None:
+        """Read again."""
+        self._may_read.set()
+        if self._listener.paused:
+            self._listener.resume()
+
+    def refuse(self) -> None:
+        """Drop all connections and take nothing more in; what is on the way out goes on."""
+        self._listener.close()
+
+    async def finish(self, processed: Callable[[], Awaitable[object]]) -> None:
+        """End in order (stop-1): receive what was sent by now, process and deliver it.
+
+        Args:
+            processed: waits until what was received is processed.
+        """
+        if self._reader is not None:
+            self._reader.stop()
+        await self._listener.stop()
+        await processed()
+        await self.drain()
+
+    async def drain(self) -> None:
+        """Wait until all outputs are delivered."""
+        await asyncio.gather(*[sink.drain() for sink in self.sinks.values()])
+
+    def close(self) -> None:
+        """Close everything; what is not delivered stays undelivered."""
+        self._listener.close()
+        for sink in self.sinks.values():
+            sink.close()
+        self.dead_letters.close()
+        self._may_read.set()
+
+    # -- in any thread -----------------------------------------------------------------------
+
+    def progress(self, details: Mapping[str, int | float | str]) -> Progress:
+        """Return what was done so far, with the engine's own figures."""
+        return Progress(
+            received=sum(self.received.values()),
+            written=self.written,
+            pending=sum([sink.pending for sink in self.sinks.values()]),
+            dead_letters=self.dead_letters.counts.total(),
+            details=details,
+        )
+
+    def summary(self, problem: str | None, findings: Sequence[Finding] = ()) -> Summary:
+        """Return what was done in all, with why it ended early, if it did."""
+        undelivered = {id_: sink.pending for id_, sink in self.sinks.items()}
+        return Summary(
+            received=dict(self.received),
+            written={id_: sink.written for id_, sink in self.sinks.items()},
+            undelivered=undelivered,
+            dead_letters=dict(self.dead_letters.counts),
+            dropped_frames=dict(self._listener.dropped),
+            seconds=time.monotonic() - self._began,
+            exit_code=1 if problem is not None or any(undelivered.values()) else 0,
+            problem=problem,
+            findings=tuple(findings),
+        )
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        for sink in self.sinks.values():
+            sink.start()
+        self._listener.start()
+        if self._reader is not None:
+            self._reader.start()
+
+    def _make_sinks(self, sinks: Mapping[SinkId, Sink]) -> dict[SinkId, OutputSink]:
+        turn = threading.Lock()
+        return {id_: self._make_sink(id_, sink, turn) for id_, sink in sinks.items()}
+
+    def _make_sink(self, id_: SinkId, sink: Sink, turn: threading.Lock) -> OutputSink:
+        if self._options.stdout is not None:
+            return StreamSink(
+                self._options.stdout, turn=turn, on_room=self._on_room, on_broken=self._broken
+            )
+        config = sink.config
+        if not isinstance(config, TCPSinkConfig):
+            kind = type(config).__name__
+            raise UnsupportedTopology("build-2", f"{id_[0]}/{id_[1]}", f"no sink for a {kind}")
+        if not config.port:
+            raise WallarooParameterError(
+                f"sink {id_[0]}/{id_[1]} cannot connect to {config.address}: port 0 is nobody's; "
+                "give it an address (--out HOST:PORT), or write to --stdout"
+            )
+        return TCPSink(id_, config.host, config.port, on_room=self._on_room)
+
+    def _make_reader(self, sources: Mapping[str, TCPSourceConfig]) -> LineReader | None:
+        if self._options.stdin is None:
+            return None
+        if len(sources) != 1:
+            raise WallarooParameterError(
+                "stdin stands in for an application's only source; "
+                f"this one has {len(sources)}: {', '.join(sources)}"
+            )
+        (name,) = sources
+
+        def deliver(lines: list[bytes]) -> None:
+            # Once the loop has ended nobody takes lines, nor waits for this thread.
+            with contextlib.suppress(RuntimeError, concurrent.futures.CancelledError):
+                self._loop.call(self._deliver_lines, name, lines)
+                self._may_read.wait()
+
+        def ended(problem: str | None) -> None:
+            problem = None if problem is None else f"stdin: {problem}"
+            self._loop.post(self._lines_ended, problem)
+
+        return LineReader(self._options.stdin, sources[name].max_size, deliver, ended)
+
+    def _deliver_lines(self, source: str, lines: list[bytes]) -> None:
+        if self._reader is None or self._reader.stopped:
+            return  # read when the stop had begun: not received
+        self.received[source] += len(lines)
+        self._deliver(source, lines)
+
+
+async def unless_overdue(work: Coroutine[Any, Any, None], overdue: Callable[[], bool]) -> bool:
+    """Do `work` and return `True`; or give it up once `overdue` says so, and return `False`."""
+    task = asyncio.create_task(work)
+    try:
+        while True:
+            done, _ = await asyncio.wait({task}, timeout=_LOOK)
+            if done:
+                task.result()
+                return True
+            if overdue():
+                return False
+    finally:
+        task.cancel()
+
+
+def given_up(seconds: float, waiting: int) -> str:
+    """Return what to say of a stop that was given up with so many frames not processed."""
+    said = f"the stop was given up after {seconds:g} s"
+    return f"{said}, with {waiting} frames received and not processed" if waiting else said
