@@ -15,6 +15,7 @@ import time
 
 from wallaroo_conformance.generating import generate
 from wallaroo_conformance.observing import observe
+from wallaroo_conformance.oracle import Oracle
 from wallaroo_conformance.search import Profile, Search
 
 from wallaroo.engine import load_engine
@@ -41,7 +42,7 @@ def main() -> None:
         drawn = time.process_time()
         observe(reference, cases)
         observed = time.process_time()
-        search = Search(engine, reference, seed=number, job=options.job)
+        search = Search(engine, Oracle(reference), seed=number, job=options.job)
         wall = time.monotonic()
         search.search(Profile("benchmark", options.cases))
         wall = time.monotonic() - wall

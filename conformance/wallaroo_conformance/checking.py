@@ -14,6 +14,7 @@ from wallaroo.trace import Trace
 from wallaroo_conformance.counterexamples import STORED, Counterexample, stored
 from wallaroo_conformance.differences import Crash
 from wallaroo_conformance.laws import ANSWERS, LAWS
+from wallaroo_conformance.oracle import Oracle, reference_oracle
 from wallaroo_conformance.refusals import REFUSALS, agreeing_partitions
 from wallaroo_conformance.report import Failure, LawResult, Report, versions
 from wallaroo_conformance.running import HarnessError
@@ -80,8 +81,9 @@ def check_engine(
     problems: list[str] = []
     laws: list[LawResult] = []
     failures: list[Failure] = []
+    oracle = Oracle(reference) if reference else reference_oracle()
     search = Search(
-        engine, reference, seed=seed, job=job, options=options, today=today, watcher=watcher
+        engine, oracle, seed=seed, job=job, options=options, today=today, watcher=watcher
     )
     try:
         _refuse_blindness(search)
@@ -152,7 +154,7 @@ def _refuse_blindness(search: Search) -> None:
     Raises:
         HarnessError: it is not.
     """
-    canary = Search(_Forgetful(search.reference), search.reference, give_up_early=True)
+    canary = Search(_Forgetful(search.oracle.reference), search.oracle, give_up_early=True)
     canary.search(Profile("canary", _CANARY_CASES, variant_every=0))
     if not canary.failing:
         raise HarnessError("an engine that loses outputs was not found out: nothing can be trusted")

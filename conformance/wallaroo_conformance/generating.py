@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from wallaroo_conformance.case import ConformanceCase
@@ -10,6 +12,11 @@ from wallaroo_conformance.strategies import Tone, cases
 
 def generate(count: int, random_seed: int, tone: Tone = "any") -> list[ConformanceCase]:
     """Return `count` different cases, fewer only if there are no more; the same for equal seeds."""
+    return list(_generated(count, random_seed, tone))
+
+
+@lru_cache(maxsize=24)  # checks of one seed, of mutants say, begin with the same
+def _generated(count: int, random_seed: int, tone: Tone) -> tuple[ConformanceCase, ...]:
     found: dict[ConformanceCase, None] = {}
 
     @seed(random_seed)
@@ -25,4 +32,4 @@ def generate(count: int, random_seed: int, tone: Tone = "any") -> list[Conforman
         found[case] = None
 
     collect()
-    return list(found)
+    return tuple(found)

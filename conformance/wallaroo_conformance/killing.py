@@ -103,7 +103,6 @@ def kill(
     *,
     seed: int = 0,
     profile: Profile = PROFILES["ci"],
-    reference: Engine | None = None,
     watcher: Watcher | None = None,
 ) -> Kill:
     """Check a mutant until its first failing cases are explained, and return what came of it."""
@@ -114,7 +113,6 @@ def kill(
         return Kill(mutant, rules, failures[0] if failures else None, 1, time.monotonic() - begun)
     search = Search(
         mutant.make(),
-        reference,
         seed=seed,
         job=mutant.job,
         options=mutant.options,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from wallaroo.engine import Engine, load_engine
+from wallaroo.engine import Engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.case import ConformanceCase
 from wallaroo_conformance.differences import (
@@ -22,11 +22,10 @@ from wallaroo_conformance.differences import (
     readable_result,
 )
 from wallaroo_conformance.divergences import DIVERGENCES, Divergence, known
-from wallaroo_conformance.facts import Facts, facts_of
 from wallaroo_conformance.generating import generate
 from wallaroo_conformance.laws import ANSWERS, LAWS, Law, blame, exercised
 from wallaroo_conformance.metamorphic import RELATIONS, Variant
-from wallaroo_conformance.observing import Observation, observe
+from wallaroo_conformance.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.reducing import projections, reductions, size
 from wallaroo_conformance.report import Failure, LawResult
 from wallaroo_conformance.running import REFUSED, Runner
@@ -94,14 +93,13 @@ Watcher = Callable[[Progress], None]
 class _Failing:
     """A case on which the engine differs from the reference."""
 
-    observation: Observation
-    facts: Facts
+    meaning: Meaning
     kinds: frozenset[Kind]
     result: Result
 
     @property
     def case(self) -> ConformanceCase:
-        return self.observation.case
+        return self.meaning.case
 
 
 class Search:
@@ -109,7 +107,7 @@ class Search:
 
     Args:
         engine: who is checked.
-        reference: who is right.
+        oracle: says what is right; the reference engine's unless told otherwise.
         seed: of the generation.
         job: most cases in one engine job.
         options: the engine's own thresholds.
@@ -122,7 +120,7 @@ class Search:
     def __init__(
         self,
         engine: Engine,
-        reference: Engine | None = None,
+        oracle: Oracle | None = None,
         *,
         seed: int = 0,
         job: int = 256,
@@ -133,7 +131,7 @@ class Search:
         give_up_early: bool = False,
     ) -> None:
         self.runner = Runner(engine, job=job, options=options)
-        self.reference = reference or load_engine("reference")
+        self.oracle = oracle or reference_oracle()
         self.seed = seed
         self.kept: Counter[str] = Counter()
         self.unsupported: Counter[str] = Counter()
@@ -188,8 +186,8 @@ class Search:
             looked += len(cases)
             useful = [
                 one.case
-                for one in observe(self.reference, cases)
-                if any(law.exercised_by(facts_of(one)) for law in missing)
+                for one in self.oracle.ask(cases)
+                if any(law.exercised_by(one.facts) for law in missing)
             ]
             self._try(useful[:32])
 
@@ -204,7 +202,7 @@ class Search:
             failure, law = self._explained(left[0])
             self.failures.append(failure)
             self.blamed.append(law)
-            left = [one for one in left[1:] if not law.exercised_by(one.facts)]
+            left = [one for one in left[1:] if not law.exercised_by(one.meaning.facts)]
 
     # -- one case ----------------------------------------------------------------------------
 
@@ -218,65 +216,61 @@ class Search:
     def _try(self, cases: Sequence[ConformanceCase], variant_every: int = 0) -> None:
         adapted = [self.runner.adapted(case) for case in cases]
         self.generated += len(adapted)
-        able: list[tuple[Observation, Facts]] = []
-        for observation in observe(self.reference, adapted):
-            facts = facts_of(observation)
-            beyond = self._why_not(observation, facts)
+        able: list[Meaning] = []
+        for meaning in self.oracle.ask(adapted):
+            beyond = self._why_not(meaning)
             if beyond is None:
-                able.append((observation, facts))
+                able.append(meaning)
                 continue
             if beyond.startswith(REFUSED) and len(self.refused) < _MOST_FAILING:
-                self.refused.append(observation.case)
-            for law in exercised(facts):
+                self.refused.append(meaning.case)
+            for law in exercised(meaning.facts):
                 self.unsupported[law.id] += 1
                 self.why_unsupported.setdefault(law.id, beyond)
-        results = self.runner.run([observation.case for observation, _ in able])
-        for (observation, facts), result in zip(able, results, strict=True):
-            self._judge(observation, facts, result)
+        results = self.runner.run([meaning.case for meaning in able])
+        for meaning, result in zip(able, results, strict=True):
+            self._judge(meaning, result)
         if variant_every:
             self._try_variants(able, results, variant_every)
 
-    def _why_not(self, observation: Observation, facts: Facts) -> str | None:
+    def _why_not(self, meaning: Meaning) -> str | None:
         """Return why the engine need not run a case, or `None`."""
-        if observation.case.isolation == "trusting" and observation.trace.findings:
-            kind = observation.trace.findings[0].kind.value
+        if meaning.case.isolation == "trusting" and meaning.trace.findings:
+            kind = meaning.trace.findings[0].kind.value
             return f"trusting mode is not promised to an application with findings ({kind})"
-        beyond = self.runner.beyond(observation.case)
+        beyond = self.runner.beyond(meaning.case)
         if beyond is None:
             engine = self.runner.engine.name
-            return known(self._divergences, engine, observation.case, facts, self._today)
+            return known(self._divergences, engine, meaning.case, meaning.facts, self._today)
         return beyond
 
-    def _judge(self, observation: Observation, facts: Facts, result: Result) -> None:
-        kinds = differences(observation.trace, result)
+    def _judge(self, meaning: Meaning, result: Result) -> None:
+        kinds = differences(meaning.trace, result)
         if not kinds:
-            for law in exercised(facts):
+            for law in exercised(meaning.facts):
                 self.kept[law.id] += 1
             return
-        self.failing.append(_Failing(observation, facts, kinds, result))
+        self.failing.append(_Failing(meaning, kinds, result))
         if len(self.failing) > 2 * _MOST_FAILING:
             self.failing.sort(key=lambda one: size(one.case))
             del self.failing[_MOST_FAILING:]
 
-    def _try_variants(
-        self, able: Sequence[tuple[Observation, Facts]], results: Sequence[Result], every: int
-    ) -> None:
+    def _try_variants(self, able: Sequence[Meaning], results: Sequence[Result], every: int) -> None:
         rng = random.Random(self.seed + self.generated)  # noqa: S311 - to choose, not to hide
-        pairs: list[tuple[Observation, Trace, Variant]] = []
-        for (observation, _), result in list(zip(able, results, strict=True))[::every]:
+        pairs: list[tuple[Meaning, Trace, Variant]] = []
+        for meaning, result in list(zip(able, results, strict=True))[::every]:
             if not isinstance(result, Trace):
                 continue
-            offered = [relation.variant(observation, rng) for relation in RELATIONS]
+            offered = [relation.variant(meaning.observation, rng) for relation in RELATIONS]
             variants = [one for one in offered if one and self.runner.beyond(one.case) is None]
             if variants:
-                pairs.append((observation, result, rng.choice(variants)))
-        observed = observe(self.reference, [variant.case for _, _, variant in pairs])
+                pairs.append((meaning, result, rng.choice(variants)))
+        meanings = self.oracle.ask([variant.case for _, _, variant in pairs])
         answers = self.runner.run([variant.case for _, _, variant in pairs])
-        for (first, result, variant), second, answer in zip(pairs, observed, answers, strict=True):
+        for (first, result, variant), second, answer in zip(pairs, meanings, answers, strict=True):
             failing = len(self.failing)
-            facts = facts_of(second)
-            if self._why_not(second, facts) is None:
-                self._judge(second, facts, answer)
+            if self._why_not(second) is None:
+                self._judge(second, answer)
             relation = variant.relation
             if not isinstance(answer, Trace):
                 continue
@@ -302,13 +296,13 @@ class Search:
         jobs = self.runner.jobs
         reduced = self._reduced(failing)
         alone = self.runner.run_alone(reduced.case)
-        isolated = bool(differences(reduced.observation.trace, alone))
-        law = blame(reduced.facts, reduced.kinds)
+        isolated = bool(differences(reduced.meaning.trace, alone))
+        law = blame(reduced.meaning.facts, reduced.kinds)
         if isinstance(reduced.result, Crash) and reduced.result.refusal:
             law = ANSWERS
         failure = Failure(
             *(law.rule, law.name, law.says, law.cause, reduced.case),
-            expected=reduced.observation.trace,
+            expected=reduced.meaning.trace,
             actual=readable_result(alone if isolated else reduced.result),
             alone=isolated,
             jobs=self.runner.jobs - jobs,
@@ -331,17 +325,17 @@ class Search:
         # Where a job costs little, look at few at a time: mostly one of the first fails.
         job = self.runner.job if self.runner.seconds_a_job > _DEAR_JOB else _FEW
         for start in range(0, len(candidates), job):
-            able: list[tuple[Observation, Facts]] = []
-            for observation in observe(self.reference, candidates[start : start + job]):
-                facts = facts_of(observation)
-                explained = any(law.exercised_by(facts) for law in self.blamed)
-                if not explained and self._why_not(observation, facts) is None:
-                    able.append((observation, facts))
-            results = self.runner.run([observation.case for observation, _ in able])
-            for (observation, facts), result in zip(able, results, strict=True):
-                kinds = differences(observation.trace, result)
+            able = [
+                meaning
+                for meaning in self.oracle.ask(candidates[start : start + job])
+                if not any(law.exercised_by(meaning.facts) for law in self.blamed)
+                and self._why_not(meaning) is None
+            ]
+            results = self.runner.run([meaning.case for meaning in able])
+            for meaning, result in zip(able, results, strict=True):
+                kinds = differences(meaning.trace, result)
                 if kinds:
-                    return _Failing(observation, facts, kinds, result)
+                    return _Failing(meaning, kinds, result)
         return None
 
     def _tell(self, stage: str, failing: int | None = None) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 
 import wallaroo_spark.batch
 import wallaroo_spark.cuts
-import wallaroo_spark.job
 import wallaroo_spark.many
 import wallaroo_spark.operators
+import wallaroo_spark.program
 import wallaroo_spark.stream
 from wallaroo_spark.cuts import CutCase
 from wallaroo_spark.job import FINISHED, HEAD, Frames, HeadBlock, Report, Row, Specs, pack, unpack
@@ -42,7 +42,7 @@ def run_here(cases: Sequence[Case]) -> list[Trace]:
         (wallaroo_spark.many, "shipment_of_this_process", Shipment),
     )
     # A worker knows applications it has met; here that would be those of other engines as well.
-    wallaroo_spark.job._plan_of.cache_clear()
+    wallaroo_spark.program.program_of.cache_clear()
     with patched(patches):
         session: Any = SimpleNamespace(spark=None, cores=_SHARDS)
         return wallaroo_spark.many.run_cases(session, cases)
@@ -53,7 +53,7 @@ def _run_batch(
 ) -> list[Report]:
     """Do as `wallaroo_spark.batch.run_batch`."""
     del spark
-    levels = max([case.plan.levels for case in cases.values()], default=0)
+    levels = max([case.program.plan.levels for case in cases.values()], default=0)
     rows: list[Row] = []
     for start in range(shards):
         part = frames[start::shards]

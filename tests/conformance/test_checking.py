@@ -10,12 +10,6 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from wallaroo_conformance.case import (
-    ConformanceCase,
-    Input,
-    PipelineSpec,
-    StepSpec,
-)
 from wallaroo_conformance.checking import check_engine
 from wallaroo_conformance.counterexamples import STORED, read_counterexample, stored
 from wallaroo_conformance.divergences import Divergence
@@ -39,9 +33,9 @@ from wallaroo.errors import UnsupportedTopology
 from wallaroo.topology import Application, Stateful
 from wallaroo.trace import Trace
 
-COUNTED = ConformanceCase(
-    pipelines=(PipelineSpec(steps=(StepSpec("count"),)),), inputs=(Input(0, b"a"), Input(0, b"a"))
-)
+pytestmark = pytest.mark.xdist_group("checks")  # they share reports, and what cases mean
+
+FEW = Profile("few", 200, top_up=0)  # what is refused is never exercised: nothing to look for
 
 
 @pytest.fixture(scope="module")
@@ -136,14 +130,14 @@ def test_rules_that_are_not_asked_for_are_not_reported() -> None:
 
 
 def test_build_2_an_engine_may_refuse_if_it_says_so() -> None:
-    report = check_engine(Refusing(), cases=200, counterexamples=None)
+    report = check_engine(Refusing(), profile=FEW, counterexamples=None)
     assert report.failures == ()
     assert report.rules["state-3"] == "unsupported"
     assert report.rules["build-2"] == "kept"
 
 
 def test_build_2_an_engine_that_answers_what_it_refuses_is_broken() -> None:
-    report = check_engine(Answering(), cases=200, counterexamples=None)
+    report = check_engine(Answering(), profile=FEW, counterexamples=None)
     assert report.rules["build-2"] == "broken"
 
 

@@ -27,6 +27,8 @@ from wallaroo.engine import load_engine
 
 SEED = 20261121
 
+pytestmark = pytest.mark.xdist_group("generated")  # once, not once for each worker
+
 
 @pytest.fixture(scope="module")
 def generated() -> list[ConformanceCase]:
