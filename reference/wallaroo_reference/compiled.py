@@ -14,6 +14,8 @@ require to be checked is checked; what costs is left to the paths that are not t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from types import CodeType
 from typing import Any, Literal
 
 from wallaroo.canonical import structure_or_kind
@@ -111,8 +113,7 @@ class Compiled:
             names[f"store_{index}"], names[f"states_{index}"] = store, store.entities
         for index, outputs in enumerate(self.outputs.values()):
             names[f"write_{index}"] = outputs.append
-        code = compile(program.source, f"<compiled {name!r}>", "exec")
-        exec(code, names)  # noqa: S102 - our own text; users' names enter it only as identifiers and by repr
+        exec(_code(program.source, name), names)  # noqa: S102 - our own text; users' names enter it only as identifiers and by repr
         return {source: names[function] for source, function in program.functions.items()}
 
     # -- what generated code calls when something is not as usual ---------------------------------
@@ -177,6 +178,11 @@ class Compiled:
     ) -> None:
         self.ended = Ended(kind, place.pipeline, place.step, lineage, error_type)
         raise _Stop
+
+
+@lru_cache(maxsize=256)  # to compile is most of what a short run costs, and many are alike
+def _code(source: str, name: str) -> CodeType:
+    return compile(source, f"<compiled {name!r}>", "exec")
 
 
 def compiled_source(application: Application) -> str:
