@@ -9,6 +9,7 @@ asks for.
 
 from __future__ import annotations
 
+import pickle
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from wallaroo_spark.flow import Flow
 from wallaroo_spark.job import HeadBlock
 from wallaroo_spark.segments import Entities, MemoryMap
 from wallaroo_spark.shipping import Shipment, shipment_of_this_process
-from wallaroo_spark.states import IsolatedStates
+from wallaroo_spark.states import ABSENT, IsolatedStates
 
 from wallaroo.engine import Capabilities, Case
 from wallaroo.trace import Trace
@@ -134,8 +135,10 @@ def _bring(fault: str) -> None:
 # -- faults in the workers -----------------------------------------------------------------------
 
 
-def _arrival_by_chance(_: Any) -> Any:
-    return lambda event: zlib.crc32(repr(event.lineage).encode())
+def _arrivals_by_chance(original: Any) -> Any:
+    return lambda runs: sorted(
+        original(runs), key=lambda arrival: zlib.crc32(repr(arrival[0]).encode())
+    )
 
 
 def _first_segment_only(original: Any) -> Any:
@@ -185,11 +188,10 @@ def _memory_of_a_batch(original: Any) -> Any:
 
 def _spare_kept(_: Any) -> Any:
     def take(self: IsolatedStates, entity: bytes) -> Any:
-        import pickle
-
         if entity not in self._spare:
             blob = self._entities.get(entity)
-            assert blob is not None
+            if blob is None:
+                return ABSENT
             self._spare[entity] = pickle.loads(blob)  # noqa: S301 - bytes the engine made
         return self._spare[entity]
 
@@ -232,10 +234,10 @@ def _one_partition(_: Any) -> Any:
 
 
 def _decodes_twice(original: Any) -> Any:
-    def decode(self: Flow, source: str, sequence: int, payload: bytes) -> None:
-        original(self, source, sequence, payload)
-        if sequence == 0:
-            original(self, source, sequence, payload)
+    def decode(self: Flow, source: str, first: int, payloads: Sequence[bytes]) -> None:
+        if first == 0:
+            original(self, source, first, payloads[:1])
+        original(self, source, first, payloads)
 
     return decode
 
@@ -244,12 +246,12 @@ _operators = wallaroo_spark.operators
 _everywhere = (wallaroo_spark.batch, wallaroo_spark.stream, wallaroo_spark.operators)
 
 WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
-    "groups not sorted": ((_operators, "_arrival", _arrival_by_chance),),
+    "groups not sorted": ((_operators, "arrivals", _arrivals_by_chance),),
     "segments not written back": ((Entities, "flush", _first_segment_only),),
     "split loses entities": ((Entities, "_split", _split_loses),),
     "number of segments read stale": ((Entities, "__init__", _stale_number),),
     "state in memory of a batch": ((wallaroo_spark.stream, "run_level", _memory_of_a_batch),),
-    "copies handed out twice": ((IsolatedStates, "take", _spare_kept),),
+    "copies handed out twice": ((IsolatedStates, "__getitem__", _spare_kept),),
     "live state kept": ((IsolatedStates, "keep", _live_kept),),
     "new entities not written": ((Entities, "put", _new_not_dirty),),
     "last frame of a run lost": tuple(
@@ -288,8 +290,8 @@ def _first_cut_replayed(original: Any) -> Any:
     return blocks
 
 
-def _by_item(_: Any) -> Any:
-    return lambda output: output[0][1:]
+def _by_item(original: Any) -> Any:
+    return lambda runs: sorted(original(runs), key=lambda output: output[0][1:])
 
 
 def _no_end(_: Any) -> Any:
@@ -321,7 +323,7 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
         "order-1",
         "outputs sorted by item",
         "a sort that forgets its first column",
-        (wallaroo_spark.traces, "_lineage", _by_item),
+        (wallaroo_spark.traces, "outputs_in_order", _by_item),
     ),
     _mutant(
         "state-1",

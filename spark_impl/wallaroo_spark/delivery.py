@@ -8,41 +8,18 @@ runs again with the same result, and a sink sees a stretch at the end repeated, 
 
 from __future__ import annotations
 
-import asyncio
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from wallaroo.text import escaped
-from wallaroo.topology import Application, SinkId
-from wallaroo.transport.dead_letters import DeadLetters
+from wallaroo.topology import Application
+from wallaroo.transport.edges import Edges, unless_overdue
 from wallaroo.transport.input_log import Record
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo_spark.job import Report
-from wallaroo_spark.outbox import End, Finished, Order
+from wallaroo_spark.outbox import End, Finished
 from wallaroo_spark.segments import Address
 from wallaroo_spark.traces import dead_letters_of, first_end, outputs_of
-
-
-class OutputSink(Protocol):
-    """A `TCPSink` or a `StreamSink`."""
-
-    written: int
-    pending: int
-    full: bool
-
-    def start(self) -> None:
-        """Begin, in the running loop."""
-
-    def write(self, outputs: Sequence[bytes]) -> None:
-        """Send outputs."""
-
-    async def drain(self) -> None:
-        """Wait until everything is where it belongs."""
-
-    def close(self) -> None:
-        """Give up what is still there."""
 
 
 class RunEndedError(Exception):
@@ -54,36 +31,33 @@ class Delivery:
 
     Args:
         application: whose sinks.
-        sinks: by id.
-        loop: the thread they belong to.
-        dead_letters: takes these.
+        edges: where they are.
+        loop: the thread these belong to.
         frame: returns the frame with a sequence number.
 
     Attributes:
         processed: everything before this sequence has been processed and delivered.
         batches: how many there were.
-        seconds: how long the last one's delivery took.
         ended: why the run ended at a message, if it did.
         deadly: the call in which workers die; the next batch ends there.
+        abandoned: wait for no sink any more: the batch at hand fails, and is not committed.
     """
 
     def __init__(
         self,
         application: Application,
-        sinks: Mapping[SinkId, OutputSink],
+        edges: Edges,
         loop: LoopThread,
-        dead_letters: DeadLetters,
         frame: Callable[[int], Record],
     ) -> None:
         self.processed = 0
         self.batches = 0
-        self.seconds = 0.0
         self.ended: str | None = None
         self.deadly: End | None = None
+        self.abandoned = False
         self._application = application
-        self._sinks = sinks
+        self._edges = edges
         self._loop = loop
-        self._dead_letters = dead_letters
         self._frame = frame
         self._entities: dict[Address, int] = {}
 
@@ -97,29 +71,30 @@ class Delivery:
 
         Raises:
             RunEndedError: the run ended in this batch; what came before that is delivered.
+            DeadLetterFileError: the dead letters cannot be written.
         """
-        began = time.monotonic()
         for step, line in report.printed:
             print(f"[{step}] {escaped(line)}" if step else line, file=sys.stderr, flush=True)
         finished = report.finished.get(0, Finished())
         if self.deadly is not None:
             finished.ends.append(self.deadly)
         end = first_end(finished)
-        if end is not None:
-            finished = self._before(finished, end.order)
-        for sink, outputs in outputs_of(self._application, finished).items():
+        stop = None if end is None else end.order
+        for sink, outputs in outputs_of(self._application, finished, stop).items():
             if outputs:
-                self._loop.call(self._sinks[sink].write, outputs)
-        if finished.letters:
-            sequences = {letter.lineage[0] for letter in finished.letters}
+                self._loop.call(self._edges.sinks[sink].write, outputs)
+        letters = [letter for letter in finished.letters if stop is None or letter.order <= stop]
+        if letters:
+            sequences = {letter.lineage[0] for letter in letters}
             frames = {number: self._frame(number) for number in sequences}
-            self._dead_letters.add(
+            self._edges.dead_letters.add(
                 dead_letters_of(
-                    finished,
+                    letters,
                     {number: (record.source, record.payload) for number, record in frames.items()},
                 )
             )
-        self._loop.run(self._drained())
+        if not self._loop.run(unless_overdue(self._edges.drain(), lambda: self.abandoned)):
+            raise RunEndedError("a sink was waited for in vain")
         if end is not None:
             where = f"step {end.step!r}" if end.step else "decoder or encoder"
             message = ".".join(map(str, end.order[0]))
@@ -134,23 +109,3 @@ class Delivery:
         if report.span is not None:
             self.processed = report.span[1]
         self.batches += 1
-        self.seconds = time.monotonic() - began
-
-    async def _drained(self) -> None:
-        await asyncio.gather(*[sink.drain() for sink in self._sinks.values()])
-
-    def _before(self, finished: Finished, end: Order) -> Finished:
-        """Return what comes before the end, and the dead letter that it is."""
-        lengths = dict.fromkeys(self._application.sources, 0)
-        for step in self._application.steps:
-            lengths[step.pipeline] += 1
-        nodes = self._application.nodes
-
-        def order(output: tuple[tuple[int, ...], int, bytes]) -> Order:
-            node = nodes[output[1]]
-            return (output[0], lengths[node.pipeline], getattr(node, "index", 0))
-
-        return Finished(
-            [output for output in finished.outputs if order(output) < end],
-            [letter for letter in finished.letters if letter.order <= end],
-        )

@@ -5,55 +5,52 @@ each, depth first, through stateless steps, through state steps of the component
 sinks. Where a message needs an entity that is held elsewhere, its key is found here and the message
 goes into the outbox.
 
-Two modes: `isolated` hands every call copies of its own. `trusting` shares, and raises `Redo` where
-the rules cannot be kept without copies (a state computation failed and its entity may be half
-changed): the caller then does the same stretch again, isolated.
+For each node that a message can come to there is one function, made when it is first needed, which
+knows all that does not change from message to message: the user's call, the place to name in a dead
+letter, the functions of the nodes behind. It takes a message's lineage, a value that it may hand to
+user code, and the message frozen.
 
-A call at which the run ends lowers `limit`: calls that come later in order are not made at all.
+Two modes: `isolated` hands every call copies of its own. `trusting` shares, freezes only what may
+leave, and raises `Redo` where the rules cannot be kept without copies (a state computation failed
+and its entity may be half changed): the caller then does the same stretch again, isolated.
+
+Calls are made in their order (`wallaroo_spark.outbox.Order`). So a call at which the run ends is
+the last that a flow makes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, cast
 
-from wallaroo.components import Computation, StateComputation
-from wallaroo.keys import (
-    SINGLE_KEY,
-    BadKeyError,
-    Key,
-    encode_key,
-    encoded_partition_number,
-    show_key,
-)
-from wallaroo.topology import Sink, Source, Stateful, Stateless, StatePartition, Step
+from wallaroo.keys import SINGLE_KEY
+from wallaroo.topology import Sink, Source, Stateful, Stateless, Step
 from wallaroo.trace import Lineage, Reason, describe_error
-from wallaroo_spark.outbox import (
-    DECODER_POSITION,
-    NO_SINK,
-    End,
-    Event,
-    Letter,
-    Order,
-    Outbox,
-)
-from wallaroo_spark.plan import Component, Plan
-from wallaroo_spark.portable import UnportableError, freeze, freeze_checked, thaw
+from wallaroo_spark.columns import Arrival, Messages, Outputs
+from wallaroo_spark.outbox import End, Letter, Order, Outbox
+from wallaroo_spark.plan import Component
+from wallaroo_spark.portable import ATOMS, freeze, freeze_checked, thaw
 from wallaroo_spark.prints import Printer
-from wallaroo_spark.results import BadResultError, iterator_of, split_pair
-from wallaroo_spark.states import Redo, States, entity_id
+from wallaroo_spark.program import Place, Program
+from wallaroo_spark.results import FateError, encoded, iterator_of, split_pair
+from wallaroo_spark.states import ABSENT, Redo, States, entity_id
 from wallaroo_spark.watch import Teller
 
-_U64_END = 1 << 64
-_KEYS_REMEMBERED = 1 << 16
+_Take = Callable[[Lineage, Any, Any], None]
+"""Takes a message: its lineage, a value for user code, and its frozen form."""
+
+_Visit = Callable[[Lineage, bytes, Any, Any], None]
+"""Takes a message to its entity: lineage, encoded key, value, frozen form."""
+
+_Made = tuple[Any, Any]
+"""A new message: a value for user code, and its frozen form."""
 
 
 class Flow:
     """See the module.
 
     Args:
-        plan: the application and where its state is held.
-        partitions: number of partitions of the components that are not fused.
+        program: the application.
         isolated: the mode.
         stop_on_error: a dead letter is the end of the run (dead-4).
         limit: calls after this one in order are not made.
@@ -63,413 +60,410 @@ class Flow:
 
     def __init__(
         self,
-        plan: Plan,
+        program: Program,
         *,
-        partitions: int,
         isolated: bool,
         stop_on_error: bool,
         limit: Order | None,
         printer: Printer,
         teller: Teller | None = None,
     ) -> None:
-        application = plan.application
         self.outbox = Outbox()
-        self._nodes = application.nodes
-        self._consumers = application.consumers
-        self._partitions = partitions
+        self._program = program
+        self._nodes = program.application.nodes
         self._isolated = isolated
         self._stop_on_error = stop_on_error
         self._limit = limit
         self._printer = printer
         self._teller = teller
+        self._lineage: Lineage = ()  # of the call that is told of
+        self._ended = False
         self._here: Component | None = None
         self._states: States | None = None
-        self._sources = {
-            node.pipeline: index
-            for index, node in enumerate(self._nodes)
-            if isinstance(node, Source)
-        }
-        self._lengths = {
-            pipeline: sum([step.pipeline == pipeline for step in application.steps])
-            for pipeline in application.sources
-        }
-        self._decoders = {
-            name: origin.config.decoder for name, origin in application.sources.items()
-        }
-        self._component = plan.component
-        self._partition = {
-            partition.name: _Partition(partition) for partition in application.partitions
-        }
-        # Whether a node's messages leave this place for certain: then they are frozen when made.
-        self._departs = [
-            any(isinstance(self._operation(index), Stateful) for index in consumers)
-            for consumers in self._consumers
-        ]
+        self._takes: dict[int, _Take] = {}
+        self._visits: dict[int, _Visit] = {}
 
     def hold(self, component: Component, states: States) -> None:
         """Hold a component's entities: its state steps are run here from now on."""
         self._here = component
         self._states = states
 
-    def decode(self, source: str, sequence: int, payload: bytes) -> None:
-        """Take a frame and follow its message."""
-        node = self._sources[source]
-        lineage = (sequence,)
-        if self._limit is not None and self._beyond(lineage, DECODER_POSITION):
+    def decode(self, source: str, first: int, payloads: Iterable[bytes]) -> None:
+        """Take frames of one source that follow each other, and follow their messages.
+
+        Args:
+            source: its name.
+            first: the first frame's sequence.
+            payloads: of the frames.
+        """
+        take = self._take(self._program.sources[source])
+        if self._ended:
             return
-        decoder = self._decoders[source]
-        place = _Place(source, None, decoder.name, DECODER_POSITION, lineage)
         try:
-            message = self._call(place, Reason.DECODE, decoder.call, payload)
-            held = None if message is None else self._made(place, message, node)
-        except _Dead as dead:
-            self._bury(place, dead)
+            for sequence, payload in enumerate(payloads, first):
+                take((sequence,), payload, None)
         except _Ended:
-            pass
-        else:
-            if held is not None:
-                self._follow(node, held, lineage)
+            self._ended = True
 
-    def visit(self, event: Event) -> None:
-        """Take a message to the state step it stands before, which is held here."""
-        lineage, node, key, message = event
-        step: Any = self._nodes[node]
-        if self._limit is not None and self._beyond(lineage, step.position):
-            return
-        held = _Copies(message) if self._isolated else _Original(thaw(message))
-        name = step.operation.computation.name
-        place = _Place(step.pipeline, name, name, step.position, lineage)
-        place.key = key
-        self._visit(node, place, held)
+    def visit(self, arrivals: Iterable[Arrival]) -> None:
+        """Take messages, in their order, to the state steps they stand before, held here."""
+        visits = self._visits
+        try:
+            for lineage, node, key, frozen in arrivals:
+                visit = visits.get(node) or self._visit(node)
+                value = frozen if type(frozen) is not tuple else thaw(frozen)
+                visit(lineage, key, value, frozen)
+        except _Ended:
+            self._ended = True
 
-    # -- between the calls -------------------------------------------------------------------
+    # -- from node to node -------------------------------------------------------------------
 
-    def _follow(self, origin: int, message: _Message, lineage: Lineage) -> None:
-        """Take a message from node `origin` to all that consume it, each to its end (order-1)."""
-        for index in self._consumers[origin]:
+    def _take(self, index: int) -> _Take:
+        """Return the function of a node."""
+        take = self._takes.get(index)
+        if take is None:
             node = self._nodes[index]
-            if isinstance(node, Step):
-                if self._limit is not None and self._beyond(lineage, node.position):
-                    continue
-                operation = node.operation
-                name = operation.computation.name
-                place = _Place(node.pipeline, name, name, node.position, lineage)
-                if isinstance(operation, Stateless):
-                    self._compute(index, operation.computation, place, message)
-                else:
-                    self._route(index, operation, place, message)
+            if isinstance(node, Source):
+                make = self._decoder
             elif isinstance(node, Sink):
-                self._encode(index, node, message, lineage)
+                make = self._encoder
+            elif isinstance(node.operation, Stateless):
+                multi = node.operation.computation.multi
+                make = self._multi_computation if multi else self._computation
+            else:
+                make = self._route
+            take = self._takes[index] = self._bounded(index, make(index))
+        return take
 
-    def _beyond(self, lineage: Lineage, position: int, sink: int = NO_SINK) -> bool:
-        return self._limit is not None and (lineage, position, sink) > self._limit
+    def _follow(self, origin: int) -> _Take:
+        """Return what takes a message of a node to all behind it, each to its end (order-1)."""
+        takes = [self._take(index) for index in self._program.application.consumers[origin]]
+        if len(takes) == 1:
+            return takes[0]
+        again = self._again
 
-    def _operation(self, index: int) -> Any:
-        node = self._nodes[index]
-        return node.operation if isinstance(node, Step) else None
+        def follow(lineage: Lineage, value: Any, frozen: Any) -> None:
+            for number, take in enumerate(takes):
+                take(lineage, again(value, frozen) if number else value, frozen)
 
-    def _made(self, place: _Place, value: Any, node: int) -> _Message:
-        """Return a message that a call has just made; it has to be portable (`unportable`)."""
-        try:
-            if self._isolated:
-                return _Copies(*freeze_checked(value))
-            return _Original(value, freeze(value) if self._departs[node] else None)
-        except UnportableError as error:
-            raise _Dead(Reason.UNPORTABLE, str(error)) from error
+        return follow
 
-    # -- stateless steps ---------------------------------------------------------------------
+    def _follow_items(self, origin: int) -> Callable[[Lineage, list[_Made | None]], None]:
+        """Return what takes the items of a multi result on, one after the other."""
+        follow = self._follow(origin)
 
-    def _compute(
-        self, index: int, computation: Computation, place: _Place, message: _Message
-    ) -> None:
-        try:
-            result = self._call(place, Reason.RAISED, computation.call, message.take())
-            made = self._results(place, computation, result, index)
-        except _Dead as dead:
-            self._bury(place, dead)
-        except _Ended:
-            pass
+        def follow_items(lineage: Lineage, items: list[_Made | None]) -> None:
+            for number, made in enumerate(items):
+                if made is not None:
+                    follow((*lineage, number), *made)
+
+        return follow_items
+
+    @property
+    def _again(self) -> Callable[[Any, Any], Any]:
+        """Return what gives a second call the same message: a copy, or the one there is."""
+        return (lambda _, frozen: thaw(frozen)) if self._isolated else (lambda value, _: value)
+
+    def _maker(self, node: int) -> Callable[[Any], _Made]:
+        """Return what makes a message of a value a call has just made, or raises `unportable`."""
+        if self._isolated:
+
+            def made(value: Any) -> _Made:
+                frozen, copy = freeze_checked(value)
+                return copy, frozen
+
+        elif self._program.departs[node]:
+
+            def made(value: Any) -> _Made:
+                return value, freeze(value)
+
         else:
-            self._send(index, made, place.lineage, multi=computation.multi)
 
-    def _results(
-        self, place: _Place, computation: Computation | StateComputation, result: Any, node: int
-    ) -> list[_Message | None]:
-        """Return the messages a call gave; `None` in the place of those left out."""
-        items = self._consumed(place, result) if computation.multi else [result]
-        return [None if item is None else self._made(place, item, node) for item in items]
+            def made(value: Any) -> _Made:
+                return value, None
 
-    def _consumed(self, place: _Place, result: Any) -> list[Any]:
-        """Return all items of a multi result; consuming it is part of the call (compute-2)."""
-        try:
-            return list(self._call(place, Reason.RAISED, _consume, result))
-        except BadResultError as error:
-            raise _Dead(Reason.BAD_RESULT, str(error)) from None
+        return made
 
-    def _send(
-        self, index: int, made: list[_Message | None], lineage: Lineage, *, multi: bool
-    ) -> None:
-        for position, message in enumerate(made):
-            if message is not None:
-                self._follow(index, message, (*lineage, position) if multi else lineage)
+    # -- nodes -------------------------------------------------------------------------------
+    #
+    # A value of an exact immutable type is its own frozen form in both modes, and most messages
+    # are one: that is looked at before a function is called.
 
-    # -- state steps -------------------------------------------------------------------------
+    def _decoder(self, index: int) -> _Take:
+        place, printer, failed = self._program.places[index], self._printer, self._failed
+        name = place.name
+        call = self._watched(cast("Source", self._nodes[index]).config.decoder.call, place)
+        made, follow = self._maker(index), self._follow(index)
 
-    def _route(self, index: int, operation: Stateful, place: _Place, message: _Message) -> None:
-        """Find a message's key, and go to its entity if that is here, else send it there."""
-        partition = self._partition[operation.partition]
-        try:
-            key: Any = SINGLE_KEY
-            if operation.route is not None:
-                key = self._call(place, Reason.RAISED, operation.route.call, message.take())
-            encoded = partition.checked(place, key)
-        except _Dead as dead:
-            self._bury(place, dead)
-            return
-        except _Ended:
-            return
-        component = self._component[operation.partition]
-        if component is self._here:
-            self._visit(index, place, message)
-            return
-        number = 0 if component.fused else partition.number(encoded, self._partitions)
-        event = Event(place.lineage, index, encoded, message.frozen())
-        self.outbox.events.setdefault((component.index, number), []).append(event)
-
-    def _visit(self, index: int, place: _Place, message: _Message) -> None:
-        node: Any = self._nodes[index]
-        operation: Stateful = node.operation
-        states = self._states
-        assert place.key is not None
-        assert states is not None
-        assert self._here is not None
-        entity = entity_id(self._here, operation.partition, place.key)
-        computation = operation.computation
-        try:
-            if not states.exists(entity):  # state-1
-                builder = self._partition[operation.partition].builder
-                states.build(entity, self._call(place, Reason.RAISED, builder))
-            state = states.take(entity)
-            result = self._call(place, Reason.RAISED, computation.call, message.take(), state)
+        def take(lineage: Lineage, payload: Any, _: Any) -> None:
+            printer.step = name
             try:
-                output, changed = split_pair(result)
-            except BadResultError as error:
-                raise _Dead(Reason.BAD_RESULT, str(error)) from None
-            made = self._results(place, computation, output, index)
-            if changed:
-                states.keep(entity, state)
-        except UnportableError as error:
-            self._bury(place, _Dead(Reason.UNPORTABLE, str(error)))
-        except _Dead as dead:
-            if not self._isolated:
-                raise Redo from dead
-            self._bury(place, dead)
-        except _Ended:
-            if not self._isolated:
-                raise Redo from None
-        else:
-            self._send(index, made, place.lineage, multi=computation.multi)
+                message = frozen = call(payload)
+                if message is None:
+                    return
+                if type(message) not in ATOMS:
+                    message, frozen = made(message)
+            except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
+                failed(place, lineage, Reason.DECODE, error)
+                return
+            follow(lineage, message, frozen)
 
-    # -- sinks -------------------------------------------------------------------------------
+        return take
 
-    def _encode(self, index: int, sink: Sink, message: _Message, lineage: Lineage) -> None:
-        position = self._lengths[sink.pipeline]
-        if self._limit is not None and self._beyond(lineage, position, sink.index):
-            return
-        encoder = sink.config.encoder
-        place = _Place(sink.pipeline, None, encoder.name, position, lineage, sink.index)
-        try:
-            output = self._call(place, Reason.ENCODE, encoder.call, message.take())
-            if isinstance(output, str):
-                try:
-                    output = output.encode("utf-8")
-                except UnicodeEncodeError as error:
-                    raise _Dead(Reason.ENCODE, f"not to be had as UTF-8: {error}") from None
-            if output is not None and not isinstance(output, bytes):
-                raise _Dead(
-                    Reason.ENCODE,
-                    f"expected bytes, str or None of an encoder, not a {type(output).__name__}",
+    def _computation(self, index: int) -> _Take:
+        place, printer, failed = self._program.places[index], self._printer, self._failed
+        name = place.name
+        call = self._watched(self._step(index).operation.computation.call, place)
+        made, follow = self._maker(index), self._follow(index)
+
+        def take(lineage: Lineage, value: Any, frozen: Any) -> None:
+            printer.step = name
+            try:
+                message = frozen = call(value)
+                if message is None:
+                    return
+                if type(message) not in ATOMS:
+                    message, frozen = made(message)
+            except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
+                failed(place, lineage, Reason.RAISED, error)
+                return
+            follow(lineage, message, frozen)
+
+        return take
+
+    def _multi_computation(self, index: int) -> _Take:
+        place, printer, failed = self._program.places[index], self._printer, self._failed
+        name = place.name
+        call = self._watched(self._step(index).operation.computation.call, place)
+        consume, made = self._watched(_consume, place), self._maker(index)
+        follow_items = self._follow_items(index)
+
+        def take(lineage: Lineage, value: Any, _: Any) -> None:
+            printer.step = name
+            try:
+                # Consuming the result is part of the call (compute-2).
+                items = _all_made(consume(call(value)), made)
+            except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
+                failed(place, lineage, Reason.RAISED, error)
+                return
+            follow_items(lineage, items)
+
+        return take
+
+    def _route(self, index: int) -> _Take:
+        """Return what finds a message's key, and takes it to its entity or sends it there."""
+        place, printer, failed = self._program.places[index], self._printer, self._failed
+        name = place.name
+        operation = cast("Stateful", self._step(index).operation)
+        component = self._program.component_of(operation)
+        here = component is self._here
+        goes = self._goes_on(index) if here else self._sends(index, component)
+        keys = self._program.keys[operation.partition]
+        if operation.route is None:
+            single = keys.judge(SINGLE_KEY)
+            return lambda lineage, value, frozen: goes(lineage, *single, value, frozen)
+        known, judge = keys.known, keys.judge
+        call = self._watched(operation.route.call, place)
+
+        def take(lineage: Lineage, value: Any, frozen: Any) -> None:
+            printer.step = name
+            try:
+                key = call(value)
+                memory = known.get(type(key))
+                found = None if memory is None else memory.get(key)
+                encoded, number = judge(key) if found is None else found
+            except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
+                failed(place, lineage, Reason.RAISED, error)
+                return
+            goes(lineage, encoded, number, value, frozen)
+
+        return take
+
+    def _sends(self, index: int, component: Component) -> Callable[..., None]:
+        """Return what puts a message into the outbox, for the shard that holds its entity."""
+        outbox = self.outbox
+        appends: dict[int, tuple[Callable[[Any], None], ...]] = {}
+
+        def send(lineage: Lineage, key: bytes, number: int, _: Any, frozen: Any) -> None:
+            found = appends.get(number)
+            if found is None:
+                run = Messages(index)
+                outbox.messages.append((component.index, number, run))
+                found = appends[number] = (
+                    run.lineages.append,
+                    run.keys.append,
+                    run.messages.append,
                 )
-        except _Dead as dead:
-            self._bury(place, dead)
-        except _Ended:
-            pass
-        else:
-            if output is not None:
-                self.outbox.finished.outputs.append((lineage, index, bytes(output)))
+            add_lineage, add_key, add_message = found
+            add_lineage(lineage)
+            add_key(key)
+            add_message(frozen)
+
+        return send
+
+    def _goes_on(self, index: int) -> Callable[..., None]:
+        """Return what takes a message whose key is known to its entity, which is here."""
+        visit, again = self._visit(index), self._again
+
+        def go(lineage: Lineage, key: bytes, _: int, value: Any, frozen: Any) -> None:
+            visit(lineage, key, again(value, frozen), frozen)
+
+        return go
+
+    def _visit(self, index: int) -> _Visit:
+        """Return what takes a message whose key is known to a state step held here."""
+        visit = self._visits.get(index)
+        if visit is None:
+            multi = self._step(index).operation.computation.multi
+            visit = self._visits[index] = self._bounded(index, self._state_step(index, multi=multi))
+        return visit
+
+    def _state_step(self, index: int, *, multi: bool) -> _Visit:
+        place, printer = self._program.places[index], self._printer
+        name = place.name
+        operation = cast("Stateful", self._step(index).operation)
+        assert self._here is not None
+        assert self._states is not None
+        prefix = entity_id(self._here, operation.partition, b"")
+        states, keep, add = self._states, self._states.keep, self._states.build
+        application = self._program.application
+        build = self._watched(application.partition[operation.partition].builder.call, place)
+        call = self._watched(operation.computation.call, place)
+        consume, made = self._watched(_consume, place), self._maker(index)
+        failed = self._failed if self._isolated else _redo
+        follow, follow_items = self._follow(index), self._follow_items(index)
+
+        def visit(lineage: Lineage, key: bytes, value: Any, _: Any) -> None:
+            printer.step = name
+            entity = prefix + key if prefix else key
+            state = states[entity]
+            try:
+                if state is ABSENT:  # state-1
+                    state = add(entity, build())
+                result = call(value, state)
+                if type(result) is tuple and len(result) == 2 and type(result[1]) is bool:
+                    output, changed = result
+                else:
+                    output, changed = split_pair(result)
+                frozen = output
+                if multi:
+                    items = _all_made(consume(output), made)
+                elif type(output) not in ATOMS:
+                    output, frozen = made(output)
+                if changed:
+                    keep(entity, state)
+            except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
+                failed(place, lineage, Reason.RAISED, error, key)
+                return
+            if multi:
+                follow_items(lineage, items)
+            elif output is not None:
+                follow(lineage, output, frozen)
+
+        return visit
+
+    def _encoder(self, index: int) -> _Take:
+        place, printer, failed = self._program.places[index], self._printer, self._failed
+        name = place.name
+        call = self._watched(cast("Sink", self._nodes[index]).config.encoder.call, place)
+        run = Outputs(index)
+        self.outbox.finished.outputs.append(run)
+        add_lineage, add_output = run.lineages.append, run.outputs.append
+
+        def take(lineage: Lineage, value: Any, _: Any) -> None:
+            printer.step = name
+            try:
+                output = call(value)
+                if output is None:
+                    return
+                if type(output) is not bytes:
+                    output = encoded(output)
+            except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
+                failed(place, lineage, Reason.ENCODE, error)
+                return
+            add_lineage(lineage)
+            add_output(output)
+
+        return take
+
+    def _step(self, index: int) -> Step:
+        return cast("Step", self._nodes[index])
+
+    # -- limits and watches: only where there are any ----------------------------------------
+
+    def _bounded(self, index: int, take: Callable[..., None]) -> Callable[..., None]:
+        """Return `take`, or what leaves it alone after the limit."""
+        limit, place = self._limit, self._program.places[index]
+        if limit is None and self._teller is None:
+            return take
+
+        def bounded(lineage: Lineage, *message: Any) -> None:
+            if limit is None or (lineage, place.position, place.sink) <= limit:
+                self._lineage = lineage
+                take(lineage, *message)
+
+        return bounded
+
+    def _watched(self, call: Callable[..., Any], place: Place) -> Callable[..., Any]:
+        """Return `call`, or what tells of it as well."""
+        teller = self._teller
+        if teller is None:
+            return call
+
+        def told(*given: Any) -> Any:
+            order = (self._lineage, place.position, place.sink)
+            teller.begins(order, place.pipeline, place.step)
+            try:
+                return call(*given)
+            finally:
+                teller.ends()
+
+        return told
 
     # -- what goes wrong ---------------------------------------------------------------------
 
-    def _call(self, place: _Place, reason: Reason, call: Callable[..., Any], *given: Any) -> Any:
-        """Call user code; what it raises is a dead letter or the run's end (dead-3)."""
-        self._printer.step = place.name
-        if self._teller is not None:
-            order = (place.lineage, place.position, place.sink)
-            self._teller.begins(order, place.pipeline, place.step)
-        try:
-            return call(*given)
-        except BadResultError:
-            raise
-        except Exception as error:
-            raise _Dead(reason, describe_error(error), type(error).__name__) from error
-        except BaseException as error:  # noqa: BLE001 - dead-3: SystemExit and its like end the run
-            self._end("exit", place, type(error).__name__)
-            raise _Ended from None
-        finally:
-            if self._teller is not None:
-                self._teller.ends()
-
-    def _bury(self, place: _Place, dead: _Dead) -> None:
-        self.outbox.finished.letters.append(
-            Letter(
-                place.lineage,
-                place.position,
-                place.sink,
-                place.pipeline,
-                place.step,
-                place.key,
-                dead.reason.value,
-                dead.error_type,
-                dead.error,
-            )
-        )
+    def _failed(
+        self,
+        place: Place,
+        lineage: Lineage,
+        reason: Reason,
+        error: BaseException,
+        key: bytes | None = None,
+    ) -> None:
+        """Make of what a call raised a dead letter, or the run's end (dead-3, dead-4)."""
+        at = (lineage, place.position, place.sink)
+        where = (place.pipeline, place.step)
+        fate: tuple[bytes | None, str, str | None, str]
+        if isinstance(error, FateError):
+            fate = (error.key or key, error.reason.value, None, str(error))
+        elif isinstance(error, Exception):
+            fate = (key, reason.value, type(error).__name__, describe_error(error))
+        else:
+            self.outbox.finished.ends.append(End(at, "exit", *where, type(error).__name__))
+            raise _Ended
+        self.outbox.finished.letters.append(Letter(*at, *where, *fate))
         if self._stop_on_error:
-            self._end("on-error", place, None)
+            self.outbox.finished.ends.append(End(at, "on-error", *where, None))
+            raise _Ended
 
-    def _end(self, kind: str, place: _Place, error_type: str | None) -> None:
-        order = (place.lineage, place.position, place.sink)
-        if self._limit is None or order < self._limit:
-            self._limit = order
-        self.outbox.finished.ends.append(End(order, kind, place.pipeline, place.step, error_type))
+
+def _redo(place: Place, lineage: Lineage, reason: Reason, error: BaseException, key: bytes) -> None:
+    """Have a failure in trusting mode met again, isolated."""
+    del place, lineage, reason, key
+    raise Redo from error
 
 
 def _consume(result: Any) -> list[Any]:
     return list(iterator_of(result))
 
 
-class _Copies:
-    """A message of which every call gets its own copy."""
-
-    __slots__ = ("_frozen", "_spare")
-
-    def __init__(self, frozen: Any, spare: Any = None) -> None:
-        self._frozen = frozen
-        self._spare = spare
-
-    def take(self) -> Any:
-        spare = self._spare
-        if spare is None:
-            return thaw(self._frozen)
-        self._spare = None
-        return spare
-
-    def frozen(self) -> Any:
-        return self._frozen
+def _all_made(items: list[Any], made: Callable[[Any], _Made]) -> list[_Made | None]:
+    """Return the messages of a multi result; `None` in the place of those left out."""
+    return [
+        None if item is None else (item, item) if type(item) in ATOMS else made(item)
+        for item in items
+    ]
 
 
-class _Original:
-    """A message that all calls share; frozen when it was made, if it is to travel."""
-
-    __slots__ = ("_frozen", "_value")
-
-    def __init__(self, value: Any, frozen: Any = None) -> None:
-        self._value = value
-        self._frozen = frozen
-
-    def take(self) -> Any:
-        return self._value
-
-    def frozen(self) -> Any:
-        return self._frozen
-
-
-_Message = _Copies | _Original
-
-
-class _Place:
-    """Where a call is made."""
-
-    __slots__ = ("key", "lineage", "name", "pipeline", "position", "sink", "step")
-
-    def __init__(
-        self,
-        pipeline: str,
-        step: str | None,
-        name: str,
-        position: int,
-        lineage: Lineage,
-        sink: int = NO_SINK,
-    ) -> None:
-        self.pipeline = pipeline
-        self.step = step
-        self.name = name
-        self.position = position
-        self.lineage = lineage
-        self.sink = sink
-        self.key: bytes | None = None
-
-
-class _Partition:
-    """A state partition's keys, checked and numbered."""
-
-    def __init__(self, partition: StatePartition) -> None:
-        self.builder = partition.builder.call
-        self._name = partition.name
-        self._u64 = partition.u64
-        self._listed = (
-            None if partition.keys is None else {encode_key(key) for key in partition.keys}
-        )
-        self._encoded: dict[str, bytes] = {}
-        self._numbers: dict[bytes, int] = {}
-
-    def checked(self, place: _Place, key: Key) -> bytes:
-        """Return the encoding of `key`, which is then the place's (route-2, -3, -5)."""
-        # Most keys are short strings that come again; only exact `str` may be looked up, since
-        # 1 and True are one key of a dict and two here.
-        encoded = self._encoded.get(key) if type(key) is str else None
-        if encoded is None:
-            try:
-                encoded = encode_key(key)
-            except BadKeyError as error:
-                raise _Dead(Reason.BAD_KEY, str(error)) from None
-            if type(key) is str:
-                _remember(self._encoded, key, encoded)
-        if self._u64 and not (type(key) is int and 0 <= key < _U64_END):
-            raise _Dead(Reason.BAD_KEY, f"expected 0 <= key < 2**64, not {show_key(key)}")
-        place.key = encoded
-        if self._listed is not None and encoded not in self._listed:
-            raise _Dead(
-                Reason.UNKNOWN_KEY,
-                f"{show_key(key)} is none of the keys listed for state partition {self._name!r}",
-            )
-        return encoded
-
-    def number(self, encoded: bytes, partitions: int) -> int:
-        """Return the partition number of an encoded key."""
-        if partitions == 1:
-            return 0
-        number = self._numbers.get(encoded)
-        if number is None:
-            number = encoded_partition_number(encoded, partitions)
-            _remember(self._numbers, encoded, number)
-        return number
-
-
-def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
-    if len(memory) >= _KEYS_REMEMBERED:
-        memory.clear()
-    memory[key] = value
-
-
-class _Dead(Exception):  # noqa: N818 - a message's fate, not an error of ours
-    """A message cannot go on."""
-
-    def __init__(self, reason: Reason, error: str, error_type: str | None = None) -> None:
-        super().__init__(reason, error, error_type)
-        self.reason = reason
-        self.error = error
-        self.error_type = error_type
-
-
-class _Ended(Exception):  # noqa: N818 - as above
-    """User code ended the run."""
+class _Ended(Exception):  # noqa: N818 - no error: user code ended the run
+    """This flow makes no more calls."""

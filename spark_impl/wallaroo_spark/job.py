@@ -13,13 +13,13 @@ operator knows nothing of the cases that pass through it, and one running query 
 
 from __future__ import annotations
 
-import functools
 import pickle
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from wallaroo_spark.outbox import Event, Finished, Order
-from wallaroo_spark.plan import Plan, plan
+from wallaroo_spark.columns import Messages
+from wallaroo_spark.outbox import Finished, Order
+from wallaroo_spark.program import Program, program_of
 from wallaroo_spark.segments import SEGMENT_BYTES, Address
 from wallaroo_spark.shards import shard_ids
 
@@ -64,9 +64,9 @@ class CaseSpec:
     watched: tuple[str, int] | None = None
 
     @property
-    def plan(self) -> Plan:
-        """The application's plan; made once a process."""
-        return _plan_of(self.application)
+    def program(self) -> Program:
+        """The application, ready to be run; made once a process."""
+        return program_of(self.application, self.partitions)
 
 
 Specs = dict[int, CaseSpec]
@@ -92,10 +92,10 @@ class HeadBlock(NamedTuple):
 
 
 class LevelBlock(NamedTuple):
-    """Messages for one shard."""
+    """Messages for one shard: by address, in runs."""
 
     cases: Specs
-    events: dict[Address, list[Event]]
+    messages: dict[Address, list[Messages]]
 
 
 @dataclass
@@ -137,8 +137,3 @@ def pack(value: Any) -> bytes:
 def unpack(block: bytes) -> Any:
     """Return what a block holds."""
     return pickle.loads(block)  # noqa: S301 - made by `pack`, and went through Spark's channels
-
-
-@functools.lru_cache(maxsize=4096)
-def _plan_of(application: bytes) -> Plan:
-    return plan(pickle.loads(application))  # noqa: S301 - the driver's, over Spark's own channels

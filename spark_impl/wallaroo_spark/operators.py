@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Iterable
 
 from wallaroo.canonical import structure_or_kind
+from wallaroo_spark.columns import Arrival, Messages, arrivals
 from wallaroo_spark.flow import Flow
 from wallaroo_spark.job import (
     FINISHED,
@@ -22,7 +23,7 @@ from wallaroo_spark.job import (
     pack,
     shard_of,
 )
-from wallaroo_spark.outbox import Event, Finished, Outbox
+from wallaroo_spark.outbox import Finished, Outbox
 from wallaroo_spark.prints import Printer, printing
 from wallaroo_spark.segments import Address, Entities, Map, stored
 from wallaroo_spark.shards import shard_ids
@@ -46,8 +47,7 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
             if flow is None:
                 case = block.cases[number]
                 flow = flows[number] = _flow(case, printer, isolated=case.isolated)
-            for offset, payload in enumerate(payloads):
-                flow.decode(source, first + offset, payload)
+            flow.decode(source, first, payloads)
     outboxes = [(case, flow.outbox) for case, flow in flows.items()]
     report = Report(printed=printer.finish(), span=block.span)
     rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0])
@@ -66,19 +66,18 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
         shards: number of groups of each operator.
     """
     cases: Specs = {}
-    events: dict[Address, list[Event]] = {}
+    messages: dict[Address, list[Messages]] = {}
     for block in blocks:
         cases.update(block.cases)
-        for address, some in block.events.items():
-            events.setdefault(address, []).extend(some)
+        for address, runs in block.messages.items():
+            messages.setdefault(address, []).extend(runs)
     printer = Printer()
     report = Report()
     outboxes: list[tuple[int, Outbox]] = []
     with printing(printer):
-        for address in sorted(events):
-            # Spark keeps no order among rows; an entity meets its messages in theirs (order-1).
-            arrived = sorted(events[address], key=_arrival)
+        for address in sorted(messages):
             case = cases[address.case]
+            arrived = arrivals(messages[address])
             outbox, report.counts[address] = _run_address(case, address, arrived, store, printer)
             outboxes.append((address.case, outbox))
     report.printed = printer.finish()
@@ -95,10 +94,10 @@ def list_entities(shard: int, store: Map) -> Row:
 
 
 def _run_address(
-    case: CaseSpec, address: Address, events: list[Event], store: Map, printer: Printer
+    case: CaseSpec, address: Address, arrived: list[Arrival], store: Map, printer: Printer
 ) -> tuple[Outbox, int]:
     """Return what came out, and the number of entities there are now."""
-    component = case.plan.components[address.component]
+    component = case.program.plan.components[address.component]
     for isolated in (case.isolated, True):
         printed = len(printer.lines)
         entities = Entities(store, address, case.segment_bytes)
@@ -106,8 +105,7 @@ def _run_address(
         flow = _flow(case, printer, isolated=isolated)
         flow.hold(component, states)
         try:
-            for event in events:
-                flow.visit(event)
+            flow.visit(arrived)
             states.flush()
         except Redo:
             del printer.lines[printed:]
@@ -116,15 +114,9 @@ def _run_address(
     raise AssertionError("isolated mode asks for no redo")
 
 
-def _arrival(event: Event) -> tuple[tuple[int, ...], int]:
-    # Nodes stand in topological order, so a node's index orders the steps of one pipeline.
-    return event.lineage, event.node
-
-
 def _flow(case: CaseSpec, printer: Printer, *, isolated: bool) -> Flow:
     return Flow(
-        case.plan,
-        partitions=case.partitions,
+        case.program,
         isolated=isolated,
         stop_on_error=case.stop_on_error,
         limit=case.limit,
@@ -140,18 +132,15 @@ def _rows(
     blocks: dict[tuple[int, int], LevelBlock] = {}
     for number, outbox in outboxes:
         case = cases[number]
-        components = case.plan.components
-        for (component, partition), some in outbox.events.items():
+        components = case.program.plan.components
+        for component, partition, run in outbox.messages:
             address = Address(number, component, partition)
             target = (shard_of(address, shards), components[component].level)
             block = blocks.setdefault(target, LevelBlock({}, {}))
             block.cases[number] = case
-            block.events.setdefault(address, []).extend(some)
+            block.messages.setdefault(address, []).append(run)
         if outbox.finished:
-            finished = report.finished.setdefault(number, Finished())
-            finished.outputs += outbox.finished.outputs
-            finished.letters += outbox.finished.letters
-            finished.ends += outbox.finished.ends
+            report.finished.setdefault(number, Finished()).add(outbox.finished)
     rows = [Row(target, level, pack(block)) for (target, level), block in blocks.items()]
     if report:
         rows.append(Row(shard, FINISHED, pack(report)))

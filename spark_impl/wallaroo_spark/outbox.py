@@ -7,31 +7,16 @@ without the application's modules.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from wallaroo.trace import Lineage
+from wallaroo_spark.columns import Messages, Outputs
 
 Order = tuple[Lineage, int, int]
 """Lineage, the step's position, the sink's index or -1: the order in which calls are made."""
 
 NO_SINK = -1
 DECODER_POSITION = -1
-
-
-class Event(NamedTuple):
-    """A message on its way to a state step.
-
-    Args:
-        lineage: which message.
-        node: the state step's index in the topology.
-        key: the encoded key its partition function gave.
-        message: frozen (`wallaroo_spark.portable`).
-    """
-
-    lineage: Lineage
-    node: int
-    key: bytes
-    message: Any
 
 
 class Letter(NamedTuple):
@@ -68,22 +53,28 @@ class Finished:
     """What is ready for the driver, of one case.
 
     Args:
-        outputs: (lineage, the sink's node, encoded output).
+        outputs: in runs, each of one sink.
         letters: dead letters.
         ends: calls at which the run ends; the first in order is the one that counts.
     """
 
-    outputs: list[tuple[Lineage, int, bytes]] = field(default_factory=list)
+    outputs: list[Outputs] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.outputs or self.letters or self.ends)
 
+    def add(self, other: Finished) -> None:
+        """Take in what was finished elsewhere."""
+        self.outputs += other.outputs
+        self.letters += other.letters
+        self.ends += other.ends
+
 
 @dataclass
 class Outbox:
-    """What comes out: `events` by (component, partition number), and what is finished."""
+    """What comes out: runs of messages by (component, partition number), and what is finished."""
 
-    events: dict[tuple[int, int], list[Event]] = field(default_factory=dict)
+    messages: list[tuple[int, int, Messages]] = field(default_factory=list)
     finished: Finished = field(default_factory=Finished)

@@ -10,14 +10,17 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from wallaroo.trace import describe_error
+from wallaroo.trace import Reason, describe_error
+from wallaroo_spark.results import FateError
 
 ATOMS = frozenset({str, bytes, int, float, bool, type(None)})
 PROTOCOL = 5
 
 
-class UnportableError(Exception):
+class UnportableError(FateError):
     """A value that does not survive a pickle round trip (`unportable`)."""
+
+    reason = Reason.UNPORTABLE
 
 
 def freeze(value: Any) -> Any:

@@ -5,11 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
+from wallaroo.trace import Reason
+
 _PAIR_LENGTH = 2
 
 
-class BadResultError(Exception):
+class FateError(Exception):
+    """A message cannot go on, and it is not that user code raised.
+
+    Attributes:
+        reason: why.
+        key: the encoded key, where that is known only here.
+    """
+
+    reason: Reason
+    key: bytes | None = None
+
+
+class BadResultError(FateError):
     """A result that is none of the shapes a computation may return."""
+
+    reason = Reason.BAD_RESULT
+
+
+class BadOutputError(FateError):
+    """What an encoder may not return, or text that UTF-8 refuses (sink-1)."""
+
+    reason = Reason.ENCODE
 
 
 def split_pair(result: Any) -> tuple[Any, bool]:
@@ -58,6 +80,24 @@ def iterator_of(result: Any) -> Any:
             f"expected an iterable of messages, not {_article(result)}; for one message: [message]"
         )
     return iter(result)
+
+
+def encoded(output: Any) -> bytes:
+    """Return what an encoder gave, which is not `None`, as bytes (sink-1).
+
+    Raises:
+        BadOutputError: it is neither bytes nor text of UTF-8.
+    """
+    if isinstance(output, str):
+        try:
+            return output.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise BadOutputError(f"not to be had as UTF-8: {error}") from None
+    if isinstance(output, bytes):
+        return bytes(output)
+    raise BadOutputError(
+        f"expected bytes, str or None of an encoder, not a {type(output).__name__}"
+    )
 
 
 def _article(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -18,6 +18,7 @@ from wallaroo.trace import (
     Trace,
     sorted_entities,
 )
+from wallaroo_spark.columns import Outputs, outputs_in_order
 from wallaroo_spark.job import CaseSpec, Frames, Report
 from wallaroo_spark.outbox import NO_SINK, End, Finished, Letter, Order
 from wallaroo_spark.plan import plan
@@ -80,10 +81,7 @@ def merged(reports: Iterable[Report]) -> Report:
     whole = Report()
     for report in reports:
         for case, finished in report.finished.items():
-            into = whole.finished.setdefault(case, Finished())
-            into.outputs += finished.outputs
-            into.letters += finished.letters
-            into.ends += finished.ends
+            whole.finished.setdefault(case, Finished()).add(finished)
         whole.printed += report.printed
         whole.entities += report.entities
         whole.counts.update(report.counts)
@@ -105,25 +103,32 @@ def trace_of(
         found.append(Entity(partition, key, number, state))
     return Trace(
         outputs=outputs_of(case.application, finished),
-        dead_letters=dead_letters_of(finished, dict(enumerate(case.input_log))),
+        dead_letters=dead_letters_of(finished.letters, dict(enumerate(case.input_log))),
         entities=sorted_entities(found),
         ended=None if end is None else ended_of(end),
     )
 
 
-def outputs_of(application: Application, finished: Finished) -> dict[SinkId, tuple[bytes, ...]]:
-    """Return each sink's outputs in their order (order-1)."""
-    outputs: dict[SinkId, list[tuple[Any, bytes]]] = {sink: [] for sink in application.sinks}
-    for lineage, node, output in finished.outputs:
-        outputs[cast("Sink", application.nodes[node]).id].append((lineage, output))
-    return {
-        sink: tuple([output for _, output in sorted(some, key=_lineage)])
-        for sink, some in outputs.items()
-    }
+def outputs_of(
+    application: Application, finished: Finished, end: Order | None = None
+) -> dict[SinkId, tuple[bytes, ...]]:
+    """Return each sink's outputs in their order (order-1), those before `end` if it is given."""
+    runs: dict[int, list[Outputs]] = {}
+    for run in finished.outputs:
+        runs.setdefault(run.node, []).append(run)
+    outputs: dict[SinkId, tuple[bytes, ...]] = dict.fromkeys(application.sinks, ())
+    for node, some in runs.items():
+        sink = cast("Sink", application.nodes[node])
+        ordered = outputs_in_order(some)
+        if end is not None:
+            position = sum([step.pipeline == sink.pipeline for step in application.steps])
+            ordered = [output for output in ordered if (output[0], position, sink.index) < end]
+        outputs[sink.id] = tuple([output for _, output in ordered])
+    return outputs
 
 
 def dead_letters_of(
-    finished: Finished, frames: dict[int, tuple[str, bytes]]
+    letters: Iterable[Letter], frames: Mapping[int, tuple[str, bytes]]
 ) -> tuple[DeadLetter, ...]:
     """Return the dead letters in their order, with the frames they came from."""
     return tuple(
@@ -141,7 +146,7 @@ def dead_letters_of(
                 error=letter.error,
                 payload=frames[letter.lineage[0]][1],
             )
-            for letter in sorted(finished.letters, key=_order_of_letter)
+            for letter in sorted(letters, key=_order_of_letter)
         ]
     )
 
@@ -150,10 +155,6 @@ def ended_of(end: End) -> Ended:
     """Return an end as traces have it."""
     kind = cast("Literal['on-error', 'exit']", end.kind)
     return Ended(kind, end.pipeline, end.step, end.order[0], end.error_type)
-
-
-def _lineage(output: tuple[Any, bytes]) -> Any:
-    return output[0]
 
 
 def _order_of_letter(letter: Letter) -> Order:
