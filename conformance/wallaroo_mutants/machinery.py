@@ -53,7 +53,7 @@ def _run_batch(
 ) -> list[Report]:
     """Do as `wallaroo_spark.batch.run_batch`."""
     del spark
-    levels = max([case.program.plan.levels for case in cases.values()], default=0)
+    levels = max([case.levels for case in cases.values()], default=0)
     rows: list[Row] = []
     for start in range(shards):
         part = frames[start::shards]

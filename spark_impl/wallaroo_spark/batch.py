@@ -42,7 +42,7 @@ def run_batch(
         shards: number of tasks in each stage.
         shipment: how workers find the applications' modules.
     """
-    levels = max([case.program.plan.levels for case in cases.values()], default=0)
+    levels = max([case.levels for case in cases.values()], default=0)
     parts = [frames[start::shards] for start in range(shards)]
     heads = [
         Row(0, HEAD, pack(HeadBlock({run[0]: cases[run[0]] for run in part}, part)))

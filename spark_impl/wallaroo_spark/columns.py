@@ -77,7 +77,9 @@ def arrivals(runs: Iterable[Messages]) -> list[Arrival]:
 def outputs_in_order(runs: Iterable[Outputs]) -> list[tuple[Lineage, bytes]]:
     """Return one sink's outputs, of all runs, in their order (order-1), with their lineages."""
     ordered = sorted([run for run in runs if run.lineages], key=_first)
-    found = list(chain.from_iterable([zip(run.lineages, run.outputs) for run in ordered]))
+    found = list(
+        chain.from_iterable([zip(run.lineages, run.outputs, strict=True) for run in ordered])
+    )
     if _overlap(ordered):
         found.sort(key=itemgetter(0))
     return found

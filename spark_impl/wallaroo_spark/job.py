@@ -68,6 +68,11 @@ class CaseSpec:
         """The application, ready to be run; made once a process."""
         return program_of(self.application, self.partitions)
 
+    @property
+    def levels(self) -> int:
+        """Number of stateful operators in a row that it needs."""
+        return self.program.plan.levels
+
 
 Specs = dict[int, CaseSpec]
 

@@ -70,7 +70,7 @@ def _run(
         report = merged(run_batch(session.spark, some, frames, session.cores, shipment))
         results += _divided(whole, whole, report)
     if cut:
-        levels = max([specs[index].program.plan.levels for index in cut])
+        levels = max([specs[index].levels for index in cut])
         job = [
             CutCase(specs[index], cases[index].input_log, stretches(cases[index])) for index in cut
         ]
