@@ -219,9 +219,10 @@ def load_engine(name: str) -> Engine:
         try:
             engine = point.load()()
         except ImportError as error:
+            absent = isinstance(error, ModuleNotFoundError)
+            wants = "needs a package that is not installed" if absent else "cannot be imported"
             raise EngineNotFoundError(
-                f"engine {name!r} needs a package that is not installed: {error}; "
-                f"try: pip install 'wallaroo[{name}]'"
+                f"engine {name!r} {wants}: {error}; try: pip install 'wallaroo[{name}]'"
             ) from error
         if not isinstance(engine, Engine):
             raise EngineNotFoundError(f"{point.value} is no engine: see wallaroo.engine.Engine")

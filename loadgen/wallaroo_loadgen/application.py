@@ -69,6 +69,11 @@ class Application:
         last = next((line for line in reversed(self._lines) if line.strip()), "no output")
         return f"the application ended with exit {self._process.returncode}: {last}"
 
+    @property
+    def failed(self) -> str | None:
+        """What it said at its end, when that was none that leaves something running behind."""
+        return self.ended if self._process is not None and self._process.poll() else None
+
     def __enter__(self) -> Self:
         """Return it, not yet started."""
         return self

@@ -36,6 +36,7 @@ class Conductor:
         plan: the run's.
         on_report: called after each report that changed the collector.
         wall_clock: nanoseconds since the epoch.
+        failed: says why there is nobody left to wait for, if so.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Conductor:
         plan: Plan,
         on_report: Callable[[], None] = lambda: None,
         wall_clock: Callable[[], int] = time.time_ns,
+        failed: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.plan = plan
         self.collector = Collector(plan)
@@ -53,6 +55,7 @@ class Conductor:
         self._stop = threading.Event()
         self._wall_clock = wall_clock
         self._on_report = on_report
+        self._failed = failed
         self._inbox: queue.SimpleQueue[tuple[str, dict[str, Any]]] = queue.SimpleQueue()
         self._heard: dict[str, set[str]] = {}
 
@@ -137,6 +140,9 @@ class Conductor:
             self._take(_LOOK_SECONDS)
             if self._stop.is_set() and kind != "drained":
                 raise RunError("interrupted before the first message was sent")
+            failure = None if kind == "drained" else self._failed()
+            if failure is not None:
+                raise RunError(failure)
             if deadline is not None and time.monotonic() > deadline:
                 silent = [node.name for node in nodes if kind not in self._heard.get(node.name, ())]
                 raise RunError(f"not {kind} within {seconds:g} s: {', '.join(silent)}")

@@ -51,15 +51,20 @@ class Session:
             config, run=config.run + self._runs, listen=self._listen or config.listen
         )
         self._runs += 1
-        conductor = Conductor(Plan(config), lambda: self._watch(conductor))
+        conductor = Conductor(
+            Plan(config),
+            lambda: self._watch(conductor),
+            failed=lambda: None if self._application is None else self._application.failed,
+        )
         failure = None
         with _Interrupt(conductor):
             try:
                 run_here(conductor, self._listening)
             except RunError as error:
                 failure = str(error)
-                if self._application is not None and self._application.ended:
-                    failure = f"{failure} ({self._application.ended})"
+                ended = None if self._application is None else self._application.ended
+                if ended is not None and ended != failure:
+                    failure = f"{failure} ({ended})"
         self.interrupted = self.interrupted or conductor.stopped
         result = Result.of(conductor, failure)
         judge(result, self._slos)

@@ -136,7 +136,7 @@ def test_start_runs_the_application_and_stops_it(
 
 def test_an_application_that_ends_at_once_is_quoted(free_port: Callable[[], int]) -> None:
     program = f"{sys.executable} -c 'import sys; sys.exit(\"no such thing\")'"
-    words = ["--to", f"127.0.0.1:{free_port()}", "--listen", "127.0.0.1:0", "--wait", "1"]
+    words = ["--to", f"127.0.0.1:{free_port()}", "--listen", "127.0.0.1:0", "--wait", "600"]
     done = load("echo", *words, "--start", program)
     assert done.returncode == 4
     assert "the application ended with exit 1: no such thing" in done.stdout
