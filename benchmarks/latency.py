@@ -1,7 +1,7 @@
 """Latency against rate, and the highest rate sustained: both engines, two applications, one report.
 
     python benchmarks/latency.py                      10 to 20 minutes, writes latency.html
-    python benchmarks/latency.py --short              a minute or two: one rate each, no search
+    python benchmarks/latency.py --short              a minute and a half: two rates each, no search
     python benchmarks/latency.py --engines compiled --applications word_count
 
 A rate is sustained when p99 stays under the engine's bound (50 ms compiled, 2 s on Spark), nothing
@@ -12,6 +12,7 @@ running; what a JVM does in its first seconds is sent and thrown away.
 from __future__ import annotations
 
 import argparse
+import itertools
 import shlex
 import socket
 import sys
@@ -27,7 +28,7 @@ from wallaroo_loadgen.report import write_html
 from wallaroo_loadgen.result import Result
 from wallaroo_loadgen.search import Search, search, shortcoming
 from wallaroo_loadgen.session import Session
-from wallaroo_loadgen.verdict import SLO, show
+from wallaroo_loadgen.verdict import INTERRUPTED, SLO, show
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SYMBOLS = EXAMPLES / "data" / "symbols.txt"
@@ -42,18 +43,20 @@ class Engine:
     Args:
         slo: what a sustained rate must meet.
         first: messages a second to begin with.
+        more: the second rate of a short run.
         warming: seconds of load at the first rate that do not count.
     """
 
     name: str
     slo: str
     first: float
+    more: float
     warming: float
 
 
 ENGINES = {
-    "compiled": Engine("compiled", "p99<50ms", 2000, 1.0),
-    "spark": Engine("spark", "p99<2s", 200, 15.0),
+    "compiled": Engine("compiled", "p99<50ms", 2000, 20_000, 1.0),
+    "spark": Engine("spark", "p99<2s", 200, 1000, 15.0),
 }
 APPLICATIONS = {"word_count": 1, "market_spread": 2}  # and how many sources
 
@@ -65,9 +68,9 @@ def main() -> int:
     parser.add_argument(
         "--applications", nargs="+", choices=APPLICATIONS, default=list(APPLICATIONS)
     )
-    parser.add_argument("--short", action="store_true", help="one rate each, no search")
+    parser.add_argument("--short", action="store_true", help="two rates each, no search")
     parser.add_argument(
-        "--duration", type=float, help="seconds measured at each rate (5; short: 3)"
+        "--duration", type=float, help="seconds measured at each rate (5; short: 2)"
     )
     parser.add_argument("--resolution", type=float, default=0.15, help="of the search (0.15)")
     parser.add_argument("--html", type=Path, default=Path("latency.html"))
@@ -76,23 +79,27 @@ def main() -> int:
     print(machine_facts(), flush=True)
     results: list[Result] = []
     searches: list[Search] = []
-    for application in options.applications:
-        for name in options.engines:
-            print(f"\n{application} on {name}", flush=True)
-            some, found = measure(ENGINES[name], application, options)
-            results += some
-            searches += [found] if found is not None else []
+    for application, name in itertools.product(options.applications, options.engines):
+        print(f"\n{application} on {name}", flush=True)
+        found = measure(ENGINES[name], application, options)
+        results += found.results
+        searches.append(found)
+        if interrupted(results):
+            break
     write_html(options.html, results, searches)
     if options.json is not None:
         write_json(options.json, results, searches)
     print(f"\nreport: {options.html}")
-    return 0
+    return INTERRUPTED if interrupted(results) else 0
 
 
-def measure(
-    engine: Engine, application: str, options: argparse.Namespace
-) -> tuple[list[Result], Search | None]:
-    """Return the runs against one application on one engine, and the search they belong to."""
+def interrupted(results: list[Result]) -> bool:
+    """Return whether Ctrl-C has ended the last run early."""
+    return bool(results) and results[-1].partial
+
+
+def measure(engine: Engine, application: str, options: argparse.Namespace) -> Search:
+    """Return the runs against one application on one engine."""
     ports = [free_port() for _ in range(APPLICATIONS[application])]
     to = tuple(("127.0.0.1", port) for port in ports)
     command = [sys.executable, "-m", "wallaroo", "run", str(EXAMPLES / f"{application}.py")]
@@ -101,8 +108,8 @@ def measure(
         workload=application,
         to=to,
         rate=engine.first,
-        duration=options.duration or (3.0 if options.short else 5.0),
-        warmup=1.0,
+        duration=options.duration or (2.0 if options.short else 5.0),
+        warmup=0.5 if options.short else 1.0,
         values={"symbols": str(SYMBOLS)} if application == "market_spread" else {"words": "1"},
         connections=APPLICATIONS[application],
         wait=180.0,  # a JVM with its workers, on a machine that has other things to do
@@ -119,14 +126,18 @@ def measure(
             return result
 
         print("warming up", flush=True)
-        run(replace(config, duration=engine.warming))
+        run(replace(config, duration=engine.warming / 3 if options.short else engine.warming))
         if options.short:
-            return [run(config)], None
-        found = search(config, run, resolution=options.resolution)
+            found = Search(label=application)
+            for rate in (engine.first, engine.more):
+                if not interrupted(found.results):
+                    found.add(run(replace(config, rate=rate)))
+        else:
+            found = search(config, run, resolution=options.resolution)
     found.label = f"{application} on {engine.name}"
     best = "none" if found.best is None else f"{found.best:,.0f} messages/s"
-    print(f"highest sustained rate ({engine.slo}): {best}", flush=True)
-    return found.results, found
+    print(f"highest rate seen sustained ({engine.slo}): {best}", flush=True)
+    return found
 
 
 SHOWN = ("p50", "p99", "p99.9")
