@@ -28,7 +28,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from spark_counting import decode, key
 from wallaroo_spark.feed import FeedClient, FeedServer
-from wallaroo_spark.session import SessionSettings, session
+from wallaroo_spark.session import session
+from wallaroo_spark.settings import SessionSettings
 
 from wallaroo.frames import FrameParser
 
@@ -170,14 +171,15 @@ def main() -> None:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
         "spark.sql.shuffle.partitions": str(options.partitions),
     }
-    spark = session(SessionSettings(options.master, conf, server_jvm=options.throughput)).spark
+    running = session(SessionSettings(options.master, conf, server_jvm=options.throughput))
+    spark = running.spark
     sink = socket.create_connection(("127.0.0.1", options.out_port))
     sink.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def deliver(rows: Any, _batch: int) -> None:
         sink.sendall("".join(rows.toArrow()["output"].to_pylist()).encode())
 
-    server = FeedServer(feed)
+    server = FeedServer(feed, running.directory)
     spark.dataSource.register(Source)
     rows = spark.readStream.format("by_hand").option("address", server.address).load()
     if options.kind == "row":

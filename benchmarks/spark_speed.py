@@ -121,7 +121,8 @@ def cases(options: argparse.Namespace) -> None:
     from wallaroo_conformance.building import engine_case
     from wallaroo_conformance.strategies import LENGTH, case_from_bytes
     from wallaroo_spark.plan import plan
-    from wallaroo_spark.session import SessionSettings, close_session, session
+    from wallaroo_spark.session import close_session, session
+    from wallaroo_spark.settings import SessionSettings
 
     from wallaroo.engine import Case, load_engine
 

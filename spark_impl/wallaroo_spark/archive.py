@@ -44,7 +44,8 @@ def main() -> int:
     from wallaroo.engine import Case
     from wallaroo_spark import archive_example as example
     from wallaroo_spark.many import run_cases
-    from wallaroo_spark.session import Session, SessionSettings
+    from wallaroo_spark.session import Session
+    from wallaroo_spark.settings import SessionSettings
 
     running = Session(SessionSettings(), makes_archive=True)
     if running.archive.exists():

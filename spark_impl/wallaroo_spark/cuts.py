@@ -55,7 +55,7 @@ class CutQuery:
         self.shipment = shipment
         self._shards = shards
         self._feed = _Feed()
-        self._server = FeedServer(self._feed)
+        self._server = FeedServer(self._feed, session.directory)
         self._reports: list[Report] = []
         rows = streaming_rows(
             session.spark, self._server.address, levels=levels, shards=shards, shipment=shipment

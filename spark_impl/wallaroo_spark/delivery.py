@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from wallaroo.text import escaped
 from wallaroo.topology import Application
+from wallaroo.transport.dead_letters import DeadLetterFileError
 from wallaroo.transport.edges import Edges, unless_overdue
 from wallaroo.transport.input_log import Record
 from wallaroo.transport.loop_thread import LoopThread
@@ -38,7 +39,7 @@ class Delivery:
     Attributes:
         processed: everything before this sequence has been processed and delivered.
         batches: how many there were.
-        ended: why the run ended at a message, if it did.
+        ended: why the run ended, if it did here.
         deadly: the call in which workers die; the next batch ends there.
         abandoned: wait for no sink any more: the batch at hand fails, and is not committed.
     """
@@ -87,12 +88,15 @@ class Delivery:
         if letters:
             sequences = {letter.lineage[0] for letter in letters}
             frames = {number: self._frame(number) for number in sequences}
-            self._edges.dead_letters.add(
-                dead_letters_of(
-                    letters,
-                    {number: (record.source, record.payload) for number, record in frames.items()},
-                )
+            dead = dead_letters_of(
+                letters,
+                {number: (record.source, record.payload) for number, record in frames.items()},
             )
+            try:
+                self._edges.dead_letters.add(dead)
+            except DeadLetterFileError as error:
+                self.ended = str(error)
+                raise
         if not self._loop.run(unless_overdue(self._edges.drain(), lambda: self.abandoned)):
             raise RunEndedError("a sink was waited for in vain")
         if end is not None:

@@ -9,14 +9,15 @@ Spark's input partitions: executors need no file of ours. Offsets are integers.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
-import shutil
-import tempfile
 import threading
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
+
+_numbers = itertools.count()
 
 
 class Feed(Protocol):
@@ -39,13 +40,20 @@ class Feed(Protocol):
 
 
 class FeedServer:
-    """Serves a feed until closed; a context manager."""
+    """Serves a feed until closed; a context manager.
 
-    def __init__(self, feed: Feed) -> None:
+    Args:
+        feed: what to serve.
+        directory: where the socket is; nobody else's, since whoever can connect could also read
+            the input log.
+
+    Attributes:
+        address: of the socket.
+    """
+
+    def __init__(self, feed: Feed, directory: Path) -> None:
         self._feed = feed
-        # Made with mode 700: whoever can connect could also read the input log.
-        self._directory = tempfile.mkdtemp(prefix="wallaroo-feed-")
-        self.address = str(Path(self._directory) / "feed")
+        self.address = str(directory / f"feed{next(_numbers)}")
         self._listener = Listener(self.address, "AF_UNIX")
         self._open: set[Connection] = set()
         self._closed = False
@@ -71,7 +79,6 @@ class FeedServer:
             self._listener.close()
             for connection in list(self._open):
                 self._end(connection)
-            shutil.rmtree(self._directory, ignore_errors=True)
 
     def _accept(self) -> None:
         while not self._closed:

@@ -25,11 +25,13 @@ class LogFeed(Feed):
         case: the application.
         tasks: number of tasks the decoding of a large batch is divided into.
         batch_bytes: payload bytes of a batch at most.
-        committed: called, from some thread, after a commit has made room.
+        room_made: called, from some thread, after a commit has made room.
         failed: called, from some thread, once, with what is wrong with the log.
 
     Attributes:
         case: goes with all input from now on.
+        planned: how far Spark has been given input.
+        committed: what lies before it, Spark has committed.
     """
 
     def __init__(
@@ -39,14 +41,15 @@ class LogFeed(Feed):
         *,
         tasks: int,
         batch_bytes: int,
-        committed: Callable[[], None],
+        room_made: Callable[[], None],
         failed: Callable[[str], None],
     ) -> None:
         self._log = log
         self.case = case
+        self.planned = self.committed = log.first_sequence
         self._tasks = tasks
         self._batch_bytes = batch_bytes
-        self._committed = committed
+        self._room_made = room_made
         self._failed = failed
         self._changed = threading.Condition()
         self._waiting: list[Callable[[], None]] = []  # to be called once all is durable
@@ -56,7 +59,7 @@ class LogFeed(Feed):
 
     @property
     def full(self) -> bool:
-        """Whether to stop reading until `committed` is called."""
+        """Whether to stop reading until `room_made` is called."""
         return self._log.full
 
     @property
@@ -106,6 +109,7 @@ class LogFeed(Feed):
                 f"the input log {self._log.path} ends at {self._log.next_sequence}"
             )
             return start
+        self.committed = start  # Spark plans nothing before the last batch is committed
         with self._changed:
             self._changed.wait_for(
                 lambda: self._closed or self._log.durable_sequence > start, _WAIT
@@ -121,6 +125,7 @@ class LogFeed(Feed):
         except InputLogError as error:
             self._failed(str(error))
             raise
+        self.planned = end
         parts = _divided(records, self._tasks)
         return [
             pack(HeadBlock({0: self.case}, _runs(part), None if number else (start, end)))
@@ -133,7 +138,7 @@ class LogFeed(Feed):
             self._log.cut(end)
         except InputLogError as error:
             self._failed(str(error))
-        self._committed()
+        self._room_made()
 
     def _sync(self) -> None:
         log = self._log

@@ -18,7 +18,8 @@ import psutil
 import pyspark
 import pytest
 from wallaroo_spark.java import MODULE_OPTIONS, find_java
-from wallaroo_spark.session import SessionSettings, close_session, session
+from wallaroo_spark.session import close_session, session
+from wallaroo_spark.settings import SessionSettings
 
 import wallaroo
 from wallaroo.engine import Case

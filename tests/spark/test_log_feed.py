@@ -24,7 +24,7 @@ def open_feed(tmp_path):
             CASE,
             tasks=tasks,
             batch_bytes=batch_bytes,
-            committed=lambda: events.append("committed"),
+            room_made=lambda: events.append("committed"),
             failed=events.append,
         )
         feed.events = events
@@ -96,10 +96,10 @@ def test_an_input_log_that_lost_frames_is_noticed(open_feed):
     assert "half deleted: Spark has committed frames up to 5" in problem
 
 
-def test_a_feed_answers_over_its_socket_what_it_answers(open_feed):
+def test_a_feed_answers_over_its_socket_what_it_answers(open_feed, tmp_path):
     feed = open_feed()
     feed.append("p", [b"a", b"b"])
-    with FeedServer(feed) as server:
+    with FeedServer(feed, tmp_path) as server:
         client = FeedClient(server.address)
         assert client.first() == 0
         assert client.latest(0) == 2

@@ -128,7 +128,7 @@ def test_stop_1_what_was_received_is_delivered_and_the_jvm_is_gone(spark_engine,
     handle = spark_engine.serve(build(receiver.port), options())
     send(handle, "a", "b", "a")
     until(lambda: receiver.data)
-    pid = handle._session.pid
+    pid = child_of(os.getpid())
     send(handle, "b", *"ccc")
     handle.stop()
     summary = handle.wait(300)

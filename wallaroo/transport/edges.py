@@ -124,6 +124,11 @@ class Edges:
         """Outputs delivered, of all sinks."""
         return sum([sink.written for sink in self.sinks.values()])
 
+    @property
+    def pending(self) -> int:
+        """Outputs made and not delivered, of all sinks."""
+        return sum([sink.pending for sink in self.sinks.values()])
+
     def open(self) -> None:
         """Start the loop and everything in it, and announce the addresses; from another thread."""
         self._loop.start()
@@ -176,7 +181,7 @@ class Edges:
         return Progress(
             received=sum(self.received.values()),
             written=self.written,
-            pending=sum([sink.pending for sink in self.sinks.values()]),
+            pending=self.pending,
             dead_letters=self.dead_letters.counts.total(),
             details=details,
         )

@@ -18,15 +18,16 @@ batches of it, and cuts off what lies behind a commit::
   at `full` after each append and stops reading; the excess is what was read before that.
 - After kill -9 everything `sync` has returned for is there. An append that was cut in the middle is
   dropped whole, with a warning that says how many bytes. Damage anywhere else is an error.
-- A write that fails (full disk) raises `InputLogError`, takes none of that append's frames, and
-  leaves the log as it was: a later append may succeed. A failed sync is final, because nobody can
-  tell any more what is on the disk.
+- A write that fails raises `InputLogError`, `InputLogFullError` on a full disk, takes none of that
+  append's frames, and leaves the log as it was: a later append may succeed. A failed sync is final,
+  because nobody can tell any more what is on the disk.
 - One process at a time (a lock file); inside it any thread may call anything. `sync` does not hold
   up `append` or `read`.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -44,10 +45,11 @@ from wallaroo.transport.segment import (
     file_header,
 )
 
-__all__ = ["InputLog", "InputLogError", "Record"]
+__all__ = ["InputLog", "InputLogError", "InputLogFullError", "Record"]
 
 _SUFFIX = ".log"
 _MAX_BLOCK = 4 << 20  # payload bytes of a block; a larger append becomes several
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _SEGMENTS = 8  # a full log has about so many, so that a cut frees an eighth of it at a time
 
 _log = logging.getLogger("wallaroo.input_log")
@@ -55,6 +57,10 @@ _log = logging.getLogger("wallaroo.input_log")
 
 class InputLogError(WallarooError):
     """The input log cannot be opened, written, or read; says which file and why."""
+
+
+class InputLogFullError(InputLogError):
+    """The disk has no room for an append. Nothing of it was taken; another may succeed."""
 
 
 class InputLog:
@@ -275,10 +281,7 @@ class InputLog:
                 os.ftruncate(self._fd, segment.size)
             except OSError as worse:
                 self._broken = f"the input log {self.path} cannot be repaired: {worse.strerror}"
-            raise InputLogError(
-                f"the input log {self.path} cannot be written: {error.strerror}; "
-                f"{frames} frames were not taken"
-            ) from error
+            raise _refusal(self.path, error, f"{frames} frames") from error
 
     def _roll(self) -> Segment:
         """Begin a new file; the one before is durable from then on."""
@@ -288,15 +291,17 @@ class InputLog:
             fresh = _create(self.path, segment.next)
             fd = os.open(fresh.path, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
-            raise InputLogError(
-                f"the input log {self.path} cannot be written: {error.strerror}; "
-                "no frames were taken"
-            ) from error
+            raise _refusal(self.path, error, "its frames") from error
         os.close(self._fd)
         self._fd = fd
         self._durable = segment.next
         self._segments.append(fresh)
         return fresh
+
+
+def _refusal(path: Path, error: OSError, what: str) -> InputLogError:
+    kind = InputLogFullError if error.errno in _NO_ROOM else InputLogError
+    return kind(f"the input log {path} cannot be written: {error.strerror}; {what} were not taken")
 
 
 def _parts(payloads: Sequence[bytes]) -> list[Sequence[bytes]]:
