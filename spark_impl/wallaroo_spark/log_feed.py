@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from wallaroo.transport.input_log import InputLog, InputLogError, Record
+from wallaroo.transport.input_log import InputLog, InputLogError, Record, Run
 from wallaroo_spark.feed import Feed
 from wallaroo_spark.job import CaseSpec, Frames, HeadBlock, pack
 
@@ -121,14 +121,14 @@ class LogFeed(Feed):
     def blocks(self, start: int, end: int) -> list[bytes]:
         """See `Feed`."""
         try:
-            records = self._log.read(start, end)
+            runs = self._log.runs(start, end)
         except InputLogError as error:
             self._failed(str(error))
             raise
         self.planned = end
-        parts = _divided(records, self._tasks)
+        parts = _divided(_joined(runs), self._tasks)
         return [
-            pack(HeadBlock({0: self.case}, _runs(part), None if number else (start, end)))
+            pack(HeadBlock({0: self.case}, part, None if number else (start, end)))
             for number, part in enumerate(parts)
         ]
 
@@ -165,21 +165,31 @@ class LogFeed(Feed):
                 call()
 
 
-def _divided(records: list[Record], parts: int) -> list[list[Record]]:
-    """Return the records in consecutive parts of about the same number, one if they are small."""
-    if sum([len(record.payload) for record in records]) <= _SMALL:
-        return [records]
-    size = -(-len(records) // parts)
-    return [records[start : start + size] for start in range(0, len(records), size)]
-
-
-def _runs(records: list[Record]) -> Frames:
-    """Return records as runs of frames of one source."""
+def _joined(runs: list[Run]) -> Frames:
+    """Return a log's runs, in which every append is one, as longest runs."""
     frames: Frames = []
-    source = None
-    for record in records:
-        if record.source != source:
-            source = record.source
-            frames.append((0, source, record.sequence, []))
-        frames[-1][3].append(record.payload)
+    for source, first, payloads in runs:
+        if not frames or frames[-1][1] != source:
+            frames.append((0, source, first, []))
+        frames[-1][3].extend(payloads)
     return frames
+
+
+def _divided(frames: Frames, parts: int) -> list[Frames]:
+    """Return frames in consecutive parts of about the same number, one if they are small."""
+    if sum([sum(map(len, payloads)) for _, _, _, payloads in frames]) <= _SMALL:
+        return [frames]
+    size = -(-sum([len(payloads) for _, _, _, payloads in frames]) // parts)
+    divided: list[Frames] = [[]]
+    room = size
+    for case, source, first, payloads in frames:
+        start = 0
+        while start < len(payloads):
+            if not room:
+                divided.append([])
+                room = size
+            some = payloads[start : start + room]
+            divided[-1].append((case, source, first + start, some))
+            start += len(some)
+            room -= len(some)
+    return divided

@@ -7,6 +7,7 @@ batches of it, and cuts off what lies behind a commit::
     log.append("words", payloads)        # numbered from log.next_sequence on; not yet durable
     log.sync()                           # now it is: log.durable_sequence == log.next_sequence
     log.read(from_sequence, to_sequence) # [Record(sequence, source, payload), …]
+    log.runs(from_sequence, to_sequence) # the same as [Run(source, first, payloads), …]
     log.end_within(from_sequence, max_bytes=…, max_records=…)  # where a batch should end
     log.cut(before_sequence)             # what lies before it is not needed any more
     log.full                             # stop reading sockets until a cut has made room
@@ -40,12 +41,13 @@ from wallaroo.transport.segment import (
     START,
     CorruptSegmentError,
     Record,
+    Run,
     Segment,
     encode_block,
     file_header,
 )
 
-__all__ = ["InputLog", "InputLogError", "InputLogFullError", "Record"]
+__all__ = ["InputLog", "InputLogError", "InputLogFullError", "Record", "Run"]
 
 _SUFFIX = ".log"
 _MAX_BLOCK = 4 << 20  # payload bytes of a block; a larger append becomes several
@@ -185,24 +187,37 @@ class InputLog:
             self._durable = max(self._durable, reached)
             return self._durable
 
-    def read(self, from_sequence: int, to_sequence: int) -> list[Record]:
-        """Return the frames with ``from_sequence <= sequence < to_sequence``.
+    def runs(self, from_sequence: int, to_sequence: int) -> list[Run]:
+        """Return the frames with ``from_sequence <= sequence < to_sequence``, in runs.
 
         Raises:
             InputLogError: some of them are not held: cut off, or not yet appended.
         """
-        records: list[Record] = []
+        runs: list[Run] = []
         for segment in self._covering(from_sequence, to_sequence):
             try:
-                records += segment.records(from_sequence, to_sequence)
+                runs += segment.runs(from_sequence, to_sequence)
             except (OSError, CorruptSegmentError) as error:
                 raise InputLogError(f"the input log's file {segment.path}: {error}") from error
-        if len(records) != to_sequence - from_sequence:
+        held = sum([len(run.payloads) for run in runs])
+        if held != to_sequence - from_sequence:
             raise InputLogError(
-                f"the input log {self.path} holds {len(records)} of the frames "
+                f"the input log {self.path} holds {held} of the frames "
                 f"{from_sequence} to {to_sequence}"
             )
-        return records
+        return runs
+
+    def read(self, from_sequence: int, to_sequence: int) -> list[Record]:
+        """Return the same frames as `runs`, one by one.
+
+        Raises:
+            InputLogError: as `runs`.
+        """
+        return [
+            Record(sequence, run.source, payload)
+            for run in self.runs(from_sequence, to_sequence)
+            for sequence, payload in enumerate(run.payloads, run.first)
+        ]
 
     def end_within(
         self, from_sequence: int, *, max_bytes: int | None = None, max_records: int | None = None

@@ -18,6 +18,7 @@ import struct
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +39,14 @@ class Record(NamedTuple):
     sequence: int
     source: str
     payload: bytes
+
+
+class Run(NamedTuple):
+    """Frames of one source that follow each other in the log; `first` is the first one's."""
+
+    source: str
+    first: int
+    payloads: list[bytes]
 
 
 class Block(NamedTuple):
@@ -115,8 +124,8 @@ class Segment:
                     raise CorruptSegmentError(self.size, f"frame {first} where {self.next} belongs")
                 self.added(count, _OUTER.size + len(body))
 
-    def records(self, start: int, stop: int) -> Iterator[Record]:
-        """Yield the frames with `start <= sequence < stop`.
+    def runs(self, start: int, stop: int) -> Iterator[Run]:
+        """Yield the frames with `start <= sequence < stop`, a run of each block.
 
         Raises:
             CorruptSegmentError: the file is not what was written.
@@ -126,7 +135,7 @@ class Segment:
         try:
             for block in self._blocks(fd, start, stop, end):
                 body, _ = _read_block(fd, block.offset, end)
-                yield from _records(body, start, stop)
+                yield _run(body, start, stop)
         finally:
             os.close(fd)
 
@@ -178,13 +187,12 @@ def _read_block(fd: int, offset: int, end: int) -> tuple[bytes, int]:
     return body, following
 
 
-def _records(body: bytes, start: int, stop: int) -> Iterator[Record]:
+def _run(body: bytes, start: int, stop: int) -> Run:
     first, count, name_length = _INNER.unpack_from(body)
     position = _INNER.size + name_length
     source = body[_INNER.size : position].decode()
     lengths = struct.unpack_from(f">{count}I", body, position)
-    position += 4 * count
-    for sequence, length in enumerate(lengths, first):
-        if start <= sequence < stop:
-            yield Record(sequence, source, body[position : position + length])
-        position += length
+    places = list(accumulate(lengths, initial=position + 4 * count))
+    low, high = max(start - first, 0), min(stop - first, count)
+    payloads = [body[begin:end] for begin, end in pairwise(places[low : high + 1])]
+    return Run(source, first + low, payloads)
