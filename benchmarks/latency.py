@@ -70,7 +70,7 @@ def main() -> int:
     )
     parser.add_argument("--short", action="store_true", help="two rates each, no search")
     parser.add_argument(
-        "--duration", type=float, help="seconds measured at each rate (5; short: 2)"
+        "--duration", type=float, help="seconds measured at each rate (5; short: 3)"
     )
     parser.add_argument("--resolution", type=float, default=0.15, help="of the search (0.15)")
     parser.add_argument("--html", type=Path, default=Path("latency.html"))
@@ -108,7 +108,7 @@ def measure(engine: Engine, application: str, options: argparse.Namespace) -> Se
         workload=application,
         to=to,
         rate=engine.first,
-        duration=options.duration or (2.0 if options.short else 5.0),
+        duration=options.duration or (3.0 if options.short else 5.0),
         warmup=0.5 if options.short else 1.0,
         values={"symbols": str(SYMBOLS)} if application == "market_spread" else {"words": "1"},
         connections=APPLICATIONS[application],

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import shlex
-import socket
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -12,21 +11,21 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from demo.children import WALLAROO, Child, ChildFailedError, output_of, run_shown
+from demo.children import Child, ChildFailedError, output_of, run_shown
 from demo.interrupts import interrupts
 from demo.screen import progress, say
 from demo.stream import Receiver, Sender
 from demo.text import expected_counts, generate_lines
 
 APPLICATION = "examples/word_count.py"
+LATENCY = "benchmarks/latency.py"
 PIPELINE = "Split and Count"
 
 _TOP_WORDS = 10
 _WIDEST_BAR = 40
 _PATIENCE = 60.0  # seconds without a single word before the demo gives up
 _SPARK_LINES = 5_000  # most of the time goes into Spark's start, whatever the number
-_LONGEST_ACT = 90.0  # seconds
-_INVALID = 4  # exit code of `wallaroo load`: its figures say nothing
+_LONGEST_ACT = 150.0  # seconds
 
 
 class SkippedError(Exception):
@@ -109,27 +108,28 @@ def conformance(stage: Stage) -> None:
 
 
 def load(stage: Stage) -> None:
-    """Measure the application's latency under a load, from the time each message was due."""
+    """Measure latency at two rates on both engines, from the time each message was due."""
     _require_command("load")
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
-    page = stage.folder / "load.html"
-    start = [*WALLAROO, "run", APPLICATION, "--in", address, "--out"]
-    arguments = ["load", "word_count", "--rate", "1000", "--duration", "6", "--to", address]
-    arguments += ["--listen", "127.0.0.1:0", "--html", str(page)]
-    say(f"  $ wallaroo {' '.join(arguments)} --start 'wallaroo run {APPLICATION} …'")
-    code = run_shown([*arguments, "--start", f"{shlex.join(start)} {{listen}}"], _LONGEST_ACT)
-    if code == _INVALID:
-        say("  the machine is too busy for figures that mean something; the page says why")
-    elif code:
-        raise ChildFailedError(f"wallaroo load ended with exit code {code}")
+    engines = ["compiled"]
+    try:
+        _require_engine("spark")
+        engines.append("spark")
+    except SkippedError as reason:
+        say(f"  without Spark: {reason}")
+    page = stage.folder / "latency.html"
+    arguments = ["--short", "--applications", "word_count", "--engines", *engines]
+    arguments += ["--html", str(page)]
+    say(f"  $ python {LATENCY} {' '.join(arguments)}")
+    code = run_shown(arguments, _LONGEST_ACT, [sys.executable, LATENCY])
+    if code:
+        raise ChildFailedError(f"{LATENCY} ended with exit code {code}")
 
 
 ACTS: list[tuple[str, Callable[[Stage], None]]] = [
     ("Word count over TCP, on the reference engine", word_count),
     ("The same application on Spark", spark),
     ("Generated applications: does the compiled path keep the rules?", conformance),
-    ("Latency under load", load),
+    ("Latency under load, on both engines", load),
 ]
 
 

@@ -26,21 +26,24 @@ class ChildFailedError(Exception):
 
 
 class Child:
-    """A running `wallaroo` command; leaving the ``with`` block ends it.
+    """A running command; leaving the ``with`` block ends it.
 
     Args:
-        arguments: the command line after ``wallaroo``.
+        arguments: the command line after ``wallaroo``, or after `program`.
+        program: another one.
         shown: whether it prints where the demo does, or is only listened to.
     """
 
-    def __init__(self, arguments: Sequence[str], *, shown: bool = False) -> None:
-        self._command = " ".join(["wallaroo", *arguments])
+    def __init__(
+        self, arguments: Sequence[str], *, program: Sequence[str] = WALLAROO, shown: bool = False
+    ) -> None:
+        self._command = " ".join([*(["wallaroo"] if program == WALLAROO else program), *arguments])
         self._changed = threading.Condition()
         self._addresses: dict[str, tuple[str, int]] = {}
         self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
         # In a process group of its own: Ctrl-C is for the demo, which then ends its children.
         self._process = subprocess.Popen(  # noqa: S603 - our own command, no shell
-            [*WALLAROO, *arguments],
+            [*program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=None if shown else subprocess.DEVNULL,
             stderr=None if shown else subprocess.PIPE,
@@ -134,15 +137,15 @@ class Child:
                     self._changed.notify_all()
 
 
-def run_shown(arguments: Sequence[str], seconds: float) -> int:
-    """Run a `wallaroo` command that prints where the demo does, and return its exit code.
+def run_shown(arguments: Sequence[str], seconds: float, program: Sequence[str] = WALLAROO) -> int:
+    """Run a command (`Child`) that prints where the demo does, and return its exit code.
 
     Raises:
         ChildFailedError: it took longer than `seconds`.
     """
     with ExitStack() as stack:
         with interrupts.held():
-            child = stack.enter_context(Child(arguments, shown=True))
+            child = stack.enter_context(Child(arguments, program=program, shown=True))
         return child.wait(seconds)
 
 
