@@ -106,7 +106,7 @@ class MultiComputingFunction(_Named[P, R]):
 
 
 def decoder(
-    header_length: int, length_fmt: str
+    header_length: int, length_fmt: str = ""
 ) -> Callable[[Callable[P, R]], DecodingFunction[P, R]]:
     """Make a decoder of a function ``(payload: bytes) -> message | None``.
 
@@ -122,7 +122,7 @@ def decoder(
             "Write: @wallaroo.decoder(header_length=4, length_fmt='>I"
             f"'); header_length is an int from 1 to {MAX_HEADER_LENGTH}, not {header_length!r}"
         )
-    decoder_format(length_fmt, header_length)
+    decoder_format(length_fmt, header_length)  # refuses the default too, and says what to write
 
     def decorate(function: Callable[P, R]) -> DecodingFunction[P, R]:
         _expect(function, 1, "decoder(header_length=4, length_fmt='>I')", "(payload)")

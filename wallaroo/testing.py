@@ -93,6 +93,8 @@ def run(
         WallarooParameterError: a source the application has not, or a payload that is not bytes.
         EngineNotFoundError: there is no such engine.
         UnsupportedTopology: the engine cannot run this application (build-2).
+        KeyboardInterrupt: Ctrl-C came while user code ran; to an engine that is the run's end
+            (dead-3), to who waits for the result it is what they asked for.
     """
     if options is None:
         # Options are an engine's own: the reference looks for findings at every call.
@@ -109,6 +111,8 @@ def run(
         options=options,
     )
     trace = chosen.run(case)
+    if trace.ended is not None and trace.ended.error_type == KeyboardInterrupt.__name__:
+        raise KeyboardInterrupt(f"in {trace.ended.step or trace.ended.pipeline}")
     entities: dict[str, dict[Key, Any]] = {name: {} for name in application.partition}
     for entity in trace.entities:
         entities[entity.partition][entity.key] = entity.state

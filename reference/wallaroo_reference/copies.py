@@ -120,6 +120,8 @@ def freeze(value: Any) -> Any:
     else:
         plain = _plain.get(kind)
         if plain is None:
+            if len(_plain) >= _CLASSES_REMEMBERED:
+                _plain.clear()
             plain = _plain[kind] = _is_plain(kind)
         if plain:
             frozen = _freeze_plain(kind, value.__dict__)
@@ -193,6 +195,8 @@ class _Bare:
 
 _plain: dict[type, bool] = {}
 """Which classes are plain, found once for each."""
+
+_CLASSES_REMEMBERED = 4096  # an application may make a class a message, and each would be kept
 
 _OWN_HOOKS = frozenset({*_ATTRIBUTES_OF_OBJECT, *_HOOKS, "__class__"})
 """Names that pickling would look up on the instance itself."""

@@ -64,8 +64,8 @@ class Observer:
                 place,
                 lineage,
                 None,
-                f"{record.name} altered its own attributes. Other processes have copies of it "
-                "that do not see this: keep what must last in the state",
+                f"{record.name} altered attributes of its own or of its class. Other processes "
+                "have copies that do not see this: keep what must last in the state",
             )
 
     def copied(self, place: Place, lineage: Lineage, message: Any, mine: Any, what: str) -> None:
@@ -201,15 +201,21 @@ def _components(application: Application) -> Iterable[Component]:
 
 
 def _attributes(record: Component) -> Any:
-    """Return the structure of an instance's attributes; `None` where there are none to compare."""
+    """Return the structure of the data an instance and its classes hold, if any and if it can."""
     component = record.component
     if isinstance(component, type):  # handed over as a class: the instance that is called
         component = getattr(record.call, "__self__", component)
-    attributes = getattr(component, "__dict__", None)
-    if not attributes or isinstance(component, type) or hasattr(component, "__wrapped__"):
+    if isinstance(component, type) or hasattr(component, "__wrapped__"):
         return None
+    attributes = {
+        name: value
+        for base in reversed(type(component).__mro__[:-1])
+        for name, value in vars(base).items()
+        if not name.startswith("__") and not callable(value) and not hasattr(value, "__get__")
+    }
+    attributes.update(getattr(component, "__dict__", None) or {})
     try:
-        return structure(dict(attributes))
+        return structure(attributes) if attributes else None
     except Exception:  # noqa: BLE001 - what cannot be reduced cannot be compared
         return None
 

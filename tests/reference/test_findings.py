@@ -8,6 +8,7 @@ import decimal
 import enum
 import threading
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -346,9 +347,29 @@ class BuildsAndCounts:
         return Seen()
 
 
+class CountsForItsClass:
+    seen = 0
+    words: ClassVar[list[str]] = []
+
+    def __init__(self, by):
+        self._by = by
+
+    def name(self):
+        return "counts for its class"
+
+    def compute(self, message):
+        if self._by == "number":
+            CountsForItsClass.seen += 1
+        else:
+            self.words.append(message.text)
+        return message
+
+
 @pytest.mark.parametrize(
     ("steps", "options", "step"),
     [
+        ([("to", CountsForItsClass("number"))], {}, "counts for its class"),
+        ([("to", CountsForItsClass("list"))], {}, "counts for its class"),
         ([("to", CountsCalls())], {}, "counts calls"),
         ([("to", CountsCalls)], {}, "counts calls"),
         ([("to_stateful", AddsAttribute(), Seen, "s")], {}, "adds"),

@@ -250,6 +250,13 @@ def test_build_1_encoder_and_partition_take_one_argument(decorate):
         decorate(two)
 
 
+def test_frame_1_a_decoder_without_its_arguments_says_what_to_write():
+    with pytest.raises(WallarooParameterError, match=r"@wallaroo.decoder\(header_length=4, "):
+        wallaroo.decoder(one)
+    with pytest.raises(WallarooParameterError, match="write header_length=4, length_fmt='>I'"):
+        wallaroo.decoder(2)
+
+
 @pytest.mark.parametrize("length", [0, 9, -1, "4", None, 4.0, True])
 def test_frame_1_a_decorators_header_is_1_to_8_bytes(length):
     with pytest.raises(WallarooParameterError, match="from 1 to 8"):

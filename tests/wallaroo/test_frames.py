@@ -1,4 +1,4 @@
-"""However a stream is cut, its frames are the same (frame-1); `transport` has the cases by hand."""
+"""However a stream is cut, its frames are the same (frame-1), none is too large (frame-3)."""
 
 from __future__ import annotations
 
@@ -105,3 +105,68 @@ def test_frame_1_what_senders_write():
     assert frame(b"") == b"\0\0\0\0"
     assert frame(b"abc") == b"\0\0\0\x03abc"
     assert frames(iter([b"a", b""])) == b"\0\0\0\x01a\0\0\0\0"
+
+
+PAYLOADS = [b"one", b"", b"three", bytes(300), b"", b"x"]
+STREAM = frames(PAYLOADS)
+
+
+@pytest.fixture(params=[uint32_length, Length(4, "big")], ids=["struct", "function"])
+def payload_length(request):
+    return request.param
+
+
+def test_frame_1_cut_in_two_at_every_byte(payload_length):
+    for cut in range(len(STREAM) + 1):
+        parser = FrameParser(4, payload_length)
+        assert parser.feed(STREAM[:cut]) + parser.feed(STREAM[cut:]) == PAYLOADS
+        assert parser.pending == 0
+
+
+def test_frame_2_a_payload_of_length_0_is_a_frame(payload_length):
+    assert FrameParser(4, payload_length).feed(bytes(12)) == [b"", b"", b""]
+
+
+def test_frame_3_max_size_itself_is_taken(payload_length):
+    parser = FrameParser(4, payload_length, max_size=3)
+    assert parser.feed(frames([b"abc"])) == [b"abc"]
+    assert parser.error is None
+
+
+def test_frame_3_a_claim_over_max_size_ends_the_stream_and_keeps_what_was_before(payload_length):
+    parser = FrameParser(4, payload_length)
+    assert parser.feed(frames([b"good"]) + b"\xff\xff\xff\xff" + frames([b"after"])) == [b"good"]
+    assert str(parser.error) == (
+        "header ff ff ff ff claims a payload of 4294967295 bytes; "
+        "at most 1048576 are taken (max_size)"
+    )
+    assert parser.feed(frames([b"later"])) == []
+    assert parser.pending == 0
+
+
+class UnshowableError(Exception):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+def raising(_header: bytes) -> int:
+    raise UnshowableError
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        (StructLength(struct.Struct(">i")), "header ff ff ff ff claims a payload of -1 bytes"),
+        (StructLength(struct.Struct(">f")), "yields no length (payload_length gave nan)"),
+        (StructLength(struct.Struct("4s")), "yields no length (payload_length gave b'"),
+        (lambda _: None, "yields no length (payload_length gave None)"),
+        (lambda _: True, "yields no length (payload_length gave True)"),
+        (lambda _: 10**5000, "claims a payload of (cannot be shown: ValueError) bytes; at most"),
+        (lambda header: {}[header], "yields no length (KeyError: b'"),
+        (raising, "yields no length (UnshowableError: (cannot be shown: ZeroDivisionError))"),
+    ],
+)
+def test_frame_3_a_header_that_yields_no_length(claim, text):
+    parser = FrameParser(4, claim)
+    assert parser.feed(b"\xff\xff\xff\xff") == []
+    assert text in str(parser.error)

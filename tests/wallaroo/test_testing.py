@@ -102,6 +102,15 @@ def test_testing_what_is_no_input_is_refused(app, payloads, text):
         testing.run(app(), payloads)
 
 
+def test_dead_3_ctrl_c_while_user_code_runs_reaches_the_caller(app, engine):
+    def interrupted(_text):
+        raise KeyboardInterrupt
+
+    application = app(("to", wallaroo.computation(name="endless")(interrupted)))
+    with pytest.raises(KeyboardInterrupt, match="in endless"):
+        testing.run(application, {"p": [b"a"]}, **engine)
+
+
 def test_testing_an_unknown_engine(app):
     with pytest.raises(EngineNotFoundError):
         testing.run(app(), {}, engine="nonsense")
