@@ -30,13 +30,9 @@ EXAMPLES = [example for path in chapters() for example in examples(path, evaluat
 
 
 def cases():
-    """Return (example, engine) for all; what needs no engine is run once.
-
-    Live examples come last: Spark begins a session for each of them, and ends the one that all
-    others share.
-    """
+    """Return (example, engine) for all; what needs no engine is run once."""
     pairs = []
-    for example in sorted(EXAMPLES, key=lambda example: example.parsed.kind == "session"):
+    for example in EXAMPLES:
         engines = engine_names() if example.parsed.kind in ("application", "session") else ["-"]
         for engine in engines:
             name = example.parsed.name if engine == "-" else f"{example.parsed.name}-{engine}"
@@ -48,16 +44,20 @@ def marks(example, engine):
     """Return a case's marks: how pytest spreads it over processes."""
     if engine != "spark":
         return []
-    live = example.parsed.kind == "session"
-    found = [pytest.mark.xdist_group("spark-live" if live else "spark")]
-    if example.parsed.rule in ("recover-1", "recover-2"):
-        found.append(pytest.mark.alone)
-    return found
+    return [pytest.mark.alone] if kills(example) else [pytest.mark.xdist_group("spark")]
+
+
+def kills(example):
+    """Whether an example kills its engine, which then has a session of its own."""
+    return example.parsed.rule in ("recover-1", "recover-2")
 
 
 @pytest.mark.parametrize(("example", "engine"), cases())
 def test_example(example, engine):
     example.namespace["engine"] = engine
+    if engine == "spark" and not kills(example):
+        # The session that all share, live examples too.
+        pytest.importorskip("wallaroo_spark.session").session()
     try:
         example.evaluate()
     except (NotPromisedError, EngineNotFoundError, UnsupportedTopology) as reason:

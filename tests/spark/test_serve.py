@@ -1,4 +1,4 @@
-"""Live on Spark: real sockets, a real JVM, kills. Each test has the machine for itself."""
+"""Live on Spark: real sockets, a real JVM, kills. What kills its JVM has one of its own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from wallaroo_spark.session import session
 
 import wallaroo
 import wallaroo.loading
@@ -20,7 +21,7 @@ from wallaroo.engine import ServeOptions
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import frames
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("spark-alone")]
+shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 COMMAND = str(Path(sys.executable).with_name("wallaroo"))
@@ -104,9 +105,16 @@ def build(port, sinks=1):
     return builder.to_sinks([sink] * sinks).build()
 
 
-def options(tmp_path=None, **changes):
-    own = {"master": "local[2]", "checkpoint": tmp_path and tmp_path / "checkpoint"}
-    return ServeOptions(partitions=2, stop_timeout=120, options=own, **changes)
+def options(tmp_path=None, own=None, **changes):
+    own = {"checkpoint": tmp_path and tmp_path / "checkpoint", **(own or {})}
+    return ServeOptions(**{"partitions": 2, "stop_timeout": 120, "options": own, **changes})
+
+
+@pytest.fixture
+def in_session(spark_engine):
+    """The engine, which finds a session that is up, and leaves it up."""
+    session()
+    return spark_engine
 
 
 def send(handle, *payloads):
@@ -124,6 +132,7 @@ def until(condition, seconds=300.0):
         time.sleep(0.05)
 
 
+@pytest.mark.alone
 def test_stop_1_what_was_received_is_delivered_and_the_jvm_is_gone(spark_engine, receiver):
     handle = spark_engine.serve(build(receiver.port), options())
     send(handle, "a", "b", "a")
@@ -138,6 +147,7 @@ def test_stop_1_what_was_received_is_delivered_and_the_jvm_is_gone(spark_engine,
     assert not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.alone
 def test_recover_1_and_2_after_a_kill_it_goes_on(spark_engine, receiver, tmp_path):
     handle = spark_engine.serve(build(receiver.port), options(tmp_path))
     send(handle, "a", "b")
@@ -156,6 +166,7 @@ def test_recover_1_and_2_after_a_kill_it_goes_on(spark_engine, receiver, tmp_pat
     assert receiver.data in (b"a 2\nc 1\n", b"a 1\nb 1\na 2\nc 1\n")
 
 
+@pytest.mark.alone
 def test_dead_4_a_restart_meets_the_message_again(spark_engine, receiver, tmp_path):
     for _ in range(2):
         receiver.data = b""
@@ -171,8 +182,9 @@ def test_dead_4_a_restart_meets_the_message_again(spark_engine, receiver, tmp_pa
     assert len((tmp_path / "dead.jsonl").read_text().splitlines()) == 2
 
 
-def test_dead_3_the_death_of_a_worker_process_ends_the_run_there(spark_engine, receiver, capfd):
-    handle = spark_engine.serve(build(receiver.port), options())
+@shared
+def test_dead_3_the_death_of_a_worker_process_ends_the_run_there(in_session, receiver):
+    handle = in_session.serve(build(receiver.port), options())
     send(handle, "a", "b", "die", "a")
     summary = handle.wait(300)
     assert summary.exit_code == 1
@@ -181,11 +193,11 @@ def test_dead_3_the_death_of_a_worker_process_ends_the_run_there(spark_engine, r
     assert receiver.data == b"a 1\nb 1\n"
 
 
-def test_sink_3_an_absent_sink_stops_the_reading(spark_engine):
+@shared
+def test_sink_3_an_absent_sink_stops_the_reading(in_session):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    own = {"master": "local[2]", "log_bytes": 1 << 20}
-    handle = spark_engine.serve(build(port), ServeOptions(stop_timeout=1, options=own))
+    handle = in_session.serve(build(port), options(own={"log_bytes": 1 << 20}, stop_timeout=0.5))
     payloads = [b"x" * 1000] * 100
     with socket.create_connection(handle.addresses["p"]) as connection:
         connection.settimeout(3)
@@ -193,13 +205,17 @@ def test_sink_3_an_absent_sink_stops_the_reading(spark_engine):
             # Far more than the log's bound of 1 MB, and than what the system's buffers hold.
             connection.sendall(frames(payloads) * 500)
     assert handle.wait(0) is None
-    handle.kill()
+    handle.stop()
+    summary = handle.wait(300)
+    assert summary.exit_code == 1
+    assert "the stop was given up after 0.5 s, with" in summary.problem
 
 
-def test_stdin_and_stdout_give_what_the_reference_gives(spark_engine, reference):
+@shared
+def test_stdin_and_stdout_give_what_the_reference_gives(in_session, reference):
     words = b"the cat\nthe dog\na cat\n"
     outputs = []
-    for engine in (spark_engine, reference):
+    for engine in (in_session, reference):
         out = io.BytesIO()
         app = wallaroo.loading.load_application(EXAMPLES / "word_count.py", placeholders=True)
         handle = engine.serve(app, ServeOptions(stdin=io.BytesIO(words), stdout=out))
@@ -213,6 +229,7 @@ def test_a_sink_at_port_0_is_refused_before_spark_starts(spark_engine):
         spark_engine.serve(build(0), options())
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_the_jvm_does_not_outlive_us(number, receiver):
     command = [COMMAND, "run", str(EXAMPLES / "word_count.py"), "--engine", "spark"]
