@@ -16,9 +16,9 @@ from wallaroo.errors import WallarooError
 from wallaroo_spark.checkpoint import Checkpoint
 from wallaroo_spark.delivery import Delivery
 from wallaroo_spark.feed import FeedServer
-from wallaroo_spark.job import unpack
 from wallaroo_spark.log_feed import LogFeed
 from wallaroo_spark.options import SparkOptions
+from wallaroo_spark.rows import collected
 from wallaroo_spark.session import Session, borrowed
 from wallaroo_spark.shipping import ship
 from wallaroo_spark.stream import streaming_rows
@@ -68,7 +68,7 @@ class LiveQuery:
         """Bring Spark up, and run the query until `over` is set.
 
         Raises:
-            Exception: Spark did not come up, or the query ended for whatever reason.
+            WallarooError: Spark did not come up, or the query ended for whatever reason.
         """
         # A checkpoint of the user's must be nobody else's until the JVM is gone; what is temporary
         # is found by no other run.
@@ -80,11 +80,10 @@ class LiveQuery:
             ):
                 self._started(session)
                 try:
-                    self._work(session, server.address)
+                    self._run_or_find_death(session, server.address)
                 except Exception as error:
-                    if not _worker_died(error) or self.over.is_set() or self._killed:
-                        raise
-                    self._find_deadly_call(session, server.address)
+                    # Only as long as there is Spark does its error tell its text.
+                    raise WallarooError(_first_line(error)) from error
         except Exception:
             if not self.over.is_set():
                 raise  # what breaks while it is being ended breaks in vain
@@ -106,6 +105,14 @@ class LiveQuery:
         self.stage += 1
         if self._killed or self.over.is_set():
             session.kill()
+
+    def _run_or_find_death(self, session: Session, address: str) -> None:
+        try:
+            self._work(session, address)
+        except Exception as error:
+            if not _worker_died(error) or self.over.is_set() or self._killed:
+                raise
+            self._find_deadly_call(session, address)
 
     def _work(self, session: Session, address: str) -> None:
         rows = streaming_rows(
@@ -132,7 +139,7 @@ class LiveQuery:
 
     def _take_batch(self, rows: Any, _batch: int) -> None:
         began = time.monotonic()
-        self._delivery.deliver(merged([unpack(row[2]) for row in rows.collect()]))
+        self._delivery.deliver(merged(collected(rows)))
         self.batch_seconds = time.monotonic() - began
         if self._feed.case.watched:
             self._feed.case = replace(self._feed.case, watched=None)  # it did not die again
@@ -159,3 +166,8 @@ class LiveQuery:
 def _worker_died(error: Exception) -> bool:
     text = str(error)
     return "Python worker exited unexpectedly" in text or "Python worker crashed" in text
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:500]

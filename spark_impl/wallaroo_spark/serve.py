@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Mapping
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
+from wallaroo.errors import WallarooError
 from wallaroo.topology import Application
 from wallaroo.transport.edges import Edges, given_up, unless_overdue
 from wallaroo.transport.input_log import InputLog
@@ -36,6 +38,8 @@ from wallaroo_spark.temporary import TemporaryDirectory
 
 _LOOK = 0.01  # seconds between looks whether all is committed
 _FIRST_BATCH = 60.0  # seconds without progress that a stop in no hurry waits for it at least
+
+_log = logging.getLogger("wallaroo.spark")
 
 
 class Server:
@@ -256,8 +260,11 @@ class Server:
     def _run(self) -> None:
         try:
             self._query.run()
-        except Exception as error:  # noqa: BLE001 - whatever Spark raises: it ends the run
-            self._problem = self._problem or self._delivery.ended or _first_line(error)
+        except WallarooError as error:
+            self._problem = self._problem or self._delivery.ended or str(error)
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not end in silence
+            _log.exception("the engine itself failed; this is a bug in it")
+            self._problem = f"the engine itself failed: {type(error).__name__}: {error}"
         finally:
             self._end()
 
@@ -268,8 +275,3 @@ class Server:
             self._problem = "it was killed"
         self._result = self._edges.summary(self._problem)
         self._done.set()
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:500]
