@@ -25,7 +25,7 @@ from wallaroo_spark.job import (
     unpack,
 )
 from wallaroo_spark.operators import list_entities, run_head, run_level
-from wallaroo_spark.rows import from_batch, to_batch
+from wallaroo_spark.rows import collected, from_batch, to_batch
 from wallaroo_spark.segments import MemoryMap
 from wallaroo_spark.shipping import Shipment
 
@@ -53,7 +53,7 @@ def run_batch(
     for level in range(levels):
         stage = functools.partial(_level, shipment, shards, level)
         rows = rows.repartition(shards, "shard").mapInArrow(stage, ROW_SCHEMA)
-    return [unpack(row.block) for row in rows.collect()]
+    return collected(rows)
 
 
 def _head(

@@ -19,7 +19,8 @@ from typing import Any
 from wallaroo.engine import Case
 from wallaroo.trace import InputLog
 from wallaroo_spark.feed import FeedServer
-from wallaroo_spark.job import CaseSpec, Frames, HeadBlock, Report, pack, unpack
+from wallaroo_spark.job import CaseSpec, Frames, HeadBlock, Report, pack
+from wallaroo_spark.rows import collected
 from wallaroo_spark.session import Session
 from wallaroo_spark.shipping import Shipment
 from wallaroo_spark.stream import streaming_rows
@@ -93,7 +94,7 @@ class CutQuery:
         self._server.close()
 
     def _collect(self, rows: Any, _batch: int) -> None:
-        report = merged([unpack(row[2]) for row in rows.collect()])
+        report = merged(collected(rows))
         self._reports.append(report)
         if report.span is not None:
             self._feed.done(report.span[1])

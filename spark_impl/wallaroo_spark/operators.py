@@ -6,6 +6,8 @@ Spark's operators.
 
 from __future__ import annotations
 
+import functools
+import gc
 import pickle
 from collections.abc import Iterable
 
@@ -39,6 +41,7 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
         shards: number of groups of each operator.
         levels: number of operators.
     """
+    _set_aside()
     printer = Printer()
     flows: dict[int, Flow] = {}
     with printing(printer):
@@ -65,6 +68,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
         store: the shard's entities.
         shards: number of groups of each operator.
     """
+    _set_aside()
     cases: Specs = {}
     messages: dict[Address, list[Messages]] = {}
     for block in blocks:
@@ -82,6 +86,13 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
             outboxes.append((address.case, outbox))
     report.printed = printer.finish()
     return _rows(cases, outboxes, report, shards, shard)
+
+
+@functools.cache
+def _set_aside() -> None:
+    """Keep the garbage collector from going through what a worker has imported, again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def list_entities(shard: int, store: Map) -> Row:

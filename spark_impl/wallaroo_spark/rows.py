@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from wallaroo_spark.job import Row
+from wallaroo_spark.job import Row, unpack
 
 ARROW_SCHEMA = pa.schema([("shard", pa.int32()), ("level", pa.int32()), ("block", pa.binary())])
 
@@ -25,3 +25,9 @@ def from_batch(batch: pa.RecordBatch) -> Iterator[Row]:
     """Yield the rows of an Arrow batch."""
     columns: list[list[Any]] = [column.to_pylist() for column in batch.columns]
     return map(Row, *columns)
+
+
+def collected(rows: Any) -> list[Any]:
+    """Return what the blocks of a Spark DataFrame of rows hold, which this brings to the driver."""
+    # Spark's collect() copies large values several times more.
+    return [unpack(block) for block in rows.toArrow()["block"].to_pylist()]
