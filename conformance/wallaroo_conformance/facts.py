@@ -74,6 +74,8 @@ def _configuration_facts(case: ConformanceCase, facts: set[str]) -> None:
 
 def _decode(case: ConformanceCase, call: Call, facts: set[str]) -> None:
     facts.add({"none": "decoder filters", "raised": "decoder raises"}.get(call.kind, "decoded"))
+    if call.kind in ("falsy", "empty"):
+        facts.add("decoder gives falsy")
 
 
 def _compute(case: ConformanceCase, call: Call, facts: set[str]) -> None:
@@ -253,6 +255,7 @@ def _visit(
 
 def _letter_facts(observation: Observation, facts: set[str]) -> None:
     case = observation.case
+    stateless: set[int] = set()  # frames with a letter that nothing but themselves can have caused
     for letter in observation.trace.dead_letters:
         facts.add("dead letter")
         facts.add(f"dead letter: {letter.reason.value}")
@@ -269,8 +272,12 @@ def _letter_facts(observation: Observation, facts: set[str]) -> None:
                 facts.add("multi raises while it is consumed")
         if letter.reason is Reason.BAD_RESULT and not with_state:
             facts.add("bad items")
+        if not with_state or letter.reason in (Reason.BAD_KEY, Reason.UNKNOWN_KEY):
+            stateless.add(letter.lineage[0])
         if letter.reason is Reason.UNPORTABLE and with_state:
             facts.add("state computation gives what cannot be pickled")
+    if len(stateless) > 1:
+        facts.add("dead letters of several frames, no state involved")
     if "dead letter" in facts and any(observation.trace.outputs.values()):
         facts.add("dead letter beside outputs")
 

@@ -23,7 +23,7 @@ ENTRY_POINTS = "wallaroo.mutants"
 MOST_MESSAGES = 3
 """Most input messages of a counterexample that counts as a kill."""
 
-_MOST_FAILURES = 4
+_MOST_FAILURES = 6
 _LIVE_PATIENCE = 3.0  # seconds that any one thing may take that the mutant may never do
 
 
@@ -105,7 +105,10 @@ def kill(
     profile: Profile = PROFILES["ci"],
     watcher: Watcher | None = None,
 ) -> Kill:
-    """Check a mutant until its first failing cases are explained, and return what came of it."""
+    """Check a mutant until the rule it breaks is seen broken, and return what came of it.
+
+    What a mutant does wrong may break other rules as well, and these may be met first.
+    """
     begun = time.monotonic()
     if mutant.live:
         _, failures = check_live(mutant.make(), "*", seed, patience=_LIVE_PATIENCE)
@@ -121,8 +124,13 @@ def kill(
     )
     problem = ""
     try:
-        search.search(profile)
-        search.explain(_MOST_FAILURES)
+        while len(search.failures) < _MOST_FAILURES:
+            search.search(profile)
+            if not search.failing:
+                break
+            search.explain(len(search.failures) + 1)
+            if search.failures[-1].rule == mutant.rule:
+                break
     except HarnessError as error:
         problem = str(error)
     on_rule = [failure for failure in search.failures if failure.rule == mutant.rule]

@@ -49,6 +49,10 @@ class Law:
         """Whether a case with these facts has met the law's precondition."""
         return self.needs <= facts
 
+    def explains(self, facts: Facts, kinds: frozenset[Kind]) -> bool:
+        """Whether an engine that breaks this law may well differ so on a case with these facts."""
+        return self.needs <= facts and bool(kinds & self.shows)
+
     def blamed_for(self, facts: Facts, kinds: frozenset[Kind]) -> bool:
         """Whether a reduced case with these facts and differences speaks of this law."""
         return bool(kinds) and kinds <= self.shows and self.needs <= facts
@@ -134,6 +138,12 @@ LAWS: tuple[Law, ...] = (
         "one bad message harms no other",
         "what goes wrong with one message takes its neighbours along",
         frozenset({"missing", "extra", "changed"}),
+    ),
+    _law(
+        "dead-2/letters", "dead letters of several frames, no state involved",
+        "one bad message harms no other, bad as that may be itself",
+        "what goes wrong with one message takes its neighbours along",
+        frozenset({"letters"}),
     ),
     # Routing.
     _law(
@@ -312,6 +322,11 @@ LAWS: tuple[Law, ...] = (
         "frame-2/zero", "zero-length frame",
         "a frame of length 0 is a frame like any other",
         "an empty payload is taken for no payload",
+    ),
+    _law(
+        "decode-1/falsy", "decoder gives falsy",
+        "only None from the decoder filters the message",
+        "the message is tested for truth",
     ),
     _law(
         "dead-1/decode", "dead letter: decode",

@@ -31,7 +31,7 @@ from wallaroo_conformance.report import Failure, LawResult
 from wallaroo_conformance.running import REFUSED, Runner
 
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
-_ENOUGH_BEYOND = 16  # cases beyond an engine to believe that all of that kind are
+_ENOUGH_BEYOND = 8  # cases beyond an engine to believe that all of that kind are
 _DEAR_JOB = 0.25  # seconds
 _FEW = 16
 _MOST_STEPS = 60  # of a reduction; none has been seen to need half as many
@@ -134,6 +134,7 @@ class Search:
         self.oracle = oracle or reference_oracle()
         self.seed = seed
         self.kept: Counter[str] = Counter()
+        self.differed: Counter[str] = Counter()
         self.unsupported: Counter[str] = Counter()
         self.why_unsupported: dict[str, str] = {}
         self.generated = 0
@@ -145,6 +146,7 @@ class Search:
         self.refused: list[ConformanceCase] = []
         self._watcher = watcher or (lambda progress: None)
         self._early = give_up_early
+        self._chunks = 0  # of cases generated
         self._planned: int | None = None
 
     def replay(self, cases: Iterable[ConformanceCase]) -> None:
@@ -153,20 +155,23 @@ class Search:
         self._try(list(cases))
 
     def search(self, profile: Profile) -> None:
-        """Generate cases and run them until the profile's budget is spent."""
+        """Generate cases and run them until the profile's budget is spent.
+
+        Called again, it goes on where it gave up early.
+        """
         self._planned = profile.cases
         begun = time.monotonic()
-        number = 0
         while not (self._early and self.failing):
             wanted = self.runner.job
             if profile.cases is not None:
                 wanted = min(wanted, profile.cases - self.generated)
             late = profile.seconds is not None and time.monotonic() - begun > profile.seconds
-            if wanted <= 0 or (late and number > 0):
+            if wanted <= 0 or (late and self._chunks > 0):
                 break
             self._tell("searching")
-            self._try(self._generate(wanted, number), profile.variant_every)
-            number += 1
+            cases = self._generate(wanted, self._chunks)
+            self._chunks += 1
+            self._try(cases, profile.variant_every)
 
     def top_up(self, profile: Profile, wanted: frozenset[str]) -> None:
         """Look for cases that exercise the laws in `wanted` which none has exercised yet."""
@@ -196,13 +201,18 @@ class Search:
 
     def explain(self, most: int = 12) -> None:
         """Reduce failing cases until each that is left is explained by a law already blamed."""
-        left = sorted(self.failing, key=lambda one: size(one.case))
-        while left and len(self.failures) < most:
-            self._tell("reducing", failing=len(left))
-            failure, law = self._explained(left[0])
+        self.failing.sort(key=lambda one: size(one.case))
+        while self.failing and len(self.failures) < most:
+            self._tell("reducing")
+            failure, law = self._explained(self.failing.pop(0))
             self.failures.append(failure)
             self.blamed.append(law)
-            left = [one for one in left[1:] if not law.exercised_by(one.meaning.facts)]
+            self.failing = [
+                one for one in self.failing if not self._is_explained(one.meaning, one.kinds)
+            ]
+
+    def _is_explained(self, meaning: Meaning, kinds: frozenset[Kind]) -> bool:
+        return any(law.explains(meaning.facts, kinds) for law in self.blamed)
 
     # -- one case ----------------------------------------------------------------------------
 
@@ -249,6 +259,10 @@ class Search:
         if not kinds:
             for law in exercised(meaning.facts):
                 self.kept[law.id] += 1
+            return
+        for law in exercised(meaning.facts):
+            self.differed[law.id] += 1
+        if self._is_explained(meaning, kinds):
             return
         self.failing.append(_Failing(meaning, kinds, result))
         if len(self.failing) > 2 * _MOST_FAILING:
@@ -328,17 +342,16 @@ class Search:
             able = [
                 meaning
                 for meaning in self.oracle.ask(candidates[start : start + job])
-                if not any(law.exercised_by(meaning.facts) for law in self.blamed)
-                and self._why_not(meaning) is None
+                if self._why_not(meaning) is None
             ]
             results = self.runner.run([meaning.case for meaning in able])
             for meaning, result in zip(able, results, strict=True):
                 kinds = differences(meaning.trace, result)
-                if kinds:
+                if kinds and not self._is_explained(meaning, kinds):
                     return _Failing(meaning, kinds, result)
         return None
 
-    def _tell(self, stage: str, failing: int | None = None) -> None:
+    def _tell(self, stage: str) -> None:
         self._watcher(
             Progress(
                 stage,
@@ -346,7 +359,7 @@ class Search:
                 self._planned,
                 self.kept,
                 [law.id for law in self.blamed],
-                len(self.failing) if failing is None else failing,
+                len(self.failing),
             )
         )
 
@@ -368,11 +381,11 @@ class Search:
             return LawResult(rule, name, says, "unsupported", kept, beyond, "by its own account")
         if kept:
             return LawResult(rule, name, says, "kept", kept, beyond)
-        if beyond:
+        if beyond and not self.differed[law_id]:
             return LawResult(rule, name, says, "unsupported", 0, beyond, note)
         hidden = ", ".join(law.id for law in self.blamed)
         return LawResult(
-            *(rule, name, says, "not exercised", 0, 0), f"hidden by {hidden}" if hidden else ""
+            *(rule, name, says, "not exercised", 0, beyond), f"hidden by {hidden}" if hidden else ""
         )
 
 

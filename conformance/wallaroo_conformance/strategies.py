@@ -94,10 +94,9 @@ def case_from_bytes(drawn: bytes, tone: Tone = "any") -> ConformanceCase:
         position += 3
     del partitions[1 + _pick(head[2], (0, 1, 2)) :]
     pipelines = []
-    for _ in range(1 + _pick(head[0], (0, 0, 0, 1, 1, 2))):
-        bytes_ = drawn[position : position + _PIPELINE_BYTES]
-        pipelines.append(_pipeline(bytes_, partitions, tables))
-        position += _PIPELINE_BYTES
+    for number in _chosen(head[0]):
+        begin = position + number * _PIPELINE_BYTES
+        pipelines.append(_pipeline(drawn[begin : begin + _PIPELINE_BYTES], partitions, tables))
     position = LENGTH - _INPUTS * _INPUT_BYTES
     inputs = []
     for _ in range(1 + head[1] * head[1] * _INPUTS // 65536):
@@ -153,6 +152,11 @@ _PAYLOAD_TABLE = (*PAYLOADS[:_COMMON], *PAYLOADS[:_COMMON], *_MARKED, *PAYLOADS)
 def _pick(byte: int, table: Sequence[T]) -> T:
     """Return one of `table`: for 0 the first."""
     return table[byte * len(table) >> 8]
+
+
+def _chosen(byte: int) -> list[int]:
+    """Return which pipelines there are: a bit for each, so that shrinking can take any away."""
+    return [number for number in range(_PIPELINES) if byte >> (5 + number) & 1] or [0]
 
 
 def _partition(drawn: bytes, tables: _Tables) -> PartitionSpec:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
 from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -43,9 +44,13 @@ def run_here(cases: Sequence[Case]) -> list[Trace]:
     )
     # A worker knows applications it has met; here that would be those of other engines as well.
     wallaroo_spark.program.program_of.cache_clear()
-    with patched(patches):
-        session: Any = SimpleNamespace(spark=None, cores=_SHARDS)
-        return wallaroo_spark.many.run_cases(session, cases)
+    streams = sys.stdout, sys.stderr  # a worker puts its own in their place, for good
+    try:
+        with patched(patches):
+            session: Any = SimpleNamespace(spark=None, cores=_SHARDS)
+            return wallaroo_spark.many.run_cases(session, cases)
+    finally:
+        sys.stdout, sys.stderr = streams
 
 
 def _run_batch(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from wallaroo_conformance.counterexamples import STORED
-from wallaroo_conformance.report import BROKEN, INCOMPLETE, KEPT, read_reports
+from wallaroo_conformance.report import INCOMPLETE, KEPT, read_reports
 
 from wallaroo.cli.main import main
 

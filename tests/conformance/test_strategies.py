@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, find, settings
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.xdist_group("generated")  # once, not once for each wor
 
 @pytest.fixture(scope="module")
 def generated() -> list[ConformanceCase]:
-    return [case for part in range(14) for case in generate(1_000, SEED + part)]
+    return [case for part in range(9) for case in generate(1_000, SEED + part)]
 
 
 def test_every_operator_is_reached(generated: list[ConformanceCase]) -> None:
@@ -68,12 +69,13 @@ def test_equal_seeds_give_equal_cases() -> None:
     assert generate(50, 3) == generate(50, 3) != generate(50, 4)
 
 
-def test_a_case_shrinks_to_what_matters() -> None:
+@pytest.mark.parametrize("random_seed", range(4))
+def test_a_case_shrinks_to_what_matters(random_seed: int) -> None:
     def matters(case: ConformanceCase) -> bool:
         return any(step.operator == "note_in_secret" for _, _, step in case.steps())
 
     quiet = settings(max_examples=2_000, database=None, suppress_health_check=list(HealthCheck))
-    found = find(cases(), matters, settings=quiet)
+    found = find(cases(), matters, settings=quiet, random=Random(random_seed))
     assert len(found.pipelines) == 1
     assert [step.operator for _, _, step in found.steps()] == ["note_in_secret"]
     assert (len(found.inputs), found.batches, found.number) == (1, None, None)
