@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_conformance.checking import check_engine
+from wallaroo_conformance.showing import failure_text
 
 from wallaroo.engine import Engine
 
@@ -23,6 +24,12 @@ def test_the_toy_engine_is_what_the_document_says() -> None:
     told = re.findall(r"\*\*([a-z]+-\d)\*\*", TEXT)
     assert len(told) > 5
     assert set(told) <= {failure.rule for failure in report.failures}
+    shown = re.findall(r"```text\n(BROKEN.*?)\n```", TEXT, re.DOTALL)
+    assert shown == [
+        failure_text(failure, "toy", width=72)
+        for failure in report.failures
+        if failure.rule == "compute-1"
+    ]
     assert report.rules["compute-2"] == "unsupported"
     assert report.rules["build-2"] == "kept"
     assert all(failure.case and len(failure.case.inputs) <= 3 for failure in report.failures)
