@@ -8,6 +8,8 @@ kept for the next).
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,15 @@ def decode_payload():
         return payload
 
     return decode
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """(path, words): a command after these words has one MiB of disk at that path, and only it."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mounted = 'mount -t tmpfs -o size=1m tmpfs "$0" && exec "$@"'
+    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounted, str(path)]
+    if shutil.which("unshare") is None or subprocess.run([*words, "true"]).returncode:
+        pytest.skip("file systems cannot be mounted here")
+    return path, words

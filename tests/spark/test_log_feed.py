@@ -24,7 +24,7 @@ def open_feed(tmp_path):
             CASE,
             tasks=tasks,
             batch_bytes=batch_bytes,
-            room_made=lambda: events.append("committed"),
+            room_made=lambda: events.append("room"),
             failed=events.append,
         )
         feed.events = events
@@ -78,13 +78,16 @@ def test_frame_4_a_connection_is_closed_once_its_frames_are_durable(open_feed):
     assert feed.latest(0) == 1
 
 
-def test_a_commit_makes_room(open_feed):
+def test_what_is_committed_makes_room(open_feed):
     feed = open_feed(max_bytes=8000)
     while not feed.full:
         feed.append("p", [b"x" * 500])
-    feed.commit(feed.latest(feed.received - 1))
+    end = feed.latest(feed.received - 1)
+    assert end == feed.received
+    feed.latest(end)  # Spark asks what comes after it once it has committed what lies before
     assert not feed.full
-    assert feed.events == ["committed"]
+    assert feed.committed == end
+    assert set(feed.events) == {"room"}
 
 
 def test_an_input_log_that_lost_frames_is_noticed(open_feed):
@@ -104,6 +107,7 @@ def test_a_feed_answers_over_its_socket_what_it_answers(open_feed, tmp_path):
         assert client.first() == 0
         assert client.latest(0) == 2
         assert client.blocks(0, 2) == feed.blocks(0, 2)
+        assert client.latest(2) == 2
         client.commit(2)
         client.close()
-    assert feed.events == ["committed"]
+    assert feed.committed == 2

@@ -28,6 +28,7 @@ batches of it, and cuts off what lies behind a commit::
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import logging
@@ -80,6 +81,7 @@ class InputLog:
         self._fd = os.open(segments[-1].path, os.O_WRONLY | os.O_APPEND)
         self._durable = segments[-1].next
         self._broken: str | None = None
+        self._starved = False  # the disk had no room for the last append
 
     @classmethod
     def open(
@@ -256,8 +258,8 @@ class InputLog:
                     f"only the frames before {self._durable} are durable"
                 )
             last = self._segments[-1]
-            if last.next <= before_sequence and last.size >= self._segment_bytes:
-                self._roll()
+            if last.next <= before_sequence and last.size > START:
+                self._let_go_of(last)
             while len(self._segments) > 1 and self._segments[0].next <= before_sequence:
                 try:
                     self._segments[0].path.unlink(missing_ok=True)
@@ -296,7 +298,21 @@ class InputLog:
                 os.ftruncate(self._fd, segment.size)
             except OSError as worse:
                 self._broken = f"the input log {self.path} cannot be repaired: {worse.strerror}"
-            raise _refusal(self.path, error, f"{frames} frames") from error
+            raise self._refusal(error, f"{frames} frames") from error
+        self._starved = False
+
+    def _refusal(self, error: OSError, what: str) -> InputLogError:
+        self._starved = error.errno in _NO_ROOM
+        kind = InputLogFullError if self._starved else InputLogError
+        return kind(
+            f"the input log {self.path} cannot be written: {error.strerror}; {what} were not taken"
+        )
+
+    def _let_go_of(self, last: Segment) -> None:
+        """Begin a new file, if the last one is worth deleting."""
+        if last.size >= self._segment_bytes or self._starved:
+            with contextlib.suppress(InputLogFullError):  # not even for that is there room
+                self._roll()
 
     def _roll(self) -> Segment:
         """Begin a new file; the one before is durable from then on."""
@@ -306,17 +322,12 @@ class InputLog:
             fresh = _create(self.path, segment.next)
             fd = os.open(fresh.path, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
-            raise _refusal(self.path, error, "its frames") from error
+            raise self._refusal(error, "its frames") from error
         os.close(self._fd)
         self._fd = fd
         self._durable = segment.next
         self._segments.append(fresh)
         return fresh
-
-
-def _refusal(path: Path, error: OSError, what: str) -> InputLogError:
-    kind = InputLogFullError if error.errno in _NO_ROOM else InputLogError
-    return kind(f"the input log {path} cannot be written: {error.strerror}; {what} were not taken")
 
 
 def _parts(payloads: Sequence[bytes]) -> list[Sequence[bytes]]:

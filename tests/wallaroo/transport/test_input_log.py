@@ -265,6 +265,34 @@ def test_a_full_disk_takes_none_of_an_append_and_says_so(tmp_path):
     log.close()
 
 
+ON_A_SMALL_DISK = """
+import sys
+from wallaroo.transport.input_log import InputLog, InputLogFullError
+log = InputLog.open(sys.argv[1], max_bytes=1 << 30)
+taken = 0
+try:
+    while True:
+        taken = log.append("a", [b"x" * 1000] * 3)
+except InputLogFullError as error:
+    print(error)
+log.sync()
+log.cut(taken)  # all of it, in a file that is not large enough to be cut otherwise
+assert log.append("b", [b"y" * 1000]) == taken + 1, "there is room again"
+log.sync()
+print(len(log.read(taken, taken + 1)))
+"""
+
+
+def test_a_full_disk_has_room_again_once_all_is_cut(small_disk):
+    path, words = small_disk
+    command = [*words, sys.executable, "-c", ON_A_SMALL_DISK, path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        f"the input log {path} cannot be written: No space left on device; "
+        "3 frames were not taken\n1\n"
+    )
+
+
 KILLED = """
 import sys
 from wallaroo.transport.input_log import InputLog
