@@ -61,7 +61,7 @@ class LiveQuery:
         self._feed = feed
         self._delivery = delivery
         self._session: Session | None = None
-        self._coming_up = True
+        self._up = False  # the session is
         self._killed = False
 
     def run(self) -> None:
@@ -78,6 +78,7 @@ class LiveQuery:
                 borrowed(self._options.settings, fds, self._started) as session,
                 FeedServer(self._feed, session.directory) as server,
             ):
+                self._up = True
                 self._started(session)
                 try:
                     self._run_or_find_death(session, server.address)
@@ -89,9 +90,9 @@ class LiveQuery:
                 raise  # what breaks while it is being ended breaks in vain
 
     def end(self) -> None:
-        """End it: soon, or if Spark is still coming up, at once."""
+        """End it soon; a session that is still coming up is not waited for."""
         self.over.set()
-        if self._coming_up and self._session is not None:
+        if not self._up and self._session is not None:
             self._session.kill()
 
     def kill(self) -> None:
@@ -103,7 +104,7 @@ class LiveQuery:
     def _started(self, session: Session) -> None:
         self._session = session
         self.stage += 1
-        if self._killed or self.over.is_set():
+        if self._killed or (self.over.is_set() and not self._up):
             session.kill()
 
     def _run_or_find_death(self, session: Session, address: str) -> None:
@@ -128,7 +129,6 @@ class LiveQuery:
         if self._options.trigger:
             writer = writer.trigger(processingTime=f"{self._options.trigger} milliseconds")
         query: Any = writer.start()
-        self._coming_up = False
         self.stage += 1
         while not self.over.wait(_LOOK):
             if not query.isActive:

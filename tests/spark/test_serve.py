@@ -211,6 +211,22 @@ def test_sink_3_an_absent_sink_stops_the_reading(in_session):
     assert "the stop was given up after 0.5 s, with" in summary.problem
 
 
+@pytest.mark.alone
+def test_stop_1_the_timeout_holds_while_spark_comes_up(spark_engine, receiver, tmp_path):
+    handle = spark_engine.serve(build(receiver.port), options(tmp_path, stop_timeout=0.1))
+    send(handle, "a")
+    handle.stop()
+    summary = handle.wait(300)
+    assert summary.exit_code == 1
+    assert summary.problem == (
+        "the stop was given up after 0.1 s, with 1 frames received and not processed"
+    )
+    again = spark_engine.serve(build(receiver.port), options(tmp_path))
+    again.stop()
+    assert again.wait(300).exit_code == 0
+    assert receiver.data == b"a 1\n"  # it was in the log
+
+
 @shared
 def test_stdin_and_stdout_give_what_the_reference_gives(in_session, reference):
     words = b"the cat\nthe dog\na cat\n"
@@ -265,6 +281,71 @@ def cmdline(pid):
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
+
+
+ECHO = """
+import wallaroo
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return payload
+
+
+@wallaroo.encoder
+def encode(message):
+    return message
+
+
+def application_setup(args):
+    (source,), (sink,) = wallaroo.tcp_parse_input_addrs(args), wallaroo.tcp_parse_output_addrs(args)
+    builder = wallaroo.ApplicationBuilder("echo")
+    builder.new_pipeline("p", wallaroo.TCPSourceConfig(*source, decode))
+    return builder.to_sink(wallaroo.TCPSinkConfig(*sink, encode)).build()
+"""
+
+
+@pytest.mark.alone
+def test_frame_4_a_full_disk_holds_senders_back_and_loses_nothing(small_disk, tmp_path):
+    path, words = small_disk
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.mkdir()
+    (checkpoint / "input").symlink_to(path)
+    app = tmp_path / "echo.py"
+    app.write_text(ECHO)
+    sink = socket.socket()
+    sink.bind(("127.0.0.1", 0))  # and does not listen yet: nothing can be committed
+    command = [*words, COMMAND, "run", str(app), "--engine", "spark", "--stop-timeout", "120"]
+    command += ["--checkpoint", str(checkpoint), "--progress", "none", "--in", "127.0.0.1:0"]
+    command += ["--out", f"127.0.0.1:{sink.getsockname()[1]}"]
+    payloads = [b"%08d" % number * 128 for number in range(8000)]  # 8 MB
+    received = b""
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            port = int(line_with(process, "source p listening on").rpartition(":")[2])
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                sending = threading.Thread(target=connection.sendall, args=[frames(payloads)])
+                sending.start()
+                said = line_with(process, "No space left on device")
+                assert "nothing more is read until there is room" in said
+                sink.listen()
+                taken, _ = sink.accept()
+                with taken:
+                    while len(received) < 8000 * 1024 and (data := taken.recv(1 << 16)):
+                        received += data
+                    sending.join()
+                    connection.shutdown(socket.SHUT_WR)
+                    assert connection.recv(1) == b""
+                    process.send_signal(signal.SIGTERM)
+                    assert process.wait(120) == 0
+        finally:
+            process.kill()
+            sink.close()
+    assert received == b"".join(payloads)
+
+
+def line_with(process, text):
+    return next(line for line in process.stderr if text in line).strip()
 
 
 def test_a_refused_checkpoint_is_one_line_and_no_java(tmp_path):
