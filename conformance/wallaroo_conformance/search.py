@@ -34,6 +34,7 @@ _MOST_FAILING = 64  # failing cases that are kept, the smallest
 _ENOUGH_BEYOND = 8  # cases beyond an engine to believe that all of that kind are
 _DEAR_JOB = 0.25  # seconds
 _FEW = 16
+_FIRST_JOB = 32
 _MOST_STEPS = 60  # of a reduction; none has been seen to need half as many
 _MOST_PROJECTIONS = 512
 _MOST_CANDIDATES = 192  # of a reduction's step, the simplest
@@ -163,6 +164,8 @@ class Search:
         begun = time.monotonic()
         while not (self._early and self.failing):
             wanted = self.runner.job
+            if self._early:  # most faults show in few cases: jobs begin small
+                wanted = min(wanted, _FIRST_JOB << self._chunks)
             if profile.cases is not None:
                 wanted = min(wanted, profile.cases - self.generated)
             late = profile.seconds is not None and time.monotonic() - begun > profile.seconds
