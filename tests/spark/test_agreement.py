@@ -171,15 +171,23 @@ def test_what_user_code_prints_reaches_stderr_with_its_step(spark_engine, capsys
     assert "[collect] collecting a\n" in capsys.readouterr().err
 
 
-def test_an_entity_of_20_mb(spark_engine):
-    case = Case(build(("to", blow_up), *CHAINED[1:]), log("20", "x"), batches=(1,))
-    trace = spark_engine.run(case)
-    assert len(trace.outputs[("p", 0)][1]) > 20 << 20
+def test_a_message_an_entity_and_an_output_of_50_mb(spark_engine):
+    steps = ("to", blow_up), ("to_stateful", keep, Box, "kept")
+    trace = spark_engine.run(Case(build(*steps), log("large", "x"), batches=(1,)))
+    large, after = trace.outputs["p", 0]
+    assert large == b"large" * (10 << 20) + b"\n"
+    assert after == b"2 kept\n"
 
 
 @wallaroo.computation(name="blow up")
 def blow_up(message):
-    return message * (10 << 20)
+    return message * (10 << 20) if message == "large" else message
+
+
+@wallaroo.state_computation(name="keep")
+def keep(message, box):
+    box.items.append(message)
+    return message if len(box.items) == 1 else f"{len(box.items)} kept", True
 
 
 def test_a_component_of_the_main_program_is_refused_by_name(spark_engine, monkeypatch):
