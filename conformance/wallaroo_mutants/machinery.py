@@ -6,7 +6,6 @@ chance, and a shard's map lives from one micro-batch to the next.
 
 from __future__ import annotations
 
-import itertools
 import random
 import sys
 from collections.abc import Iterable, Sequence
@@ -14,12 +13,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import wallaroo_spark.batch
-import wallaroo_spark.cuts
 import wallaroo_spark.many
 import wallaroo_spark.operators
 import wallaroo_spark.program
 import wallaroo_spark.stream
-from wallaroo_spark.cuts import CutCase
+from wallaroo_spark.cuts import CutJob
 from wallaroo_spark.job import FINISHED, HEAD, Frames, HeadBlock, Report, Row, Specs, pack, unpack
 from wallaroo_spark.rows import from_batch, to_batch
 from wallaroo_spark.segments import MemoryMap
@@ -31,8 +29,6 @@ from wallaroo.trace import Trace
 from wallaroo_mutants.engine import Patch, patched
 
 _SHARDS = 2
-
-_numbers = itertools.count(1)
 
 
 def run_here(cases: Sequence[Case]) -> list[Trace]:
@@ -81,14 +77,11 @@ class _Query:
         self._levels = levels
         self._shipment = shipment
 
-    def run(self, cases: Sequence[CutCase]) -> tuple[list[int], Report]:
-        """Run cases; return the numbers they got, and what reached the driver."""
-        numbers = [next(_numbers) for _ in cases]
+    def run(self, job: CutJob) -> None:
+        """Run a job to its end."""
         operators: dict[tuple[int, int], Any] = {}
         make: Any = wallaroo_spark.stream._Level
-        reports: list[Report] = []
-        named = dict(zip(numbers, cases, strict=True))
-        for cut in wallaroo_spark.cuts._cut_blocks(named, _SHARDS):
+        while (cut := job.next_cut()) is not None:
             rows: list[Row] = []
             for block in cut:
                 carried: HeadBlock = unpack(pack(block))
@@ -104,8 +97,9 @@ class _Query:
                         operators[level, shard] = operator
                     given = operator.handleInputRows((shard,), iter(group), None)
                     rows += [Row(*row) for row in given]
-            reports += [unpack(row.block) for row in rows if row.level == FINISHED and row.block]
-        return numbers, merged(reports)
+            job.take(
+                merged([unpack(row.block) for row in rows if row.level == FINISHED and row.block])
+            )
 
 
 def _running_query(session: Any, levels: int, shipment: Shipment) -> _Query:

@@ -20,11 +20,12 @@ from wallaroo.engine import Case
 from wallaroo.trace import InputLog
 from wallaroo_spark.feed import FeedServer
 from wallaroo_spark.job import CaseSpec, Frames, HeadBlock, Report, pack
+from wallaroo_spark.outbox import Finished, Order
 from wallaroo_spark.rows import collected
 from wallaroo_spark.session import Session
 from wallaroo_spark.shipping import Shipment
 from wallaroo_spark.stream import streaming_rows
-from wallaroo_spark.traces import frames_of, merged
+from wallaroo_spark.traces import first_end, frames_of, limited, merged
 
 _WAIT = 0.2  # seconds the query waits for a job before it asks again
 
@@ -33,11 +34,80 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class CutCase:
-    """A case of a job: what workers need, its input, and where that is cut."""
+    """A case of a job: what workers need, its input, and where that is cut; into one at least."""
 
     spec: CaseSpec
     input_log: InputLog
     cuts: Sequence[tuple[int, int]]
+
+    def until(self, end: Order) -> CutCase:
+        """Return the same case with no call after `end`, nor any input."""
+        stop = end[0][0] + 1
+        cuts = [(first, min(last, stop)) for first, last in self.cuts if first < stop]
+        return CutCase(limited(self.spec, end), self.input_log, cuts)
+
+
+class CutJob:
+    """Cases on their way through their cuts: one micro-batch after the other.
+
+    A case that ends early begins anew, under another number, with all calls after its end left
+    out: other shards had gone on, and their entities show it. It does so beside the cases that are
+    still on their way.
+
+    Args:
+        cases: one at least.
+        shards: number of tasks a micro-batch is dealt to.
+
+    Attributes:
+        numbers: under which number each case is reported.
+        report: all that was reported so far.
+    """
+
+    def __init__(self, cases: Sequence[CutCase], shards: int) -> None:
+        self.numbers = [next(_numbers) for _ in cases]
+        self.report = Report()
+        self._shards = shards
+        self._indices = {number: index for index, number in enumerate(self.numbers)}
+        self._cases = dict(zip(self.numbers, cases, strict=True))
+        self._made = dict.fromkeys(self.numbers, 0)  # cuts, of the cases still on their way
+
+    def next_cut(self) -> list[HeadBlock] | None:
+        """Return the next micro-batch's blocks, one at least; `None` after the last."""
+        if not self._made:
+            return None
+        frames: Frames = []
+        for number, made in self._made.items():
+            case = self._cases[number]
+            frames += frames_of(number, case.input_log, *case.cuts[made])
+            self._made[number] = made + 1
+        # The last cut asks for the entities as well, so a job's end needs no batch more.
+        last = all(made == len(self._cases[number].cuts) for number, made in self._made.items())
+        blocks = []
+        for part in range(self._shards):
+            dealt = frames[part :: self._shards]
+            if dealt or not part:
+                specs = {run[0]: self._cases[run[0]].spec for run in dealt}
+                blocks.append(HeadBlock(specs, dealt, list_entities=last and not part))
+        return blocks
+
+    def take(self, report: Report) -> None:
+        """Take what a micro-batch gave."""
+        self.report.add(report)
+        for number in list(self._made):
+            case = self._cases[number]
+            end = first_end(report.finished.get(number, Finished()))
+            if end is not None and case.spec.limit is None:
+                self._begin_anew(number, case.until(end.order))
+            elif self._made[number] == len(case.cuts):
+                del self._made[number]
+
+    def _begin_anew(self, number: int, case: CutCase) -> None:
+        del self._made[number]
+        fresh = next(_numbers)
+        index = self._indices[fresh] = self._indices.pop(number)
+        self.numbers[index] = fresh
+        self._cases[fresh] = case
+        self._made[fresh] = 0
 
 
 class CutQuery:
@@ -74,16 +144,16 @@ class CutQuery:
         """Whether another job can be run."""
         return self.session.alive and bool(self._query.isActive)
 
-    def run(self, cases: Sequence[CutCase]) -> tuple[list[int], Report]:
-        """Run cases; return the numbers they got, and what reached the driver."""
-        numbers = [next(_numbers) for _ in cases]
-        self._reports.clear()
-        end = self._feed.add(_cut_blocks(dict(zip(numbers, cases, strict=True)), self._shards))
-        while not self._feed.wait_until(end):
-            if not self.usable:
-                self._query.awaitTermination()  # raises what ended it
-                raise RuntimeError("Spark ended the query")
-        return numbers, merged(self._reports)
+    def run(self, job: CutJob) -> None:
+        """Run a job to its end."""
+        while (blocks := job.next_cut()) is not None:
+            self._reports.clear()
+            end = self._feed.add(blocks)
+            while not self._feed.wait_until(end):
+                if not self.usable:
+                    self._query.awaitTermination()  # raises what ended it
+                    raise RuntimeError("Spark ended the query")
+            job.take(merged(self._reports))
 
     def close(self) -> None:
         """Stop the query."""
@@ -110,14 +180,13 @@ class _Feed:
     closed: bool = False
     changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def add(self, cuts: Sequence[list[HeadBlock]]) -> int:
-        """Add a job's cuts and return the offset after the last."""
+    def add(self, blocks: Sequence[HeadBlock]) -> int:
+        """Add a cut and return the offset after it."""
         with self.changed:
-            for number, blocks in enumerate(cuts, self.end):
-                first, *others = blocks
-                first = first._replace(span=(number, number + 1))
-                self.cuts[number] = [pack(block) for block in (first, *others)]
-            self.end += len(cuts)
+            first, *others = blocks
+            first = first._replace(span=(self.end, self.end + 1))
+            self.cuts[self.end] = [pack(block) for block in (first, *others)]
+            self.end += 1
             self.changed.notify_all()
             return self.end
 
@@ -167,24 +236,3 @@ def stretches(case: Case) -> list[tuple[int, int]]:
     if start < total or not found:
         found.append((start, total))
     return found
-
-
-def _cut_blocks(cases: dict[int, CutCase], shards: int) -> list[list[HeadBlock]]:
-    """Return for each micro-batch its blocks, one at least."""
-    count = max([len(case.cuts) for case in cases.values()])
-    cuts = []
-    for k in range(count):
-        frames: Frames = []
-        for number, case in cases.items():
-            if k < len(case.cuts):
-                frames += frames_of(number, case.input_log, *case.cuts[k])
-        blocks = []
-        for part in range(shards):
-            dealt = frames[part::shards]
-            if dealt or not part:
-                specs = {run[0]: cases[run[0]].spec for run in dealt}
-                # The last cut asks for the entities as well, so a job's end needs no batch more.
-                last = k == count - 1 and not part
-                blocks.append(HeadBlock(specs, dealt, list_entities=last))
-        cuts.append(blocks)
-    return cuts

@@ -124,6 +124,15 @@ class Report:
     def __bool__(self) -> bool:
         return bool(self.finished or self.printed or self.entities or self.counts or self.span)
 
+    def add(self, other: Report) -> None:
+        """Take in what was reported elsewhere, or later."""
+        for case, finished in other.finished.items():
+            self.finished.setdefault(case, Finished()).add(finished)
+        self.printed += other.printed
+        self.entities += other.entities
+        self.counts.update(other.counts)
+        self.span = other.span or self.span
+
 
 def shard_of(address: Address, shards: int) -> int:
     """Return the id of the shard that holds an address.

@@ -2,19 +2,19 @@
 
 Cases with chosen cuts go into one stream, the others into one batch job. A case that ended early is
 run once more with all calls after its end left out, because other shards had gone on and their
-entities show it.
+entities show it; in a stream, beside the cases that are still on their way.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
 from wallaroo_spark.batch import run_batch
-from wallaroo_spark.cuts import CutCase, CutQuery, stretches
+from wallaroo_spark.cuts import CutCase, CutJob, CutQuery, stretches
 from wallaroo_spark.job import CaseSpec, Frames, Report
 from wallaroo_spark.outbox import Finished
 from wallaroo_spark.segments import Address
@@ -23,6 +23,7 @@ from wallaroo_spark.shipping import Shipment, shipment_of_this_process
 from wallaroo_spark.traces import first_end, frames_of, limited, merged, spec_of, trace_of
 
 _Entities = list[tuple[Address, bytes, Any]]
+_Result = tuple[Finished, _Entities]
 
 _query: CutQuery | None = None  # the one that is up, in the one session there is
 
@@ -36,47 +37,47 @@ def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
     """
     specs = [spec_of(case) for case in cases]
     shipment = shipment_of_this_process()
-    traces: dict[int, Trace] = {}
-    indices = list(range(len(cases)))
-    while indices:
-        again: list[int] = []
-        for index, finished, entities in _run(session, cases, specs, indices, shipment):
-            end = first_end(finished)
-            if end is not None and specs[index].limit is None:
-                specs[index] = limited(specs[index], end.order)
-                again.append(index)
-            else:
-                traces[index] = trace_of(cases[index], finished, entities)
-        indices = again
-    return [traces[index] for index in range(len(cases))]
+    whole = [index for index, case in enumerate(cases) if case.batches is None]
+    cut = [index for index, case in enumerate(cases) if case.batches is not None]
+    results = dict(_in_a_batch(session, cases, specs, whole, shipment))
+    if cut:
+        job = CutJob(
+            [
+                CutCase(specs[index], cases[index].input_log, stretches(cases[index]))
+                for index in cut
+            ],
+            session.cores,
+        )
+        levels = max([specs[index].levels for index in cut])
+        _running_query(session, levels, shipment).run(job)
+        results.update(_divided(cut, job.numbers, job.report))
+    return [trace_of(case, specs[index], *results[index]) for index, case in enumerate(cases)]
 
 
-def _run(
+def _in_a_batch(
     session: Session,
     cases: Sequence[Case],
     specs: list[CaseSpec],
     indices: list[int],
     shipment: Shipment,
-) -> list[tuple[int, Finished, _Entities]]:
-    whole = [index for index in indices if cases[index].batches is None]
-    cut = [index for index in indices if cases[index].batches is not None]
-    results = []
-    if whole:
+) -> Iterator[tuple[int, _Result]]:
+    """Yield the results of cases without chosen cuts."""
+    while indices:
         frames: Frames = []
-        for index in whole:
-            log = cases[index].input_log
-            frames += frames_of(index, log, 0, len(log))
-        some = {index: specs[index] for index in whole}
+        for index in indices:
+            log, limit = cases[index].input_log, specs[index].limit
+            frames += frames_of(index, log, 0, len(log) if limit is None else limit[0][0] + 1)
+        some = {index: specs[index] for index in indices}
         report = merged(run_batch(session.spark, some, frames, session.cores, shipment))
-        results += _divided(whole, whole, report)
-    if cut:
-        levels = max([specs[index].levels for index in cut])
-        job = [
-            CutCase(specs[index], cases[index].input_log, stretches(cases[index])) for index in cut
-        ]
-        numbers, report = _running_query(session, levels, shipment).run(job)
-        results += _divided(cut, numbers, report)
-    return results
+        again: list[int] = []
+        for index, result in _divided(indices, indices, report):
+            end = first_end(result[0])
+            if end is not None and specs[index].limit is None:
+                specs[index] = limited(specs[index], end.order)
+                again.append(index)
+            else:
+                yield index, result
+        indices = again
 
 
 def _running_query(session: Session, levels: int, shipment: Shipment) -> CutQuery:
@@ -93,9 +94,7 @@ def _running_query(session: Session, levels: int, shipment: Shipment) -> CutQuer
     return _query
 
 
-def _divided(
-    indices: list[int], numbers: list[int], report: Report
-) -> list[tuple[int, Finished, _Entities]]:
+def _divided(indices: list[int], numbers: list[int], report: Report) -> list[tuple[int, _Result]]:
     """Return each case's part of a report, in which it has a number of its own."""
     for step, line in report.printed:
         print(f"[{step}] {line}" if step else line, file=sys.stderr)
@@ -103,6 +102,6 @@ def _divided(
     for entity in report.entities:
         entities.setdefault(entity[0].case, []).append(entity)
     return [
-        (index, report.finished.get(number, Finished()), entities.get(number, []))
+        (index, (report.finished.get(number, Finished()), entities.get(number, [])))
         for index, number in zip(indices, numbers, strict=True)
     ]

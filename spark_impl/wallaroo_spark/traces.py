@@ -21,7 +21,6 @@ from wallaroo.trace import (
 from wallaroo_spark.columns import Outputs, outputs_in_order
 from wallaroo_spark.job import CaseSpec, Frames, Report
 from wallaroo_spark.outbox import NO_SINK, End, Finished, Letter, Order
-from wallaroo_spark.plan import plan
 from wallaroo_spark.segments import SEGMENT_BYTES, Address
 from wallaroo_spark.shipping import pickle_application
 from wallaroo_spark.states import entity_of
@@ -80,21 +79,19 @@ def merged(reports: Iterable[Report]) -> Report:
     """Return everything that was reported as one report."""
     whole = Report()
     for report in reports:
-        for case, finished in report.finished.items():
-            whole.finished.setdefault(case, Finished()).add(finished)
-        whole.printed += report.printed
-        whole.entities += report.entities
-        whole.counts.update(report.counts)
-        whole.span = report.span or whole.span
+        whole.add(report)
     return whole
 
 
 def trace_of(
-    case: Case, finished: Finished, entities: Sequence[tuple[Address, bytes, Any]]
+    case: Case,
+    spec: CaseSpec,
+    finished: Finished,
+    entities: Sequence[tuple[Address, bytes, Any]],
 ) -> Trace:
     """Return the trace of a case whose calls after its end, if it has one, were not made."""
     end = first_end(finished)
-    components = plan(case.application).components
+    components = spec.program.plan.components
     found = []
     for address, entity, state in entities:
         partition, encoded = entity_of(components[address.component], entity)
