@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, Never, ParamSpec, TypeVar, overload
 
 from wallaroo.components import decoder_format
 from wallaroo.errors import WallarooParameterError
@@ -103,6 +103,16 @@ class MultiComputingFunction(_Named[P, R]):
     def __init__(self, function: Callable[P, R], name: str) -> None:
         super().__init__(function, name)
         self.compute_multi = function
+
+
+@overload
+def decoder(
+    header_length: int, length_fmt: str
+) -> Callable[[Callable[P, R]], DecodingFunction[P, R]]: ...
+
+
+@overload  # a type checker refuses it; at run time its error says what to write
+def decoder(header_length: Never) -> Never: ...
 
 
 def decoder(

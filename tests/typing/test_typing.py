@@ -12,8 +12,8 @@ ROOT = HERE.parents[1]
 
 MISUSES = {
     # what is written: what mypy says of that line
-    'wallaroo.decoder(header_length="4", length_fmt=">I")': "arg-type",
-    "wallaroo.decoder(4)": "call-arg",
+    'wallaroo.decoder(header_length="4", length_fmt=">I")': "call-overload",
+    "wallaroo.decoder(4)": "call-overload",
     "wallaroo.computation()": "call-arg",
     "wallaroo.computation(name=5)": "arg-type",
     "wallaroo.computation(decode)": "arg-type",
