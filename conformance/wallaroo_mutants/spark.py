@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 
 import wallaroo_spark.batch
 import wallaroo_spark.cuts
-import wallaroo_spark.flow
 import wallaroo_spark.many
+import wallaroo_spark.nodes
 import wallaroo_spark.operators
 import wallaroo_spark.stream
 import wallaroo_spark.traces
@@ -259,7 +259,7 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
         (module, "run_head", _last_of_run_lost) for module in _everywhere
     ),
     "partitions of an operator mixed": (
-        (wallaroo_spark.flow, "entity_id", _one_partition),
+        (wallaroo_spark.nodes, "entity_id", _one_partition),
     ),
     "first frame tried again": ((Flow, "decode", _decodes_twice),),
 }  # fmt: skip
