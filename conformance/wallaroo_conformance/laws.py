@@ -18,6 +18,7 @@ from wallaroo_conformance.facts import Facts
 
 _ORDER: frozenset[Kind] = frozenset({"order"})
 _CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields", "lineage"}
+_STATE: frozenset[Kind] = _CONTENT - {"existence"}  # whether there is an entity is state-1's matter
 
 
 @dataclass(frozen=True)
@@ -186,16 +187,19 @@ LAWS: tuple[Law, ...] = (
         "state-4/secret", "state altered in secret",
         "after changed=False the entity is what it was before the call",
         "the state is handed out itself, and never put back",
+        _STATE,
     ),
     _law(
         "state-7/late", "state altered, then raised",
         "after a computation raised the entity is as before the call",
         "the state is handed out itself, and never put back",
+        _STATE,
     ),
     _law(
         "state-2/pair", "bad pair",
         "a result that is no (output, bool) is a dead letter and leaves the entity as it was",
         "it is unpacked all the same, or its flag taken for true or false",
+        _STATE,
     ),
     _law(
         "compute-2/raises", "multi raises while it is consumed",
@@ -366,6 +370,7 @@ LAWS: tuple[Law, ...] = (
         "state-4/unchanged", "state unchanged",
         "after changed=False the entity is what it was before the call",
         "the flag is not looked at",
+        _STATE,
     ),
     _law(
         "route-6/single", "single entity met again",

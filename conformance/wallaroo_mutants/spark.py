@@ -152,6 +152,15 @@ def _first_segment_only(original: Any) -> Any:
     return flush
 
 
+def _absent_is_empty(original: Any) -> Any:
+    def segment(self: Entities, number: int) -> Any:
+        if number not in self._segments and self._store.get(self._key(number)) is None:
+            self._segments[number] = {}
+        return original(self, number)
+
+    return segment
+
+
 def _split_loses(_: Any) -> Any:
     def split(self: Entities) -> None:
         fresh = self._number
@@ -199,12 +208,12 @@ def _spare_kept(_: Any) -> Any:
     return take
 
 
-def _live_kept(original: Any) -> Any:
-    def keep(self: IsolatedStates, entity: bytes, state: Any) -> None:
-        original(self, entity, state)
-        self._spare[entity] = state
+def _live_passed_on(original: Any) -> Any:
+    def maker(self: Flow, node: int) -> Any:
+        made = original(self, node)
+        return (lambda value: (value, made(value)[1])) if self.isolated else made
 
-    return keep
+    return maker
 
 
 def _new_not_dirty(original: Any) -> Any:
@@ -248,12 +257,15 @@ _everywhere = (wallaroo_spark.batch, wallaroo_spark.stream, wallaroo_spark.opera
 
 WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
     "groups not sorted": ((_operators, "arrivals", _arrivals_by_chance),),
-    "segments not written back": ((Entities, "flush", _first_segment_only),),
+    "segments not written back": (
+        (Entities, "flush", _first_segment_only),
+        (Entities, "_segment", _absent_is_empty),
+    ),
     "split loses entities": ((Entities, "_split", _split_loses),),
     "number of segments read stale": ((Entities, "__init__", _stale_number),),
     "state in memory of a batch": ((wallaroo_spark.stream, "run_level", _memory_of_a_batch),),
     "copies handed out twice": ((IsolatedStates, "__getitem__", _spare_kept),),
-    "live state kept": ((IsolatedStates, "keep", _live_kept),),
+    "live messages passed on": ((Flow, "maker", _live_passed_on),),
     "new entities not written": ((Entities, "put", _new_not_dirty),),
     "last frame of a run lost": tuple(
         (module, "run_head", _last_of_run_lost) for module in _everywhere
@@ -349,7 +361,7 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
     ),
     _mutant("order-2", "state in memory of a batch", "a checkpoint that forgets"),
     _mutant("state-4", "copies handed out twice", "a copy made in advance, used again"),
-    _mutant("state-6", "live state kept", "no copy, since it has just been pickled"),
+    _mutant("state-6", "live messages passed on", "no copy, since it has just been pickled"),
     _mutant("state-9", "partitions of an operator mixed", "several partitions in one operator"),
     _mutant(
         "order-2",
