@@ -1,6 +1,7 @@
 """Spark's JVM: a child of this process, started directly, quiet, and gone when we are.
 
-It ends when its standard input does, so it does not outlive us however we end.
+It ends when its standard input does, so it does not outlive us however we end. Where `spark-submit`
+has started us, its JVM is our parent, is there already, and ends when we do (`SubmittingJvm`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from wallaroo.errors import WallarooError
 from wallaroo_spark.archive import archive_for, unfinished
@@ -34,8 +35,63 @@ class SparkStartError(WallarooError):
     """The JVM did not come up, or not as Spark wants it."""
 
 
-class Jvm:
-    """The JVM, started.
+class Jvm(Protocol):
+    """A JVM that Spark can come up in."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is running."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    @property
+    def said(self) -> str:
+        """The last it has said on standard error, as far as we know."""
+
+    def connection(self) -> tuple[int, str]:
+        """Return its gateway's port and secret, once it has told them."""
+
+    def kill(self) -> None:
+        """End it as kill -9 would."""
+
+    def end(self, *, streamed: bool) -> None:
+        """End it in order, and wait for that; `streamed`: a stream has run."""
+
+
+class SubmittingJvm:
+    """The JVM of the `spark-submit` that has started this process."""
+
+    def __init__(self) -> None:
+        self.pid = os.getppid()
+        self.said = ""
+
+    @staticmethod
+    def is_there() -> bool:
+        """Whether `spark-submit` has started this process."""
+        return "PYSPARK_GATEWAY_PORT" in os.environ
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is running."""
+        return os.getppid() == self.pid
+
+    def connection(self) -> tuple[int, str]:
+        """Return its gateway's port and secret."""
+        return int(os.environ["PYSPARK_GATEWAY_PORT"]), os.environ["PYSPARK_GATEWAY_SECRET"]
+
+    def kill(self) -> None:
+        """End it as kill -9 would."""
+        if self.alive:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def end(self, *, streamed: bool) -> None:
+        """Nothing: it ends when this process has."""
+
+
+class OwnJvm:
+    """A JVM of our own, started.
 
     Args:
         settings: what to start it with.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wallaroo_spark.session import submitted_conf
 from wallaroo_spark.settings import SessionSettings
 
 
@@ -42,7 +43,7 @@ class SparkOptions:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options to `parser`."""
     parser.add_argument(
-        "--master", default="local[*]", metavar="URL", help="Spark's master (local[*])"
+        "--master", metavar="URL", help="Spark's master (local[*], or what spark-submit was told)"
     )
     parser.add_argument(
         "--checkpoint",
@@ -89,12 +90,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def spark_options(given: Mapping[str, Any]) -> SparkOptions:
     """Return the options that `SparkEngine.add_arguments` named, with defaults for the others."""
+    conf = submitted_conf()
+    master = conf.pop("spark.master", "local[*]")
+    conf |= dict(given.get("conf", ()))
     return SparkOptions(
         settings=SessionSettings(
-            master=given.get("master", "local[*]"),
-            conf=dict(given.get("conf", ())),
+            master=given.get("master") or master,
+            conf=conf,
             verbose=given.get("verbose", False),
             server_jvm=given.get("throughput", False),
+            driver_memory=conf.get("spark.driver.memory", SessionSettings.driver_memory),
         ),
         checkpoint=given.get("checkpoint"),
         trigger=given.get("trigger", 0),

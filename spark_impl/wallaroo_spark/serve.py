@@ -29,6 +29,7 @@ from wallaroo_spark.delivery import Delivery
 from wallaroo_spark.intake import Intake
 from wallaroo_spark.java import find_java
 from wallaroo_spark.job import CaseSpec
+from wallaroo_spark.jvm import SubmittingJvm
 from wallaroo_spark.log_feed import LogFeed
 from wallaroo_spark.options import SparkOptions
 from wallaroo_spark.plan import plan
@@ -74,7 +75,8 @@ class Server:
         self._asked = asyncio.Event()  # a stop was asked for
         self._patient = False
         self._up = contextlib.ExitStack()  # what is to be closed, in the opposite order
-        find_java()
+        if not SubmittingJvm.is_there():
+            find_java()
         try:
             self._open(pickle_application(application), addresses)
         except BaseException:

@@ -11,11 +11,11 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from wallaroo_spark.jvm import Jvm, SparkStartError
+from wallaroo_spark.jvm import Jvm, OwnJvm, SparkStartError, SubmittingJvm
 from wallaroo_spark.settings import SessionSettings
 from wallaroo_spark.temporary import TemporaryDirectory, remove_abandoned
 
@@ -57,10 +57,13 @@ class Session:
         self.directory = self._temporary.path
         self._jvm: Jvm | None = None
         try:
-            fds = (self._temporary.lock, *pass_fds)
-            self._jvm = Jvm(settings, self.directory, fds, makes_archive=makes_archive)
+            if SubmittingJvm.is_there():
+                self._jvm = SubmittingJvm()
+            else:
+                fds = (self._temporary.lock, *pass_fds)
+                self._jvm = OwnJvm(settings, self.directory, fds, makes_archive=makes_archive)
             started(self)
-            self.spark = _connected(self._jvm)
+            self.spark = _connected(self._jvm, settings.spark_conf(self.directory))
         except BaseException:
             self.close()
             raise
@@ -84,7 +87,7 @@ class Session:
     @property
     def archive(self) -> Path:
         """Where Spark's classes are kept for quicker starts (`wallaroo_spark.archive`)."""
-        assert self._jvm is not None
+        assert isinstance(self._jvm, OwnJvm)
         return self._jvm.archive
 
     def at_close(self, call: Callable[[], None]) -> None:
@@ -108,8 +111,8 @@ class Session:
         self._temporary.close()
 
 
-def _connected(jvm: Jvm) -> Any:
-    """Return a `SparkSession` on a JVM.
+def _connected(jvm: Jvm, conf: Mapping[str, str]) -> Any:
+    """Return a `SparkSession` on a JVM, with these settings.
 
     Raises:
         SparkStartError: there is none to be had.
@@ -127,7 +130,7 @@ def _connected(jvm: Jvm) -> Any:
     os.environ.update(given)
     try:
         with _quiet():
-            spark = SparkSession.builder.getOrCreate()
+            spark = SparkSession.builder.config(map=dict(conf)).getOrCreate()
     except Exception as error:
         first = str(error).strip().splitlines()[0]
         raise SparkStartError(f"Spark did not start: {first} {jvm.said}".strip()) from error
@@ -141,6 +144,16 @@ def _connected(jvm: Jvm) -> Any:
     updates: Any = spark.sparkContext
     updates._accumulatorServer.handle_error = lambda *_: None
     return spark
+
+
+def submitted_conf() -> dict[str, str]:
+    """Return the settings `spark-submit` was given, if it has started this process."""
+    if not SubmittingJvm.is_there():
+        return {}
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
 
 
 def _disconnect(*, in_order: bool) -> None:

@@ -76,6 +76,8 @@ class SessionSettings:
             "spark.sql.warehouse.dir": str(directory / "warehouse"),
             "spark.driver.memory": self.driver_memory,
         }
+        if not self.verbose:
+            conf["spark.log.level"] = "OFF"
         if self.local:
             conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"
         conf.update(self.conf)

