@@ -47,6 +47,23 @@ class Capabilities:
 
 
 @dataclass(frozen=True)
+class TaskFault:
+    """A fault of kind ``"task"``: workers die when the work is done and nobody has the result.
+
+    It has to be done again, and takes effect once all the same (recover-1).
+
+    Args:
+        batch: number of the micro-batch, from 0.
+        stage: 0: the tasks that decode; k: those at the k-th state partition in a row.
+        attempts: how many attempts at each of these tasks die.
+    """
+
+    batch: int = 0
+    stage: int = 0
+    attempts: int = 1
+
+
+@dataclass(frozen=True)
 class Case:
     """One bounded run.
 
@@ -58,7 +75,7 @@ class Case:
         partitions: number of partitions; `None`: the engine's own choice, 1 in a trace's numbers.
         isolation: `isolated` keeps every rule for every application.
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
-        faults: task attempts to kill, for engines that can.
+        faults: task attempts to kill, for engines that can (`Capabilities.faults`).
         options: the engine's own thresholds, such as batch or segment size.
     """
 
@@ -68,7 +85,7 @@ class Case:
     partitions: int | None = None
     isolation: Isolation = "isolated"
     on_error: OnError = "skip"
-    faults: Sequence[Any] = ()
+    faults: Sequence[TaskFault] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

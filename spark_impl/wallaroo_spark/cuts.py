@@ -86,9 +86,12 @@ class CutJob:
         for part in range(self._shards):
             dealt = frames[part :: self._shards]
             if dealt or not part:
-                specs = {run[0]: self._cases[run[0]].spec for run in dealt}
+                specs = {run[0]: self._spec(run[0]) for run in dealt}
                 blocks.append(HeadBlock(specs, dealt, list_entities=last and not part))
         return blocks
+
+    def _spec(self, number: int) -> CaseSpec:
+        return self._cases[number].spec.in_batch(self._made[number] - 1)
 
     def take(self, report: Report) -> None:
         """Take what a micro-batch gave."""

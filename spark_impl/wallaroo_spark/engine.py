@@ -21,7 +21,7 @@ class SparkEngine:
 
     def capabilities(self) -> Capabilities:
         """Return what it claims."""
-        return Capabilities(recovery=True)
+        return Capabilities(recovery=True, faults=frozenset({"task"}))
 
     def check(self, application: Application) -> None:
         """Refuse what cannot be run; of what can be built today, there is nothing."""

@@ -14,9 +14,10 @@ operator knows nothing of the cases that pass through it, and one running query 
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from wallaroo.engine import TaskFault
 from wallaroo_spark.columns import Messages
 from wallaroo_spark.outbox import Finished, Order
 from wallaroo_spark.program import Program, program_of
@@ -53,6 +54,7 @@ class CaseSpec:
         limit: calls after this one in order are not made.
         segment_bytes: see `wallaroo_spark.segments.SEGMENT_BYTES`.
         watched: where to tell of calls (`wallaroo_spark.watch`); `None`: nowhere.
+        faults: of the micro-batch it goes with (`wallaroo_spark.faults`).
     """
 
     application: bytes
@@ -62,6 +64,13 @@ class CaseSpec:
     limit: Order | None = None
     segment_bytes: int = SEGMENT_BYTES
     watched: tuple[str, int] | None = None
+    faults: tuple[TaskFault, ...] = ()
+
+    def in_batch(self, number: int) -> CaseSpec:
+        """Return it as it goes with one micro-batch."""
+        if not self.faults:
+            return self
+        return replace(self, faults=tuple([one for one in self.faults if one.batch == number]))
 
     @property
     def program(self) -> Program:

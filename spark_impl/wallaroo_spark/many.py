@@ -17,6 +17,7 @@ from wallaroo_spark.batch import run_batch
 from wallaroo_spark.cuts import CutCase, CutJob, CutQuery, stretches
 from wallaroo_spark.job import CaseSpec, Frames, Report
 from wallaroo_spark.outbox import Finished
+from wallaroo_spark.plan import plan
 from wallaroo_spark.segments import Address
 from wallaroo_spark.session import Session
 from wallaroo_spark.shipping import Shipment, shipment_of_this_process
@@ -36,10 +37,12 @@ def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
         ValueError: a case asks for what there is not.
     """
     specs = [spec_of(case) for case in cases]
+    plans = [plan(case.application) for case in cases]
     shipment = shipment_of_this_process()
     whole = [index for index, case in enumerate(cases) if case.batches is None]
     cut = [index for index, case in enumerate(cases) if case.batches is not None]
-    results = dict(_in_a_batch(session, cases, specs, whole, shipment))
+    levels = max([plan.levels for plan in plans], default=0)
+    results = dict(_in_a_batch(session, cases, specs, whole, levels, shipment))
     if cut:
         job = CutJob(
             [
@@ -48,10 +51,9 @@ def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
             ],
             session.cores,
         )
-        levels = max([specs[index].levels for index in cut])
         _running_query(session, levels, shipment).run(job)
         results.update(_divided(cut, job.numbers, job.report))
-    return [trace_of(case, specs[index], *results[index]) for index, case in enumerate(cases)]
+    return [trace_of(case, plans[index], *results[index]) for index, case in enumerate(cases)]
 
 
 def _in_a_batch(
@@ -59,6 +61,7 @@ def _in_a_batch(
     cases: Sequence[Case],
     specs: list[CaseSpec],
     indices: list[int],
+    levels: int,
     shipment: Shipment,
 ) -> Iterator[tuple[int, _Result]]:
     """Yield the results of cases without chosen cuts."""
@@ -67,8 +70,8 @@ def _in_a_batch(
         for index in indices:
             log, limit = cases[index].input_log, specs[index].limit
             frames += frames_of(index, log, 0, len(log) if limit is None else limit[0][0] + 1)
-        some = {index: specs[index] for index in indices}
-        report = merged(run_batch(session.spark, some, frames, session.cores, shipment))
+        some = {index: specs[index].in_batch(0) for index in indices}
+        report = merged(run_batch(session.spark, some, frames, levels, session.cores, shipment))
         again: list[int] = []
         for index, result in _divided(indices, indices, report):
             end = first_end(result[0])

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from wallaroo.canonical import structure_or_kind
 from wallaroo_spark.columns import Arrival, Messages, arrivals
+from wallaroo_spark.faults import die_if_told
 from wallaroo_spark.flow import Flow
 from wallaroo_spark.job import (
     FINISHED,
@@ -54,6 +55,8 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     outboxes = [(case, flow.outbox) for case, flow in flows.items()]
     report = Report(printed=printer.finish(), span=block.span)
     rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0])
+    for case in block.cases.values():
+        die_if_told(case.faults, 0)
     if block.list_entities:
         rows += [Row(id_, level, None) for id_ in shard_ids(shards) for level in range(levels)]
     return rows
@@ -84,6 +87,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
             arrived = arrivals(messages[address])
             outbox, report.counts[address] = _run_address(case, address, arrived, store, printer)
             outboxes.append((address.case, outbox))
+            die_if_told(case.faults, case.program.plan.components[address.component].level + 1)
     report.printed = printer.finish()
     return _rows(cases, outboxes, report, shards, shard)
 

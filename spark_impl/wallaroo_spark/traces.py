@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 from wallaroo.engine import Case
-from wallaroo.keys import decode_key, partition_number
+from wallaroo.keys import decode_key, encoded_partition_number
 from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.trace import (
     DeadLetter,
@@ -19,8 +19,10 @@ from wallaroo.trace import (
     sorted_entities,
 )
 from wallaroo_spark.columns import Outputs, outputs_in_order
+from wallaroo_spark.faults import MOST_ATTEMPTS
 from wallaroo_spark.job import CaseSpec, Frames, Report
 from wallaroo_spark.outbox import NO_SINK, End, Finished, Letter, Order
+from wallaroo_spark.plan import Plan
 from wallaroo_spark.segments import SEGMENT_BYTES, Address
 from wallaroo_spark.shipping import pickle_application
 from wallaroo_spark.states import entity_of
@@ -34,19 +36,24 @@ def spec_of(case: Case) -> CaseSpec:
 
     Raises:
         ShippingError: its application cannot be sent to workers.
-        ValueError: an option is unknown, or the number of partitions is less than 1.
+        ValueError: an option is unknown, the number of partitions is less than 1, or a fault is
+            more than Spark survives.
     """
     unknown = sorted(set(case.options) - OPTIONS)
     if unknown:
         raise ValueError(f"the Spark engine has no option {unknown[0]!r}; {sorted(OPTIONS)}")
     if case.partitions is not None and case.partitions < 1:
         raise ValueError(f"the number of partitions is 1 or more, not {case.partitions}")
+    for fault in case.faults:
+        if fault.attempts > MOST_ATTEMPTS:
+            raise ValueError(f"{fault}: Spark ends a job when {MOST_ATTEMPTS + 1} attempts died")
     return CaseSpec(
         pickle_application(case.application),
         partitions=case.partitions or 1,
         isolated=case.isolation == "isolated",
         stop_on_error=case.on_error == "stop",
         segment_bytes=case.options.get("segment_bytes", SEGMENT_BYTES),
+        faults=tuple(case.faults),
     )
 
 
@@ -85,18 +92,17 @@ def merged(reports: Iterable[Report]) -> Report:
 
 def trace_of(
     case: Case,
-    spec: CaseSpec,
+    plan: Plan,
     finished: Finished,
     entities: Sequence[tuple[Address, bytes, Any]],
 ) -> Trace:
     """Return the trace of a case whose calls after its end, if it has one, were not made."""
     end = first_end(finished)
-    components = spec.program.plan.components
     found = []
     for address, entity, state in entities:
-        partition, encoded = entity_of(components[address.component], entity)
+        partition, encoded = entity_of(plan.components[address.component], entity)
         key = decode_key(encoded)
-        number = partition_number(key, case.partitions or 1)
+        number = encoded_partition_number(encoded, case.partitions or 1)
         found.append(Entity(partition, key, number, state))
     return Trace(
         outputs=outputs_of(case.application, finished),

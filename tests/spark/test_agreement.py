@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from wallaroo_conformance.building import engine_case
 from wallaroo_conformance.strategies import LENGTH, case_from_bytes
 
 import wallaroo
-from wallaroo.engine import Case
+from wallaroo.engine import Case, TaskFault
 from wallaroo.trace import Reason
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -169,6 +170,34 @@ def test_cases_of_one_job_see_nothing_of_each_other(spark_engine, reference):
 def test_what_user_code_prints_reaches_stderr_with_its_step(spark_engine, capsys):
     spark_engine.run(Case(build(*CHAINED), log("a")))
     assert "[collect] collecting a\n" in capsys.readouterr().err
+
+
+@wallaroo.state_computation(name="note")
+def note(path, box):
+    with Path(path).open("a") as file:
+        file.write("called\n")
+    box.items.append(path)
+    return str(len(box.items)), True
+
+
+@pytest.mark.parametrize("batches", [None, (1,)])
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_recover_1_a_task_whose_worker_dies_takes_effect_once(
+    spark_engine, reference, tmp_path, batches, stage
+):
+    path = str(tmp_path / "calls")
+    app = build(("to_stateful", note, Box, "first"), ("to_stateful", last, Box, "second"))
+    case = Case(app, log(path, path, path), batches, faults=[TaskFault(0, stage, attempts=2)])
+    found = spark_engine.run(case)
+    calls = (tmp_path / "calls").read_text().count("called")
+    assert found.comparable() == reference.run(replace(case, faults=())).comparable()
+    hit = 1 if batches else 3  # messages of the batch that is done three times
+    assert calls == (3 + 2 * hit if stage == 1 else 3)
+
+
+def test_more_dead_attempts_than_spark_survives_are_refused(spark_engine):
+    with pytest.raises(ValueError, match="Spark ends a job when 4 attempts died"):
+        spark_engine.run(Case(build(), log("a"), faults=[TaskFault(attempts=4)]))
 
 
 def test_a_message_an_entity_and_an_output_of_50_mb(spark_engine):

@@ -1,0 +1,26 @@
+"""Workers that die where a case says so (`wallaroo.engine.TaskFault`), for whoever tests recovery.
+
+They do so at the worst moment: user code has been called, states have been handed to the state
+store, and nobody has the result. Spark starts the task again, elsewhere or in a new process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from wallaroo.engine import TaskFault
+
+MOST_ATTEMPTS = 3
+"""Attempts that may die: Spark gives a task one more (``spark.task.maxFailures``)."""
+
+
+def die_if_told(faults: Iterable[TaskFault], stage: int) -> None:
+    """End this process, if one of these faults is for this attempt at a task of that stage."""
+    attempts = max([fault.attempts for fault in faults if fault.stage == stage], default=0)
+    if attempts:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() < attempts:
+            os._exit(1)
