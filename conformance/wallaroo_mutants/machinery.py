@@ -50,11 +50,10 @@ def run_here(cases: Sequence[Case]) -> list[Trace]:
 
 
 def _run_batch(
-    spark: None, cases: Specs, frames: Frames, shards: int, shipment: Shipment
+    spark: None, cases: Specs, frames: Frames, levels: int, shards: int, shipment: Shipment
 ) -> list[Report]:
     """Do as `wallaroo_spark.batch.run_batch`."""
     del spark
-    levels = max([case.levels for case in cases.values()], default=0)
     rows: list[Row] = []
     for start in range(shards):
         part = frames[start::shards]

@@ -31,7 +31,7 @@ from wallaroo_spark.shipping import Shipment
 
 
 def run_batch(
-    spark: Any, cases: Specs, frames: Frames, shards: int, shipment: Shipment
+    spark: Any, cases: Specs, frames: Frames, levels: int, shards: int, shipment: Shipment
 ) -> list[Report]:
     """Run cases on bounded input and return what reached the driver.
 
@@ -39,10 +39,10 @@ def run_batch(
         spark: the `SparkSession`.
         cases: by number.
         frames: all input.
+        levels: number of stages of state.
         shards: number of tasks in each stage.
         shipment: how workers find the applications' modules.
     """
-    levels = max([case.levels for case in cases.values()], default=0)
     parts = [frames[start::shards] for start in range(shards)]
     heads = [
         Row(0, HEAD, pack(HeadBlock({run[0]: cases[run[0]] for run in part}, part)))
