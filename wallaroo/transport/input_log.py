@@ -30,14 +30,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
-import logging
 import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from wallaroo.errors import WallarooError
+from wallaroo.transport.log_files import InputLogError, create, locked, recover
 from wallaroo.transport.segment import (
     START,
     CorruptSegmentError,
@@ -45,21 +43,13 @@ from wallaroo.transport.segment import (
     Run,
     Segment,
     encode_block,
-    file_header,
 )
 
 __all__ = ["InputLog", "InputLogError", "InputLogFullError", "Record", "Run"]
 
-_SUFFIX = ".log"
 _MAX_BLOCK = 4 << 20  # payload bytes of a block; a larger append becomes several
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _SEGMENTS = 8  # a full log has about so many, so that a cut frees an eighth of it at a time
-
-_log = logging.getLogger("wallaroo.input_log")
-
-
-class InputLogError(WallarooError):
-    """The input log cannot be opened, written, or read; says which file and why."""
 
 
 class InputLogFullError(InputLogError):
@@ -101,13 +91,13 @@ class InputLog:
         directory = Path(path)
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            lock_fd = _locked(directory)
+            lock_fd = locked(directory)
         except OSError as error:
             raise InputLogError(
                 f"the input log {directory} cannot be opened: {error.strerror}"
             ) from error
         try:
-            segments = _recover(directory)
+            segments = recover(directory)
             return cls(
                 directory, max_bytes, segment_bytes or max_bytes // _SEGMENTS, lock_fd, segments
             )
@@ -319,7 +309,7 @@ class InputLog:
         segment = self._segments[-1]
         try:
             os.fsync(self._fd)
-            fresh = _create(self.path, segment.next)
+            fresh = create(self.path, segment.next)
             fd = os.open(fresh.path, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
             raise self._refusal(error, "its frames") from error
@@ -343,77 +333,3 @@ def _parts(payloads: Sequence[bytes]) -> list[Sequence[bytes]]:
             start, total = index, 0
         total += size
     return [*parts, payloads[start:]]
-
-
-def _locked(directory: Path) -> int:
-    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        raise InputLogError(f"the input log {directory} is in use by another process") from None
-    except OSError:
-        os.close(fd)
-        raise
-    return fd
-
-
-def _create(directory: Path, first: int) -> Segment:
-    """Make an empty file whose name and contents survive a power cut."""
-    path = directory / f"{first:020d}{_SUFFIX}"
-    partial = path.with_suffix(".new")
-    try:
-        with partial.open("wb") as file:
-            file.write(file_header(first))
-            file.flush()
-            os.fsync(file.fileno())
-        partial.rename(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
-    _sync_directory(directory)
-    return Segment(path, first)
-
-
-def _sync_directory(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def _recover(directory: Path) -> list[Segment]:
-    """Return the segments on disk, one at least, after dropping a torn end."""
-    for partial in directory.glob("*.new"):
-        partial.unlink()
-    paths = sorted(directory.glob(f"*{_SUFFIX}"))
-    segments: list[Segment] = []
-    for path in paths:
-        segment = Segment(path, int(path.stem) if path.stem.isdigit() else -1)
-        if segments and segment.first != segments[-1].next:
-            raise InputLogError(
-                f"the input log {directory} is damaged: frames {segments[-1].next} to "
-                f"{segment.first} are missing before {path.name}"
-            )
-        try:
-            segment.scan()
-        except CorruptSegmentError as error:
-            if path is not paths[-1] or error.offset < START:
-                raise InputLogError(f"the input log's file {path} is damaged: {error}") from error
-            dropped = path.stat().st_size - error.offset
-            os.truncate(path, error.offset)
-            _log.warning(
-                "the input log %s ends in an append that was cut off; its %d bytes are dropped",
-                directory,
-                dropped,
-            )
-        segments.append(segment)
-    if segments:
-        # Read back from the page cache, they are not yet known to be on the disk.
-        fd = os.open(segments[-1].path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-    return segments or [_create(directory, 0)]

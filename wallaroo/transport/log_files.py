@@ -1,0 +1,94 @@
+"""The files of an input log: who has them, how they begin, and how a torn end is repaired."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+from pathlib import Path
+
+from wallaroo.errors import WallarooError
+from wallaroo.transport.segment import START, CorruptSegmentError, Segment, file_header
+
+_SUFFIX = ".log"
+
+_log = logging.getLogger("wallaroo.input_log")
+
+
+class InputLogError(WallarooError):
+    """The input log cannot be opened, written, or read; says which file and why."""
+
+
+def locked(directory: Path) -> int:
+    """Take a log's lock, and return the descriptor that holds it."""
+    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise InputLogError(f"the input log {directory} is in use by another process") from None
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def create(directory: Path, first: int) -> Segment:
+    """Make an empty file whose name and contents survive a power cut."""
+    path = directory / f"{first:020d}{_SUFFIX}"
+    partial = path.with_suffix(".new")
+    try:
+        with partial.open("wb") as file:
+            file.write(file_header(first))
+            file.flush()
+            os.fsync(file.fileno())
+        partial.rename(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+    _sync_directory(directory)
+    return Segment(path, first)
+
+
+def _sync_directory(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def recover(directory: Path) -> list[Segment]:
+    """Return the segments on disk, one at least, after dropping a torn end."""
+    for partial in directory.glob("*.new"):
+        partial.unlink()
+    paths = sorted(directory.glob(f"*{_SUFFIX}"))
+    segments: list[Segment] = []
+    for path in paths:
+        segment = Segment(path, int(path.stem) if path.stem.isdigit() else -1)
+        if segments and segment.first != segments[-1].next:
+            raise InputLogError(
+                f"the input log {directory} is damaged: frames {segments[-1].next} to "
+                f"{segment.first} are missing before {path.name}"
+            )
+        try:
+            segment.scan()
+        except CorruptSegmentError as error:
+            if path is not paths[-1] or error.offset < START:
+                raise InputLogError(f"the input log's file {path} is damaged: {error}") from error
+            dropped = path.stat().st_size - error.offset
+            os.truncate(path, error.offset)
+            _log.warning(
+                "the input log %s ends in an append that was cut off; its %d bytes are dropped",
+                directory,
+                dropped,
+            )
+        segments.append(segment)
+    if segments:
+        # Read back from the page cache, they are not yet known to be on the disk.
+        fd = os.open(segments[-1].path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    return segments or [create(directory, 0)]
