@@ -237,7 +237,14 @@ def serve(engine: str) -> Callable[..., contextlib.AbstractContextManager[Sessio
             application = application_setup(["--in", "127.0.0.1:0", "--out", sink.address])
             handle = chosen.serve(
                 application,
-                ServeOptions(**{"isolation": isolation_of(engine), "options": own, **options}),
+                ServeOptions(
+                    **{
+                        "isolation": isolation_of(engine),
+                        "options": own,
+                        "stop_timeout": _PATIENCE,
+                        **options,
+                    }
+                ),
             )
             session = Session(handle, sink, log)
             try:
