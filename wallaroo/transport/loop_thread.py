@@ -82,6 +82,8 @@ class LoopThread:
             if tasks:
                 gathered = asyncio.gather(*tasks, return_exceptions=True)
                 self._loop.run_until_complete(gathered)
+            # A connection that was closed last is let go of in the loop's next turn.
+            self._loop.run_until_complete(asyncio.sleep(0))
             self._loop.close()
 
 
