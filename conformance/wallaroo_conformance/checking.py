@@ -15,19 +15,13 @@ from wallaroo_conformance.counterexamples import STORED, Counterexample, stored
 from wallaroo_conformance.differences import Crash
 from wallaroo_conformance.laws import ANSWERS, LAWS
 from wallaroo_conformance.oracle import Oracle, reference_oracle
-from wallaroo_conformance.refusals import REFUSALS, agreeing_partitions
-from wallaroo_conformance.report import Failure, LawResult, Report, versions
+from wallaroo_conformance.refusals import check_language
+from wallaroo_conformance.report import Failure, LawResult, Report, fits, versions
 from wallaroo_conformance.running import HarnessError
-from wallaroo_conformance.search import PROFILES, Profile, Search, Watcher, fits
+from wallaroo_conformance.search import PROFILES, Profile, Search, Watcher
 
 LiveCheck: TypeAlias = Callable[[Engine, str, int], tuple[list[LawResult], list[Failure]]]
 """Checks an engine's live server: (engine, pattern of rules, seed) -> laws and failures."""
-
-LANGUAGE_LAWS: dict[str, str] = {
-    "build-1": "a slip is refused by an error that says where and what to write instead",
-    "state-8": "builders and sets of keys that agree are not refused",
-}
-"""What holds for the language, not for an engine, by rule."""
 
 _REFUSED_TRIED = 8
 _CANARY_CASES = 24
@@ -95,7 +89,7 @@ def check_engine(
         laws += search.law_results(rules)
         failures += [failure for failure in search.failures if fits(failure.rule, rules)]
         for found_laws, found_failures in (
-            _check_language(rules),
+            check_language(rules),
             _check_refusals(search, rules),
             ([], []) if live is None else live(engine, rules, seed),
         ):
@@ -158,26 +152,6 @@ def _refuse_blindness(search: Search) -> None:
     canary.search(Profile("canary", _CANARY_CASES, variant_every=0))
     if not canary.failing:
         raise HarnessError("an engine that loses outputs was not found out: nothing can be trusted")
-
-
-def _check_language(rules: str) -> tuple[list[LawResult], list[Failure]]:
-    """Check build-1, and what state-8 asks of the builder."""
-    slips = {refusal.name: refusal.problem() for refusal in REFUSALS}
-    laws: list[LawResult] = []
-    failures: list[Failure] = []
-    for rule, name, found in (
-        ("build-1", "refused", slips),
-        ("state-8", "agreeing", {"agreeing": agreeing_partitions()}),
-    ):
-        sentence = LANGUAGE_LAWS[rule]
-        if not fits(rule, rules):
-            continue
-        problems = [f"{slip}: {problem}" for slip, problem in found.items() if problem]
-        kept = len(found) - len(problems)
-        laws.append(LawResult(rule, name, sentence, "broken" if problems else "kept", kept))
-        cause = "the language, not the engine"
-        failures += [Failure(rule, name, sentence, cause, None, text=text) for text in problems]
-    return laws, failures
 
 
 def _check_refusals(search: Search, rules: str) -> tuple[list[LawResult], list[Failure]]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from wallaroo_conformance.checking import LANGUAGE_LAWS
 from wallaroo_conformance.killing import installed_mutants
 from wallaroo_conformance.laws import ANSWERS, LAWS
 from wallaroo_conformance.live import LIVE_LAWS
 from wallaroo_conformance.metamorphic import RELATIONS
+from wallaroo_conformance.refusals import LANGUAGE_LAWS
 
 SEMANTICS: tuple[str, ...] = tuple(
     f"{group}-{number}"

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, Literal
 
 from wallaroo.engine import Engine
-from wallaroo_conformance.live import check_live
+from wallaroo_conformance.live import PATIENCE, check_live
+from wallaroo_conformance.refusals import check_language
 from wallaroo_conformance.report import Failure
 from wallaroo_conformance.running import HarnessError
 from wallaroo_conformance.search import PROFILES, Profile, Search, Watcher
@@ -40,7 +42,8 @@ class Mutant:
         options: the engine's thresholds that let small cases reach the fault.
         job: most cases in one job.
         incomplete: it is the harness that is broken: the check must come out as incomplete.
-        live: only a live server shows it.
+        shown_by: what shows it: cases, only a live server, or slips that the language refuses.
+        during: makes the fault be there, where it is not in what `make` returns.
         slow: it takes minutes, and is left out unless asked for by its home.
     """
 
@@ -52,7 +55,8 @@ class Mutant:
     options: Mapping[str, Any] = field(default_factory=dict)
     job: int = 256
     incomplete: bool = False
-    live: bool = False
+    shown_by: Literal["cases", "live", "language"] = "cases"
+    during: Callable[[], AbstractContextManager[object]] = nullcontext
     slow: bool = False
 
 
@@ -92,7 +96,7 @@ class Kill:
             return False
         if not self.mutant.rule:
             return not self.rules
-        if self.mutant.live:
+        if self.mutant.shown_by != "cases":
             return self.mutant.rule in self.rules
         small = self.messages is not None and self.messages <= MOST_MESSAGES
         return self.mutant.rule in self.rules and small
@@ -109,11 +113,21 @@ def kill(
 
     What a mutant does wrong may break other rules as well, and these may be met first.
     """
+    with mutant.during():
+        if mutant.shown_by == "cases":
+            return _killed_by_cases(mutant, seed, profile, watcher)
+        begun = time.monotonic()
+        if mutant.shown_by == "live":
+            patience = _LIVE_PATIENCE if mutant.rule else PATIENCE
+            _, failures = check_live(mutant.make(), "*", seed, patience=patience)
+        else:
+            _, failures = check_language("*")
+    rules = tuple(dict.fromkeys(failure.rule for failure in failures))
+    return Kill(mutant, rules, failures[0] if failures else None, 1, time.monotonic() - begun)
+
+
+def _killed_by_cases(mutant: Mutant, seed: int, profile: Profile, watcher: Watcher | None) -> Kill:
     begun = time.monotonic()
-    if mutant.live:
-        _, failures = check_live(mutant.make(), "*", seed, patience=_LIVE_PATIENCE)
-        rules = tuple(failure.rule for failure in failures)
-        return Kill(mutant, rules, failures[0] if failures else None, 1, time.monotonic() - begun)
     search = Search(
         mutant.make(),
         seed=seed,

@@ -16,6 +16,13 @@ from wallaroo_conformance.operators.decoding import text
 from wallaroo_conformance.operators.encoding import line
 from wallaroo_conformance.operators.routing import by_text
 from wallaroo_conformance.operators.states import Notebook, Stocked
+from wallaroo_conformance.report import Failure, LawResult, fits
+
+LANGUAGE_LAWS: dict[str, str] = {
+    "build-1": "a slip is refused by an error that says where and what to write instead",
+    "state-8": "builders and sets of keys that agree are not refused",
+}
+"""What holds for the language, not for an engine, by rule."""
 
 Builder = wallaroo.ApplicationBuilder
 
@@ -176,3 +183,23 @@ def agreeing_partitions() -> str | None:
     except WallarooParameterError as error:
         return f"builders of equal attributes and equal sets of keys are refused: {error}"
     return None
+
+
+def check_language(rules: str) -> tuple[list[LawResult], list[Failure]]:
+    """Check build-1, and what state-8 asks of the builder."""
+    slips = {refusal.name: refusal.problem() for refusal in REFUSALS}
+    laws: list[LawResult] = []
+    failures: list[Failure] = []
+    for rule, name, found in (
+        ("build-1", "refused", slips),
+        ("state-8", "agreeing", {"agreeing": agreeing_partitions()}),
+    ):
+        sentence = LANGUAGE_LAWS[rule]
+        if not fits(rule, rules):
+            continue
+        problems = [f"{slip}: {problem}" for slip, problem in found.items() if problem]
+        kept = len(found) - len(problems)
+        laws.append(LawResult(rule, name, sentence, "broken" if problems else "kept", kept))
+        cause = "the language, not the engine"
+        failures += [Failure(rule, name, sentence, cause, None, text=text) for text in problems]
+    return laws, failures

@@ -6,6 +6,7 @@ truncated or empty report can be told from a pass.
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import platform
 import sys
@@ -211,6 +212,11 @@ def worst(reports: Sequence[Report]) -> int:
     """Return the exit code for several reports: broken before incomplete before kept."""
     codes = {report.exit_code for report in reports} or {INCOMPLETE}
     return next(code for code in (BROKEN, INCOMPLETE, KEPT) if code in codes)
+
+
+def fits(rule: str, pattern: str) -> bool:
+    """Whether a rule's id fits one of several shell patterns, separated by commas."""
+    return any(fnmatch.fnmatchcase(rule, one.strip()) for one in pattern.split(","))
 
 
 def versions() -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import random
 import time
 from collections import Counter
@@ -27,7 +26,7 @@ from wallaroo_conformance.laws import ANSWERS, LAWS, Law, blame, exercised
 from wallaroo_conformance.metamorphic import RELATIONS, Variant
 from wallaroo_conformance.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.reducing import projections, reductions, size
-from wallaroo_conformance.report import Failure, LawResult
+from wallaroo_conformance.report import Failure, LawResult, fits
 from wallaroo_conformance.running import REFUSED, Runner
 
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
@@ -390,8 +389,3 @@ class Search:
         return LawResult(
             *(rule, name, says, "not exercised", 0, beyond), f"hidden by {hidden}" if hidden else ""
         )
-
-
-def fits(rule: str, pattern: str) -> bool:
-    """Whether a rule's id fits one of several shell patterns, separated by commas."""
-    return any(fnmatch.fnmatchcase(rule, one.strip()) for one in pattern.split(","))

@@ -14,6 +14,7 @@ from wallaroo_reference.interpreter import Interpreter
 from wallaroo.engine import Engine
 from wallaroo_mutants import cutting, functions, interpreters
 from wallaroo_mutants.engine import MutantEngine, Patch, batches_replaced
+from wallaroo_mutants.language import LANGUAGE_MUTANTS
 
 
 def _interpreted(rule: str, name: str, says: str, machine: type[Interpreter]) -> Mutant:
@@ -231,4 +232,4 @@ BROKEN_HARNESS = Mutant(
 
 def mutants() -> list[Mutant]:
     """Return all of them: the entry point of the group ``wallaroo.mutants``."""
-    return [*REFERENCE_MUTANTS, *EQUIVALENT, BROKEN_HARNESS]
+    return [*REFERENCE_MUTANTS, *LANGUAGE_MUTANTS, *EQUIVALENT, BROKEN_HARNESS]

@@ -3,69 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.server import Server
 
-from wallaroo.engine import Capabilities, Case, Engine, Handle, ServeOptions, Summary
+from wallaroo.engine import Capabilities, Case, Summary
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.frames import FrameParser
-from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo.transport.sink import TCPSink
+from wallaroo_mutants.engine import patched
+from wallaroo_mutants.recovering import RECOVERY_EQUIVALENT, RECOVERY_MUTANTS
 
-Fault = tuple[Any, str, Callable[[Any], Any]]
-"""(class, name, what to make of what stands there)."""
-
-
-class EdgeMutant(ReferenceEngine):
-    """The reference engine with a fault in what its server is made of.
-
-    The server works in a thread of its own, so the fault is there from `serve` until the run ends.
-    """
-
-    def __init__(self, name: str, faults: tuple[Fault, ...]) -> None:
-        self.name = name
-        self._faults = faults
-
-    def capabilities(self) -> Capabilities:
-        """Return what it claims: a live server."""
-        return Capabilities()
-
-    def serve(self, application: Application, options: ServeOptions) -> Handle:
-        """Serve, with the fault."""
-        before = [(owner, name, owner.__dict__[name]) for owner, name, _ in self._faults]
-        for owner, name, make in self._faults:
-            setattr(owner, name, make(owner.__dict__[name]))
-
-        def repair() -> None:
-            for owner, name, original in before:
-                setattr(owner, name, original)
-
-        try:
-            handle = super().serve(application, options)
-        except BaseException:
-            repair()
-            raise
-        return _Repairing(handle, repair)
-
-
-class _Repairing:
-    """A handle that repairs the fault once the run is over."""
-
-    def __init__(self, handle: Handle, repair: Callable[[], None]) -> None:
-        self._handle = handle
-        self._repair = repair
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._handle, name)
-
-    def kill(self) -> None:
-        self._handle.kill()
-        self._repair()
+Make: TypeAlias = Callable[[Any], Any]
+"""What to make of what stands there."""
 
 
 def _split_header_lost(original: Any) -> Any:
@@ -139,11 +94,11 @@ class LateRefusal(ReferenceEngine):
         return super().run(case)
 
 
-def _edge(rule: str, name: str, says: str, *faults: Fault) -> Mutant:
-    def make() -> Engine:
-        return EdgeMutant(name, faults)
+def _edge(rule: str, name: str, says: str, owner: Any, attribute: str, make: Make) -> Mutant:
+    def during() -> AbstractContextManager[None]:
+        return patched(((owner, attribute, make(owner.__dict__[attribute])),))
 
-    return Mutant(name, rule, says, make, home="edges", live=True)
+    return Mutant(name, rule, says, ReferenceEngine, "edges", shown_by="live", during=during)
 
 
 EDGE_MUTANTS: tuple[Mutant, ...] = (
@@ -151,32 +106,32 @@ EDGE_MUTANTS: tuple[Mutant, ...] = (
         "frame-1",
         "split header lost",
         "a read shorter than a header",
-        (FrameParser, "feed", _split_header_lost),
+        FrameParser, "feed", _split_header_lost,
     ),
     _edge(
-        "frame-2", "empty frames lost live", "`if payload:`", (FrameParser, "feed", _empty_lost)
+        "frame-2", "empty frames lost live", "`if payload:`", FrameParser, "feed", _empty_lost
     ),
     _edge(
         "frame-3",
         "claim believed",
         "no limit to a frame",
-        (FrameParser, "__init__", _claim_believed),
+        FrameParser, "__init__", _claim_believed,
     ),
     _edge(
         "frame-4",
         "unfinished frame not counted",
         "dropped with its buffer",
-        (FrameParser, "pending", _not_counted),
+        FrameParser, "pending", _not_counted,
     ),
     _edge(
-        "frame-5", "connections mixed", "one buffer for all", (FrameParser, "feed", _one_buffer)
+        "frame-5", "connections mixed", "one buffer for all", FrameParser, "feed", _one_buffer
     ),
     _edge(
-        "sink-3", "not sent again", "written is taken for read", (TCPSink, "_lost", _forgets_kept)
+        "sink-3", "not sent again", "written is taken for read", TCPSink, "_lost", _forgets_kept
     ),
     _edge(
         "stop-1", "wrong exit code", "a stop is taken for a failure",
-        (Server, "_summary", _wrong_code),
+        Server, "_summary", _wrong_code,
     ),
     Mutant("late refusal", "build-2", "found out while it runs", LateRefusal, home="edges"),
 )  # fmt: skip
@@ -184,4 +139,4 @@ EDGE_MUTANTS: tuple[Mutant, ...] = (
 
 def mutants() -> list[Mutant]:
     """Return all of them: the entry point of the group ``wallaroo.mutants``."""
-    return list(EDGE_MUTANTS)
+    return [*EDGE_MUTANTS, *RECOVERY_MUTANTS, RECOVERY_EQUIVALENT]

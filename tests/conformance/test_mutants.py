@@ -6,16 +6,22 @@ from pathlib import Path
 
 import pytest
 from wallaroo_conformance.checking import check_engine
-from wallaroo_conformance.guards import laws, page
+from wallaroo_conformance.guards import laws, mutants, page
 from wallaroo_conformance.killing import Kill, Mutant, kill
 from wallaroo_conformance.report import INCOMPLETE
 from wallaroo_conformance.search import Profile
 from wallaroo_mutants.catalogue import BROKEN_HARNESS, EQUIVALENT, REFERENCE_MUTANTS
 from wallaroo_mutants.edges import EDGE_MUTANTS
+from wallaroo_mutants.language import LANGUAGE_MUTANTS
+from wallaroo_mutants.recovering import RECOVERY_EQUIVALENT, RECOVERY_MUTANTS
 from wallaroo_mutants.spark import SPARK_EQUIVALENT, SPARK_MUTANTS
 
 BUDGET = Profile("test", 3_000)
-MUTANTS = (*REFERENCE_MUTANTS, *SPARK_MUTANTS, *EDGE_MUTANTS)
+MUTANTS = (
+    *(*REFERENCE_MUTANTS, *SPARK_MUTANTS),
+    *(*EDGE_MUTANTS, *RECOVERY_MUTANTS, *LANGUAGE_MUTANTS),
+)
+SURVIVORS = (*EQUIVALENT, SPARK_EQUIVALENT, RECOVERY_EQUIVALENT)
 
 
 def _what(came: Kill) -> str:
@@ -28,7 +34,7 @@ def test_a_mutant_is_killed_on_the_rule_it_breaks(mutant: Mutant) -> None:
     assert came.ok, _what(came)
 
 
-@pytest.mark.parametrize("mutant", [*EQUIVALENT, SPARK_EQUIVALENT], ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", SURVIVORS, ids=lambda mutant: mutant.name)
 def test_an_equivalent_mutant_survives(mutant: Mutant) -> None:
     came = kill(mutant, seed=1, profile=Profile("test", 1_000))
     assert came.ok, _what(came)
@@ -49,6 +55,7 @@ def test_there_are_enough_mutants() -> None:
 
 def test_every_rule_is_guarded() -> None:
     assert [rule for rule, says in laws().items() if not says] == []
+    assert [rule for rule, names in mutants().items() if not names] == []
 
 
 def test_the_page_of_guards_is_up_to_date() -> None:

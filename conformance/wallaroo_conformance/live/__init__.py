@@ -18,7 +18,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from wallaroo.engine import Engine, load_engine
 from wallaroo_conformance.live.machine import LiveMachine
 from wallaroo_conformance.live.scenario import BrokenRuleError, Scenario
-from wallaroo_conformance.report import Failure, LawResult, Status
+from wallaroo_conformance.report import Failure, LawResult, Status, fits
 from wallaroo_conformance.running import crash
 
 LIVE_LAWS: dict[str, str] = {
@@ -39,6 +39,8 @@ _CAUSES: dict[str, str] = {
     "frame-3": "the claim is believed, or all connections are closed",
     "frame-4": "what is left in the buffer is processed, or not counted",
     "sink-3": "what was under way is lost, or sent again from where it broke off",
+    "recover-1": "state is saved apart from how far the input was read",
+    "recover-2": "what was handed on counts as delivered",
 }
 
 _SECONDS = 20.0  # for steps in any order
@@ -57,8 +59,6 @@ def check_live(
     An engine that does not claim `live` or `recovery` is not asked for it. No one thing may take
     longer than `patience` seconds.
     """
-    from wallaroo_conformance.search import fits  # which reports what this module finds
-
     capabilities = engine.capabilities()
     beyond = {
         rule: "it does not claim to recover" if capabilities.live else "it does not claim to serve"
@@ -93,7 +93,10 @@ def tour(scenario: Scenario, *, recovery: bool) -> None:
     scenario.send(first, [b"b", b"a"], cuts=[3, 2])
     scenario.sink_returns(0)
     if recovery:
+        scenario.sink_goes(1)
+        scenario.send(first, [b"c", b"a"])
         scenario.kill_and_restart()
+        scenario.sink_returns(1)
         scenario.connect(0)
         scenario.send(0, [b"a", b"c"])
     scenario.begin(0, b"lost", 2)

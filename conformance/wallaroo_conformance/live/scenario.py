@@ -89,6 +89,7 @@ class Scenario:
         self._frames: list[Input] = []
         self._dropped = 0
         self._restarted = False
+        self._before_kill = 0  # frames received before the last kill
         self._stopped = False
         self.senders: list[tuple[int, Sender]] = []
         self.sinks: dict[tuple[str, int], SinkPeer] = {
@@ -214,6 +215,7 @@ class Scenario:
         self.senders.clear()
         self._handle = self._handle.restart()
         self._restarted = True
+        self._before_kill = len(self._frames)
         self.touched["recover-1"] += 1
         self.touched["recover-2"] += 1
 
@@ -273,15 +275,18 @@ class Scenario:
             ):
                 self._compare_outputs(rule)
 
-    def _expected(self) -> dict[tuple[str, int], tuple[bytes, ...]]:
-        whole = replace(self.case, inputs=tuple(self._frames))
+    def _expected(self, frames: int | None = None) -> dict[tuple[str, int], tuple[bytes, ...]]:
+        whole = replace(self.case, inputs=tuple(self._frames[:frames]))
         return dict(self._reference.run(engine_case(whole)).outputs)
 
     def _compare_outputs(self, rule: str) -> None:
-        rule = "recover-2" if self._restarted else rule
         for sink, outputs in self._expected().items():
-            problem = missing(outputs, self.sinks[sink].stretches)
+            stretches = self.sinks[sink].stretches
+            problem = missing(outputs, stretches)
             if problem:
+                if self._restarted:
+                    before = self._expected(self._before_kill)[sink]
+                    rule = recovery_rule(before, outputs[len(before) :], stretches)
                 self._broken(rule, f"sink {sink}: {problem}")
 
     def _agree(self, rule: str, what: str, wanted: int, counted: object) -> None:
@@ -294,6 +299,26 @@ class Scenario:
 
     def _broken(self, rule: str, text: str) -> NoReturn:
         raise BrokenRuleError(rule, text, self.story)
+
+
+def recovery_rule(
+    before: Sequence[bytes], after: Sequence[bytes], stretches: Sequence[bytes]
+) -> str:
+    """Return which rule is broken where outputs did not come as they must, after a kill.
+
+    Args:
+        before: outputs of what was received before it.
+        after: outputs of what was received after it, which tell what the state was.
+        stretches: what came.
+    """
+    if not after or (stretches and stretches[-1].endswith(b"".join(after))):
+        return "recover-2"  # for all that shows the state is right: something was lost on its way
+    brought = any(
+        not missing(before, [*stretches[:number], stretch[:length]])
+        for number, stretch in enumerate(stretches)
+        for length in range(len(stretch) + 1)
+    )
+    return "recover-1" if brought else "recover-2"
 
 
 def missing(outputs: Sequence[bytes], stretches: Sequence[bytes]) -> str:

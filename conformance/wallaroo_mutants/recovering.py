@@ -1,0 +1,134 @@
+"""A live server that recovers, by running its log of frames again, and faults in how it does so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from wallaroo_conformance.killing import Mutant
+from wallaroo_reference.engine import ReferenceEngine
+from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.places import Store
+from wallaroo_reference.server import serve
+
+from wallaroo.engine import Capabilities, Handle, ServeOptions
+from wallaroo.topology import Application
+
+Log: TypeAlias = list[tuple[str, bytes]]
+"""What was received: (source, payload)."""
+
+Recover: TypeAlias = Callable[["Logging", Log], None]
+"""Brings a machine without state to where a log ends, with the outputs that are to be sent."""
+
+
+class Logging(Interpreter):
+    """An interpreter that logs what it is fed."""
+
+    def __init__(self, application: Application, log: Log) -> None:
+        super().__init__(application)
+        self._log = log
+
+    def feed(self, source: str, payloads: Sequence[bytes]) -> None:
+        """Log frames, then process them."""
+        self._log += [(source, payload) for payload in payloads]
+        super().feed(source, payloads)
+
+    def run_again(self, log: Log) -> None:
+        """Process frames that are in the log already."""
+        for source, payload in log:
+            super().feed(source, [payload])
+
+    def forget(self) -> None:
+        """Lose all entities."""
+        self._stores = {name: Store(store.partition) for name, store in self._stores.items()}
+
+
+class RecoveringEngine(ReferenceEngine):
+    """The reference engine with a log that outlives a kill.
+
+    Args:
+        recover: what it does with the log after one.
+    """
+
+    def __init__(self, recover: Recover) -> None:
+        self._recover = recover
+
+    def capabilities(self) -> Capabilities:
+        """Return what it claims: recovery."""
+        return Capabilities(recovery=True)
+
+    def serve(self, application: Application, options: ServeOptions) -> Handle:
+        """Serve; the log is this run's, and that of the runs it is restarted in."""
+        log: Log = []
+
+        def machine() -> Logging:
+            fresh = Logging(application, log)
+            self._recover(fresh, log)
+            return fresh
+
+        return _Restarting(serve(application, machine, options))
+
+
+class _Restarting:
+    """A handle whose server, once restarted, sends what recovering gave."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._handle, name)
+
+    def restart(self) -> Handle:
+        server: Any = self._handle.restart()
+        # No frames: the feeder hands on what the machine has given so far.
+        server._thread.call(server._deliver, next(iter(server.addresses)), [])
+        return _Restarting(server)
+
+
+def _again(machine: Logging, log: Log) -> None:
+    """Run the whole log again: repeats are lawful, and state is what it was."""
+    machine.run_again(log)
+
+
+def _forgetful(machine: Logging, log: Log) -> None:
+    machine.run_again(log)
+    machine.forget()
+
+
+def _last_doubled(machine: Logging, log: Log) -> None:
+    machine.run_again(log)
+    given = {sink: outputs[:] for sink, outputs in machine.outputs.items()}
+    machine.run_again(log[-1:])
+    for sink, outputs in machine.outputs.items():
+        outputs[:] = given[sink]
+
+
+def _not_sent(machine: Logging, log: Log) -> None:
+    machine.run_again(log)
+    for outputs in machine.outputs.values():
+        outputs.clear()
+
+
+def _backwards(machine: Logging, log: Log) -> None:
+    machine.run_again(log)
+    for outputs in machine.outputs.values():
+        outputs.reverse()
+
+
+def _mutant(rule: str, name: str, says: str, recover: Recover) -> Mutant:
+    make = partial(RecoveringEngine, recover)
+    return Mutant(name, rule, says, make, "edges", shown_by="live")
+
+
+RECOVERY_MUTANTS: tuple[Mutant, ...] = (
+    _mutant("recover-1", "state gone after a kill", "a checkpoint that forgets", _forgetful),
+    _mutant(
+        "recover-1", "last frame counted twice", "an offset saved before the state", _last_doubled
+    ),
+    _mutant("recover-2", "outputs under way lost", "what was handed on counts as sent", _not_sent),
+    _mutant("recover-2", "outputs repeated backwards", "a stack of what is to be sent", _backwards),
+)
+
+RECOVERY_EQUIVALENT = _mutant("", "log run again", "all is repeated, in order", _again)
+"""What the mutants would be without their faults: the suite must not kill it."""
