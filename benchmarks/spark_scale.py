@@ -68,7 +68,7 @@ def rate_of(options: argparse.Namespace, count: int, *, keys: int, preload: bool
 
 def entities(options: argparse.Namespace) -> None:
     """Print the time of a micro-batch by number of entities."""
-    for exponent in range(3, options.largest + 1):
+    for exponent in range(options.smallest, options.largest + 1):
         count = 10**exponent
         with tempfile.TemporaryDirectory(prefix="spark-scale-") as directory:
             served = start(options, Path(directory))
@@ -155,6 +155,7 @@ def main() -> None:
     parser.add_argument("--warm-up", type=float, default=12.0, help="seconds (12)")
     parser.add_argument("--messages", type=int, default=500_000, help="of a rate (500,000)")
     parser.add_argument("--seconds", type=float, default=90.0, help="of micro-batches (90)")
+    parser.add_argument("--smallest", type=int, default=3, help="entities, as a power of 10 (3)")
     parser.add_argument("--largest", type=int, default=6, help="entities, as a power of 10 (6)")
     options = parser.parse_args()
     for part in options.parts:

@@ -111,10 +111,28 @@ class Flow:
 
     def take_at(self, index: int) -> Take:
         """Return the function of a node."""
-        take = self._takes.get(index)
-        if take is None:
-            take = self._takes[index] = self._bounded(index, take_of(self, index))
-        return take
+        if index not in self._takes:
+            # Those behind come first: a long pipeline must not need as deep a recursion.
+            for node in sorted(self._missing(index), reverse=True):
+                self._takes[node] = self._bounded(node, take_of(self, node))
+        return self._takes[index]
+
+    def _missing(self, index: int) -> set[int]:
+        """Return the nodes to which a message may come from here and that have no function yet."""
+        missing: set[int] = set()
+        waiting = [index]
+        while waiting:
+            number = waiting.pop()
+            if number not in self._takes and number not in missing:
+                missing.add(number)
+                node = self.program.application.nodes[number]
+                operation = node.operation if isinstance(node, Step) else None
+                if (
+                    not isinstance(operation, Stateful)
+                    or self.program.component_of(operation) is self.here
+                ):
+                    waiting += self.program.application.consumers[number]
+        return missing
 
     def visit_at(self, index: int) -> Visit:
         """Return what takes a message whose key is known to a state step held here."""

@@ -63,11 +63,11 @@ class Finished:
     ends: list[End] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.outputs or self.letters or self.ends)
+        return bool(self.letters or self.ends or any(run.lineages for run in self.outputs))
 
     def add(self, other: Finished) -> None:
         """Take in what was finished elsewhere."""
-        self.outputs += other.outputs
+        self.outputs += [run for run in other.outputs if run.lineages]
         self.letters += other.letters
         self.ends += other.ends
 

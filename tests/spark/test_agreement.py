@@ -258,3 +258,13 @@ def test_shards_are_spread_evenly(spark_engine):
         assert sorted(map(tuple, placed.collect()), key=lambda row: row[1]) == [
             (number, task) for task, number in enumerate(shard_ids(shards))
         ]
+
+
+@wallaroo.computation(name="pass on")
+def pass_on(message):
+    return message
+
+
+def test_a_pipeline_of_hundreds_of_steps(spark_engine):
+    case = Case(build(*[("to", pass_on)] * 400, *CHAINED), log("a b"))
+    assert spark_engine.run(case).outputs[("p", 0)] == (b"a\n", b"a/b\n")
