@@ -146,6 +146,11 @@ LAWS: tuple[Law, ...] = (
         "what goes wrong with one message takes its neighbours along",
         frozenset({"letters"}),
     ),
+    _law(
+        "state-6/items", "multi gives one object twice",
+        "each item of a multi output is its own",
+        "items are sent by reference",
+    ),
     # Routing.
     _law(
         "route-2/alike", "keys look alike",
@@ -235,11 +240,6 @@ LAWS: tuple[Law, ...] = (
         "state-6/encoders", "encoder alters message of several sinks",
         "each sink's encoder has a message of its own",
         "all sinks get the same object",
-    ),
-    _law(
-        "state-6/items", "multi gives one object twice",
-        "each item of a multi output is its own",
-        "items are sent by reference",
     ),
     _law(
         "state-1/raises", "builder raises",

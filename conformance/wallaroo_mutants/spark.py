@@ -208,12 +208,8 @@ def _spare_kept(_: Any) -> Any:
     return take
 
 
-def _live_passed_on(original: Any) -> Any:
-    def maker(self: Flow, node: int) -> Any:
-        made = original(self, node)
-        return (lambda value: (value, made(value)[1])) if self.isolated else made
-
-    return maker
+def _live_items(_: Any) -> Any:
+    return lambda items, made: [item if item is None else (item, made(item)[1]) for item in items]
 
 
 def _new_not_dirty(original: Any) -> Any:
@@ -265,7 +261,7 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
     "number of segments read stale": ((Entities, "__init__", _stale_number),),
     "state in memory of a batch": ((wallaroo_spark.stream, "run_level", _memory_of_a_batch),),
     "copies handed out twice": ((IsolatedStates, "__getitem__", _spare_kept),),
-    "live messages passed on": ((Flow, "maker", _live_passed_on),),
+    "live items passed on": ((wallaroo_spark.nodes, "_all_made", _live_items),),
     "new entities not written": ((Entities, "put", _new_not_dirty),),
     "last frame of a run lost": tuple(
         (module, "run_head", _last_of_run_lost) for module in _everywhere
@@ -361,7 +357,7 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
     ),
     _mutant("order-2", "state in memory of a batch", "a checkpoint that forgets"),
     _mutant("state-4", "copies handed out twice", "a copy made in advance, used again"),
-    _mutant("state-6", "live messages passed on", "no copy, since it has just been pickled"),
+    _mutant("state-6", "live items passed on", "no copy, since it has just been pickled"),
     _mutant("state-9", "partitions of an operator mixed", "several partitions in one operator"),
     _mutant(
         "order-2",
