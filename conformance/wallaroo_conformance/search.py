@@ -22,7 +22,8 @@ from wallaroo_conformance.differences import (
 )
 from wallaroo_conformance.divergences import DIVERGENCES, Divergence, known
 from wallaroo_conformance.generating import generate
-from wallaroo_conformance.laws import ANSWERS, LAWS, Law, blame, exercised
+from wallaroo_conformance.law import Law
+from wallaroo_conformance.laws import ANSWERS, LAWS, blame, exercised
 from wallaroo_conformance.metamorphic import RELATIONS, Variant
 from wallaroo_conformance.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.reducing import projections, reductions, size

@@ -12,7 +12,7 @@ from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.interpreter import Interpreter
 
 from wallaroo.engine import Engine
-from wallaroo_mutants import cutting, functions, interpreters
+from wallaroo_mutants import cutting, functions, interpreters, stateful
 from wallaroo_mutants.engine import MutantEngine, Patch, batches_replaced
 from wallaroo_mutants.language import LANGUAGE_MUTANTS
 
@@ -39,7 +39,7 @@ def _judged(rule: str, name: str, says: str, judge: Any) -> Mutant:
     return _patched(rule, name, says, (wallaroo_reference.places.Store, "judge", judge))
 
 
-_i, _f, _c = interpreters, functions, cutting
+_i, _s, _f, _c = interpreters, stateful, functions, cutting
 
 REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     _interpreted(
@@ -81,7 +81,7 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "compute-3", "parallel results as ready", "a pool without order", _i.ParallelAsReady
     ),
     _interpreted(
-        "route-1", "partition function alters message", "no copy", _i.RouteTakesMessage
+        "route-1", "partition function alters message", "no copy", _s.RouteTakesMessage
     ),
     _keyed("route-2", "keys by their text", "`str(key)`", _f.same_when_text_is),
     _keyed("route-2", "keys normalised", "a database's collation", _f.same_when_normalised),
@@ -91,7 +91,7 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "route-3", "unknown keys swallowed", "a lookup with a default", _i.SwallowsUnknownKeys
     ),
     _interpreted(
-        "route-3", "unknown keys welcome", "keys taken for a hint", _i.WelcomesUnknownKeys
+        "route-3", "unknown keys welcome", "keys taken for a hint", _s.WelcomesUnknownKeys
     ),
     _function(
         "route-4", "hash by PYTHONHASHSEED", "`hash(key) % n`", "partition_number", _f.hash_number
@@ -99,27 +99,27 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     _judged("route-5", "64-bit keys cut", "`& 0xffff…`", _f.truncated),
     _judged("route-5", "64-bit keys signed", "a signed column", _f.signed),
     _interpreted(
-        "route-6", "single entity doubled", "routing where there is none", _i.RoutesSingle
+        "route-6", "single entity doubled", "routing where there is none", _s.RoutesSingle
     ),
     _interpreted(
-        "state-1", "entity after success only", "state written with results", _i.EntityAfterSuccess
+        "state-1", "entity after success only", "state written with results", _s.EntityAfterSuccess
     ),
     _interpreted(
         "state-1",
         "broken builder remembered",
         "a default put in before the builder is called",
-        _i.RemembersBrokenBuilder,
+        _s.RemembersBrokenBuilder,
     ),
     _function(
         "state-2", "any pair taken", "`output, changed = result`", "pair_of", _f.forgiving_pair
     ),
-    _interpreted("state-3", "changes forgotten", "state not written back", _i.KeepsFirstState),
-    _interpreted("state-4", "flag ignored", "state always written back", _i.IgnoresFlag),
+    _interpreted("state-3", "changes forgotten", "state not written back", _s.KeepsFirstState),
+    _interpreted("state-4", "flag ignored", "state always written back", _s.IgnoresFlag),
     _interpreted(
         "state-5",
         "state kept with output only",
         "`if output: put(state)`",
-        _i.WritesStateWithOutputOnly,
+        _s.WritesStateWithOutputOnly,
     ),
     _interpreted(
         "state-5", "None from state passed on", "a filter forgotten", _i.PassesNoneFromState
@@ -127,16 +127,16 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     _interpreted(
         "state-5", "falsy from state filtered", "`if output:`", _i.FiltersFalsyFromState
     ),
-    _interpreted("state-6", "outputs by reference", "no copy", _i.SendsByReference),
+    _interpreted("state-6", "outputs by reference", "no copy", _s.SendsByReference),
     _interpreted("state-6", "items by reference", "no copy", _i.SharesItems),
-    _interpreted("state-6", "builder's object kept", "no copy", _i.SharesBuilt),
+    _interpreted("state-6", "builder's object kept", "no copy", _s.SharesBuilt),
     _interpreted("state-6", "sinks share a message", "no copy", _i.SinksShareMessage),
-    _interpreted("state-7", "no rollback", "state changed in place", _i.NoRollback),
+    _interpreted("state-7", "no rollback", "state changed in place", _s.NoRollback),
     _interpreted(
-        "state-8", "shared partitions unshared", "state named by its step", _i.UnsharesPartitions
+        "state-8", "shared partitions unshared", "state named by its step", _s.UnsharesPartitions
     ),
     _interpreted(
-        "state-9", "partitions shared", "entities found by key alone", _i.SharesPartitions
+        "state-9", "partitions shared", "entities found by key alone", _s.SharesPartitions
     ),
     _interpreted("order-1", "last item first", "a stack for a queue", _i.LastItemFirst),
     _interpreted("order-1", "breadth first", "a stage at a time", _i.BreadthFirst),

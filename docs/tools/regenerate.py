@@ -1,4 +1,4 @@
-"""Rewrite what the documents show: the specification's results, and pictures of the examples.
+"""Rewrite what the documents show: the specification's results and guards, and pictures.
 
 ``python docs/tools/regenerate.py`` rewrites; with ``--check`` it only says what would change, and
 exits 1 if anything would.
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from wallaroo_conformance.guards import guarded, page
 from wallaroo_docs.blocks import chapters, examples
 from wallaroo_docs.pictures import pictures
 from wallaroo_docs.running import rewritten
@@ -40,7 +41,11 @@ def main() -> int:
 def _current() -> Iterator[tuple[Path, str]]:
     """Yield each file that is written by this command, and what it should hold."""
     for path in chapters():
-        yield path, rewritten(path, [example.parsed for example in examples(path, lambda _: None)])
+        if path.name == "guards.md":
+            yield path, page()
+        else:
+            own = [example.parsed for example in examples(path, lambda _: None)]
+            yield path, guarded(rewritten(path, own))
     yield from pictures()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from wallaroo_conformance.checking import check_engine
-from wallaroo_conformance.guards import laws, mutants, page
+from wallaroo_conformance.guards import guarded, laws, mutants, page
 from wallaroo_conformance.killing import Kill, Mutant, kill
 from wallaroo_conformance.report import INCOMPLETE
 from wallaroo_conformance.search import Profile
@@ -58,6 +58,14 @@ def test_every_rule_is_guarded() -> None:
     assert [rule for rule, names in mutants().items() if not names] == []
 
 
+SPECIFICATION = Path(__file__).parents[2] / "docs" / "spec"
+
+
 def test_the_page_of_guards_is_up_to_date() -> None:
-    written = Path(__file__).parents[2] / "docs" / "spec" / "guards.md"
-    assert written.read_text(encoding="utf-8") == page()
+    assert (SPECIFICATION / "guards.md").read_text(encoding="utf-8") == page()
+
+
+def test_each_rule_of_the_specification_says_what_guards_it() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in SPECIFICATION.glob("*.md")}
+    assert [path.name for path, text in texts.items() if guarded(text) != text] == []
+    assert "".join(texts.values()).count("<summary>Guarded by") == len(laws())
