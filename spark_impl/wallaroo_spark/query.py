@@ -93,7 +93,7 @@ class LiveQuery:
         """End it soon; a session that is still coming up is not waited for."""
         self.over.set()
         if not self._up and self._session is not None:
-            self._session.kill()
+            self._session.give_up()
 
     def kill(self) -> None:
         """Kill Spark's JVM."""
@@ -104,8 +104,10 @@ class LiveQuery:
     def _started(self, session: Session) -> None:
         self._session = session
         self.stage += 1
-        if self._killed or (self.over.is_set() and not self._up):
+        if self._killed:
             session.kill()
+        elif self.over.is_set() and not self._up:
+            session.give_up()
 
     def _run_or_find_death(self, session: Session, address: str) -> None:
         try:

@@ -99,6 +99,11 @@ class Session:
         if self._jvm is not None:
             self._jvm.kill()
 
+    def give_up(self) -> None:
+        """Do not wait for Spark to come up, unless the JVM has to tell others how we ended."""
+        if isinstance(self._jvm, OwnJvm):
+            self._jvm.kill()
+
     def close(self) -> None:
         """Stop Spark and wait for the JVM's end; nothing happens the second time."""
         for call in self._at_close:
