@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,9 +51,48 @@ def test_an_application_without_a_fault_comes_out_clean(words: Path) -> None:
     assert main(["conform", "--app", path, "--lines", str(words)]) == KEPT
 
 
-def test_an_example_comes_out_clean(words: Path) -> None:
-    path = str(EXAMPLES / "word_count.py")
-    assert main(["conform", "--app", path, "--lines", str(words)]) == KEPT
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with what the examples' own scripts make up."""
+    place = tmp_path_factory.mktemp("inputs")
+    log = _made("access_log.py", "generate").splitlines(keepends=True)[:24]
+    (place / "words").write_bytes(b"".join(log[:3]))
+    (place / "log").write_bytes(_made("access_log.py", "mark", given=b"".join(log)))
+    for stream in ("orders", "market-data"):
+        (place / stream).write_bytes(_made("market_feed.py", stream, "--messages", "12"))
+    return place
+
+
+def _made(script: str, *arguments: str, given: bytes = b"") -> bytes:
+    command = [sys.executable, str(EXAMPLES / script), *arguments]
+    return subprocess.run(command, input=given, capture_output=True, check=True).stdout
+
+
+@pytest.mark.xdist_group("spark")  # in the session that all such tests share
+@pytest.mark.parametrize(
+    ("app", "arguments"),
+    [
+        ("word_count", ["--lines", "words"]),
+        ("word_count_classes", ["--lines", "words"]),
+        ("word_count_u64", ["--lines", "words"]),
+        ("log_status", ["--lines", "log"]),
+        ("market_spread", ["--frames", "orders", "--frames", "market-data", "--clock", "0"]),
+    ],
+)
+def test_an_example_comes_out_clean(app: str, arguments: list[str], inputs: Path) -> None:
+    pytest.importorskip("pyspark")
+    files = [str(inputs / one) if (inputs / one).exists() else one for one in arguments]
+    path = str(EXAMPLES / f"{app}.py")
+    assert main(["conform", "--app", path, "--engine", "spark", *files]) == KEPT
+
+
+def test_what_depends_on_the_clock_in_an_example_is_found(
+    inputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(EXAMPLES / "market_spread.py")
+    files = ["--frames", str(inputs / "orders"), "--frames", str(inputs / "market-data")]
+    assert main(["conform", "--app", path, *files]) == BROKEN
+    assert "clock: step" in capsys.readouterr().out
 
 
 def test_an_application_that_cannot_be_run_is_no_verdict(words: Path, tmp_path: Path) -> None:

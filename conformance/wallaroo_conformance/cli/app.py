@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from itertools import zip_longest
 from pathlib import Path
 
 from wallaroo.errors import WallarooError
@@ -46,27 +47,40 @@ def _tell(what: str) -> None:
 
 
 def _input(application: Application, options: argparse.Namespace) -> InputLog:
-    """Return the input in the file; with several sources, messages are dealt in turn."""
+    """Return the input: messages of several sources in turn.
+
+    One file is for all sources, dealt in turn; several are for the sources in their order.
+    """
     sources = list(application.sources)
-    if options.lines is not None:
-        text = options.lines.read_bytes()
-        return [
-            (sources[number % len(sources)], line) for number, line in enumerate(text.splitlines())
-        ]
-    if options.frames is None:
+    files: list[Path] = options.lines or options.frames or []
+    if not files:
         raise PortabilityError("say what its input is: --lines FILE or --frames FILE")
-    return _frames(options.frames, application, sources)
+    if len(files) == 1:
+        read = _payloads(files[0], application, sources[0], lines=bool(options.lines))
+        return [(sources[number % len(sources)], one) for number, one in enumerate(read)]
+    if len(files) != len(sources):
+        raise PortabilityError(
+            f"{len(files)} files of input for {len(sources)} sources ({', '.join(sources)}): "
+            "give one for all, or one for each"
+        )
+    columns = [
+        [(source, one) for one in _payloads(path, application, source, lines=bool(options.lines))]
+        for path, source in zip(files, sources, strict=True)
+    ]
+    return [entry for row in zip_longest(*columns) for entry in row if entry is not None]
 
 
-def _frames(path: Path, application: Application, sources: list[str]) -> InputLog:
-    decoder = application.sources[sources[0]].config.decoder
+def _payloads(path: Path, application: Application, source: str, *, lines: bool) -> list[bytes]:
+    if lines:
+        return path.read_bytes().splitlines()
+    decoder = application.sources[source].config.decoder
     parser = FrameParser(decoder.header_length, decoder.payload_length)
     payloads = parser.feed(path.read_bytes())
     if parser.error is not None:
         raise PortabilityError(f"{path}: {parser.error}")
     if parser.pending:
         raise PortabilityError(f"{path}: it ends inside a frame")
-    return [(sources[number % len(sources)], payload) for number, payload in enumerate(payloads)]
+    return payloads
 
 
 def _shown(finding: AppFinding) -> str:

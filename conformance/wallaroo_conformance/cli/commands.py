@@ -86,8 +86,14 @@ def register_conform(subparsers: Subparsers) -> None:
     )
     app = parser.add_argument_group("an application instead of an engine")
     app.add_argument("--app", metavar="APP", help="is this application the same everywhere?")
-    app.add_argument("--frames", type=Path, metavar="FILE", help="its input, framed")
-    app.add_argument("--lines", type=Path, metavar="FILE", help="its input, a line a message")
+    for option, said in (("--frames", "framed"), ("--lines", "a line a message")):
+        app.add_argument(
+            option,
+            type=Path,
+            action="append",
+            metavar="FILE",
+            help=f"its input, {said}; one file for all sources, or one for each in their order",
+        )
     parser.set_defaults(run=_conform, passes_arguments=True)
 
 
