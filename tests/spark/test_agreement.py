@@ -200,23 +200,25 @@ def test_more_dead_attempts_than_spark_survives_are_refused(spark_engine):
         spark_engine.run(Case(build(), log("a"), faults=[TaskFault(attempts=4)]))
 
 
-def test_a_message_an_entity_and_an_output_of_50_mb(spark_engine):
+def test_an_entity_of_50_mb_a_message_and_an_output_of_20(spark_engine):
     steps = ("to", blow_up), ("to_stateful", keep, Box, "kept")
     trace = spark_engine.run(Case(build(*steps), log("large", "x"), batches=(1,)))
     large, after = trace.outputs["p", 0]
-    assert large == b"large" * (10 << 20) + b"\n"
-    assert after == b"2 kept\n"
+    assert large == b"large" * (4 << 20) + b"\n"
+    assert after == b"50 MB kept\n"
 
 
 @wallaroo.computation(name="blow up")
 def blow_up(message):
-    return message * (10 << 20) if message == "large" else message
+    return message * (4 << 20) if message == "large" else message
 
 
 @wallaroo.state_computation(name="keep")
 def keep(message, box):
-    box.items.append(message)
-    return message if len(box.items) == 1 else f"{len(box.items)} kept", True
+    if box.items:
+        return f"{len(box.items[0]) >> 20} MB kept", True
+    box.items.append("x" * (50 << 20))
+    return message, True
 
 
 def test_a_component_of_the_main_program_is_refused_by_name(spark_engine, monkeypatch):
