@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import pickle
 from collections.abc import Iterable
 
@@ -28,10 +29,15 @@ from wallaroo_spark.job import (
 )
 from wallaroo_spark.outbox import Finished, Outbox
 from wallaroo_spark.prints import Printer, printing
+from wallaroo_spark.program import program_of
 from wallaroo_spark.segments import Address, Entities, Map, stored
 from wallaroo_spark.shards import shard_ids
 from wallaroo_spark.states import IsolatedStates, Redo, TrustingStates
 from wallaroo_spark.watch import Teller
+
+_FIRST_TASKS = 4
+
+_tasks = itertools.count(1)
 
 
 def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
@@ -92,9 +98,17 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
     return _rows(cases, outboxes, report, shards, shard)
 
 
-@functools.cache
 def _set_aside() -> None:
-    """Keep the garbage collector from going through what a worker has imported, again and again."""
+    """Keep the garbage collector from what lasts: what was imported, and the programs known so far.
+
+    Spark's workers collect garbage after every task, which would take longer than most tasks do.
+    A worker's first tasks still import things; later, a hundred new programs are worth it.
+    """
+    _set_aside_at(min(next(_tasks), _FIRST_TASKS), program_of.cache_info().misses // 100)
+
+
+@functools.cache
+def _set_aside_at(_task: int, _hundreds: int) -> None:
     gc.collect()
     gc.freeze()
 
