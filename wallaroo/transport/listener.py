@@ -15,6 +15,7 @@ import array
 import asyncio
 import errno
 import fcntl
+import functools
 import logging
 import socket
 import termios
@@ -203,7 +204,12 @@ class Listener:
             accepted.setblocking(False)
             opening = loop.create_task(self._open(name, accepted))
             self._opening.add(opening)
-            opening.add_done_callback(self._opening.discard)
+            opening.add_done_callback(functools.partial(self._opened, accepted))
+
+    def _opened(self, sock: socket.socket, opening: asyncio.Task[Any]) -> None:
+        self._opening.discard(opening)
+        if opening.cancelled():  # nobody owns it yet
+            sock.close()
 
     async def _open(self, name: str, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()

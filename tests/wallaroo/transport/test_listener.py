@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import io
 import logging
 import socket
@@ -254,6 +256,23 @@ def test_stop_1_connections_that_wait_to_be_accepted_are_heard(loop_thread, even
     eventually(lambda: not any(unacknowledged(sock) for sock in socks))
     loop_thread.run(listener.stop())
     assert delivered == PAYLOADS * 50
+    for sock in socks:
+        sock.close()
+
+
+def test_stop_1_connections_being_accepted_at_the_end_are_closed(loop_thread):
+    listener = Listener({"a": source()}, lambda _name, _payloads: None)
+    socks = [socket.create_connection(listener.addresses["a"]) for _ in range(50)]
+
+    async def end_while_accepting():
+        stopping = asyncio.ensure_future(listener.stop())
+        await asyncio.sleep(0)
+        listener.close()
+        await stopping
+
+    loop_thread.run(end_while_accepting())
+    gc.collect()  # what was not closed warns now
+    assert all(closed_by_peer(sock) for sock in socks)
     for sock in socks:
         sock.close()
 
