@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -104,6 +105,8 @@ def run(options: argparse.Namespace) -> int:
         )
         stopper.starts()
         handle = engine.serve(application, _serve_options(options, own))
+        gc.collect()
+        gc.freeze()  # modules and the topology last: the collector need not go through them again
         stopper.serves(handle)
         with shower(options.progress, sys.stderr) as show:
             while (summary := handle.wait(show.interval)) is None:
