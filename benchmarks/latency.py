@@ -1,7 +1,7 @@
 """Latency against rate, and the highest rate sustained: both engines, two applications, one report.
 
     python benchmarks/latency.py                      10 to 20 minutes, writes latency.html
-    python benchmarks/latency.py --short              a minute and a half: two rates each, no search
+    python benchmarks/latency.py --short              two rates each, no search
     python benchmarks/latency.py --engines compiled --applications word_count
 
 A rate is sustained when p99 stays under the engine's bound (50 ms compiled, 2 s on Spark), nothing

@@ -276,6 +276,10 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
 # -- faults on the driver ------------------------------------------------------------------------
 
 
+# What these two have done already is marked on the job they patch, which knows of no such attribute:
+# hence their `type: ignore`.
+
+
 def _second_cut_skipped(original: Any) -> Any:
     def next_cut(self: CutJob) -> list[HeadBlock] | None:
         began = any(self._made.values())
