@@ -276,8 +276,8 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
 # -- faults on the driver ------------------------------------------------------------------------
 
 
-# What these two have done already is marked on the job they patch, which knows of no such attribute:
-# hence their `type: ignore`.
+# What these two have done already is marked on the job they patch, which knows of no such
+# attribute: hence their `type: ignore`.
 
 
 def _second_cut_skipped(original: Any) -> Any:
