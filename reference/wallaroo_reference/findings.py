@@ -7,6 +7,7 @@ each component's first calls and then ever more seldom, unless `thorough`.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import pickle
 from collections.abc import Iterable
@@ -201,7 +202,7 @@ def _components(application: Application) -> Iterable[Component]:
 
 
 def _attributes(record: Component) -> Any:
-    """Return the structure of the data an instance and its classes hold, if any and if it can."""
+    """Return the structures of the data an instance and its classes hold, where there is one."""
     component = record.component
     if isinstance(component, type):  # handed over as a class: the instance that is called
         component = getattr(record.call, "__self__", component)
@@ -214,10 +215,12 @@ def _attributes(record: Component) -> Any:
         if not name.startswith("__") and not callable(value) and not hasattr(value, "__get__")
     }
     attributes.update(getattr(component, "__dict__", None) or {})
-    try:
-        return structure(attributes) if attributes else None
-    except Exception:  # noqa: BLE001 - what cannot be reduced cannot be compared
-        return None
+    structures = {}
+    for name, value in attributes.items():
+        # What cannot be reduced, such as an abstract class's registry, cannot be compared.
+        with contextlib.suppress(Exception):
+            structures[name] = structure(value)
+    return structures
 
 
 def _same(one: Any, other: Any) -> bool:

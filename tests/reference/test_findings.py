@@ -7,6 +7,7 @@ import datetime
 import decimal
 import enum
 import threading
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
@@ -365,9 +366,29 @@ class CountsForItsClass:
         return message
 
 
+class Abstract(ABC):
+    @abstractmethod
+    def compute(self, message): ...
+
+
+class CountsThoughAbstract(Abstract):
+    lock = threading.Lock()  # neither this nor an abstract class's registry can be compared
+
+    def __init__(self):
+        self.count = 0
+
+    def name(self):
+        return "counts though abstract"
+
+    def compute(self, message):
+        self.count += 1
+        return message
+
+
 @pytest.mark.parametrize(
     ("steps", "options", "step"),
     [
+        ([("to", CountsThoughAbstract())], {}, "counts though abstract"),
         ([("to", CountsForItsClass("number"))], {}, "counts for its class"),
         ([("to", CountsForItsClass("list"))], {}, "counts for its class"),
         ([("to", CountsCalls())], {}, "counts calls"),
