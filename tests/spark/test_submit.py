@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -39,14 +40,20 @@ def test_spark_submit_runs_an_application(java_home, tmp_path):
             connection, _ = sink.accept()
             with connection, connection.makefile("rb") as received:
                 counts = [received.readline() for _ in range(4)]
-            (driver,) = [
-                child
-                for child in psutil.Process(process.pid).children(recursive=True)
-                if str(tmp_path / "run.py") in child.cmdline() and "java" not in child.name()
-            ]
-            driver.send_signal(signal.SIGTERM)
+            driver_of(process.pid, tmp_path / "run.py").send_signal(signal.SIGTERM)
             process.communicate(timeout=120)
         finally:
             process.kill()
     assert counts == [b"the => 1\n", b"cat => 1\n", b"the => 2\n", b"dog => 1\n"]
     assert process.returncode == 0
+
+
+def driver_of(pid, program):
+    """Return the Python process that runs a program, below `pid`; Spark's helpers come and go."""
+    found = []
+    for child in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # or a zombie
+            if str(program) in child.cmdline() and "java" not in child.name():
+                found.append(child)
+    (driver,) = found
+    return driver
