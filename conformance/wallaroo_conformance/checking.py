@@ -17,7 +17,7 @@ from wallaroo_conformance.laws import ANSWERS, LAWS
 from wallaroo_conformance.oracle import Oracle, reference_oracle
 from wallaroo_conformance.refusals import check_language
 from wallaroo_conformance.report import Failure, LawResult, Report, fits, versions
-from wallaroo_conformance.running import HarnessError
+from wallaroo_conformance.running import MOST_CASES_A_JOB, HarnessError
 from wallaroo_conformance.search import PROFILES, Profile, Search, Watcher
 
 LiveCheck: TypeAlias = Callable[[Engine, str, int], tuple[list[LawResult], list[Failure]]]
@@ -36,7 +36,7 @@ def check_engine(
     seconds: float | None = None,
     seed: int = 0,
     rules: str = "*",
-    job: int = 256,
+    job: int = MOST_CASES_A_JOB,
     options: Mapping[str, Any] | None = None,
     counterexamples: Path | None = STORED,
     store: Path | None = None,

@@ -14,6 +14,9 @@ from wallaroo_conformance.building import assemble, engine_case
 from wallaroo_conformance.case import ConformanceCase
 from wallaroo_conformance.differences import Crash, Result
 
+MOST_CASES_A_JOB = 2_048
+"""Unless told otherwise. What a job on Spark costs depends little on the number of its cases."""
+
 REFUSED = "refused: "
 """What `Runner.beyond` begins with where the engine refuses the application (build-2)."""
 
@@ -32,7 +35,11 @@ class Runner:
     """
 
     def __init__(
-        self, engine: Engine, *, job: int = 256, options: Mapping[str, Any] | None = None
+        self,
+        engine: Engine,
+        *,
+        job: int = MOST_CASES_A_JOB,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self.engine = engine
         self.capabilities: Capabilities = engine.capabilities()

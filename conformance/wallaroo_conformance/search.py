@@ -28,13 +28,14 @@ from wallaroo_conformance.metamorphic import RELATIONS, Variant
 from wallaroo_conformance.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.reducing import projections, reductions, size
 from wallaroo_conformance.report import Failure, LawResult, fits
-from wallaroo_conformance.running import REFUSED, Runner
+from wallaroo_conformance.running import MOST_CASES_A_JOB, REFUSED, Runner
 
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
 _ENOUGH_BEYOND = 8  # cases beyond an engine to believe that all of that kind are
 _DEAR_JOB = 0.25  # seconds
 _FEW = 16
-_FIRST_JOB = 32
+_FIRST_JOB = 256
+_FIRST_JOB_OF_FEW = 32
 _MOST_STEPS = 60  # of a reduction; none has been seen to need half as many
 _MOST_PROJECTIONS = 512
 _MOST_CANDIDATES = 192  # of a reduction's step, the simplest
@@ -124,7 +125,7 @@ class Search:
         oracle: Oracle | None = None,
         *,
         seed: int = 0,
-        job: int = 256,
+        job: int = MOST_CASES_A_JOB,
         options: Mapping[str, Any] | None = None,
         divergences: tuple[Divergence, ...] = DIVERGENCES,
         today: date | None = None,
@@ -163,9 +164,9 @@ class Search:
         self._planned = profile.cases
         begun = time.monotonic()
         while not (self._early and self.failing):
-            wanted = self.runner.job
-            if self._early:  # most faults show in few cases: jobs begin small
-                wanted = min(wanted, _FIRST_JOB << self._chunks)
+            # A job has a price of its own, and most faults show in few cases: jobs begin small.
+            first = _FIRST_JOB_OF_FEW if self._early else _FIRST_JOB
+            wanted = min(self.runner.job, first << self._chunks)
             if profile.cases is not None:
                 wanted = min(wanted, profile.cases - self.generated)
             late = profile.seconds is not None and time.monotonic() - begun > profile.seconds
@@ -189,7 +190,7 @@ class Search:
             if not missing:
                 return
             self._tell("topping up")
-            cases = self._generate(self.runner.job, number)
+            cases = self._generate(min(self.runner.job, _FIRST_JOB), number)
             number += 1
             looked += len(cases)
             useful = [

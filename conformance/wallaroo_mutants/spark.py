@@ -329,7 +329,7 @@ def _on_spark(mutant: Mutant) -> Mutant:
     return replace(mutant, make=make, home="spark-jvm", job=_JOB, slow=True)
 
 
-_JOB = 96  # cases: enough that some show any of these faults
+_JOB = 256  # cases: enough that some show any of these faults
 _SMALL = 64  # bytes: so that a few entities fill several segments
 
 SPARK_MUTANTS: tuple[Mutant, ...] = (

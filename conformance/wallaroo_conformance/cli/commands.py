@@ -57,7 +57,9 @@ def register_conform(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--profile", choices=["ci", "dev", "nightly"], default="dev", help="how much to do (dev)"
     )
-    parser.add_argument("--job", type=_count, default=256, metavar="N", help="cases in a job (256)")
+    parser.add_argument(
+        "--job", type=_count, default=2048, metavar="N", help="most cases in a job (2048)"
+    )
     parser.add_argument(
         "--option",
         action="append",
