@@ -31,6 +31,7 @@ from spark_served import Served, messages
 RATE = 500  # messages a second, for latency
 KEYS = 1000
 CASES = 500  # in a job
+WARM_UP_PASSES = 3  # of what is then measured: so long the JVM still compiles
 
 
 def start(options: argparse.Namespace) -> None:
@@ -100,7 +101,8 @@ def throughput(options: argparse.Namespace) -> None:
         for job, taken in seconds.items():
             with serving(job, options, partitions=options.partitions, throughput=True) as served:
                 served.warm_up(options.warm_up, KEYS)
-                served.through(payloads)  # batches of full size have to be warm as well
+                for _ in range(WARM_UP_PASSES):
+                    served.through(payloads)  # batches of full size have to be warm as well
                 began, used = time.perf_counter(), served.cpu_seconds()
                 served.through(payloads)
                 taken.append(time.perf_counter() - began)
@@ -141,15 +143,16 @@ def cases(options: argparse.Namespace) -> None:
             cut = [replace(case, batches=batches) for case in some]
             expected = [trace.comparable() for trace in reference.run_many(cut)]
             taken = []
-            for _ in range(options.rounds + 1):  # the first is to warm up
+            for _ in range(WARM_UP_PASSES + options.rounds):
                 began = time.perf_counter()
                 found = engine.run_many(cut)
                 taken.append(1000 * (time.perf_counter() - began) / len(cut))
             right = sum(
                 mine.comparable() == theirs for mine, theirs in zip(found, expected, strict=True)
             )
+            typical = statistics.median(taken[WARM_UP_PASSES:])
             print(
-                f"  {kind:6} depth {depth}: {statistics.median(taken[1:]):5.2f} ms a case, "
+                f"  {kind:6} depth {depth}: {typical:5.2f} ms a case, "
                 f"{right} of {len(cut)} right   (goal: {goal} ms)",
                 flush=True,
             )
