@@ -305,7 +305,6 @@ def application_setup(args):
 """
 
 
-@pytest.mark.alone
 def test_frame_4_a_full_disk_holds_senders_back_and_loses_nothing(small_disk, tmp_path):
     path, words = small_disk
     checkpoint = tmp_path / "checkpoint"

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 import psutil
-import pytest
 
 from wallaroo.frames import frames
 
@@ -20,7 +19,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 MAIN = "from wallaroo.cli.main import main\n\nraise SystemExit(main())\n"
 
 
-@pytest.mark.alone
 def test_spark_submit_runs_an_application(java_home, tmp_path):
     (tmp_path / "run.py").write_text(MAIN)
     environment = {**os.environ, "JAVA_HOME": str(java_home)}
