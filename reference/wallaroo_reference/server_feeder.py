@@ -19,7 +19,7 @@ from wallaroo.transport.edges import Edges
 from wallaroo_reference.machine import Machine
 
 _TURN = 0.02  # seconds the machine may run before the loop sees to its connections
-_MOST_FRAMES = 512  # fed at once: by what comes of these, outputs may exceed what sinks take
+_MOST_FRAMES = 1024  # fed at once: by what comes of these, outputs may exceed what sinks take
 
 _log = logging.getLogger("wallaroo.reference")
 

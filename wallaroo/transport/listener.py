@@ -32,7 +32,7 @@ from wallaroo.transport.rate_limit import RateLimited
 Deliver: TypeAlias = Callable[[str, list[bytes]], None]
 Address: TypeAlias = tuple[str, int]
 
-_READ = 256 * 1024  # bytes at a time
+_READ = 64 * 1024  # bytes at a time
 _BACKLOG = 1024  # connections the system keeps for us until they are accepted
 _WITHOUT_ACCEPTING = 0.5  # seconds, once there are no file descriptors left
 
