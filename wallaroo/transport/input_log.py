@@ -22,6 +22,8 @@ batches of it, and cuts off what lies behind a commit::
 - A write that fails raises `InputLogError`, `InputLogFullError` on a full disk, takes none of that
   append's frames, and leaves the log as it was: a later append may succeed. A failed sync is final,
   because nobody can tell any more what is on the disk.
+- A disk filled to its last byte does not end it: a reserve of a few KB lets a new file begin, so
+  that the one before can be deleted.
 - One process at a time (a lock file); inside it any thread may call anything. `sync` does not hold
   up `append` or `read`.
 """
@@ -35,7 +37,14 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from wallaroo.transport.log_files import InputLogError, create, locked, recover
+from wallaroo.transport.log_files import (
+    InputLogError,
+    create,
+    give_up_reserve,
+    keep_reserve,
+    locked,
+    recover,
+)
 from wallaroo.transport.segment import (
     START,
     CorruptSegmentError,
@@ -98,6 +107,7 @@ class InputLog:
             ) from error
         try:
             segments = recover(directory)
+            keep_reserve(directory)
             return cls(
                 directory, max_bytes, segment_bytes or max_bytes // _SEGMENTS, lock_fd, segments
             )
@@ -258,6 +268,7 @@ class InputLog:
                         f"the input log's file {error.filename} cannot be deleted: {error.strerror}"
                     ) from error
                 del self._segments[0]
+            keep_reserve(self.path)
 
     def close(self) -> None:
         """Give up files and lock; what was not synced is not made durable."""
@@ -301,8 +312,12 @@ class InputLog:
     def _let_go_of(self, last: Segment) -> None:
         """Begin a new file, if the last one is worth deleting."""
         if last.size >= self._segment_bytes or self._starved:
-            with contextlib.suppress(InputLogFullError):  # not even for that is there room
+            try:
                 self._roll()
+            except InputLogFullError:  # not even for that is there room
+                give_up_reserve(self.path)
+                with contextlib.suppress(InputLogFullError):
+                    self._roll()
 
     def _roll(self) -> Segment:
         """Begin a new file; the one before is durable from then on."""

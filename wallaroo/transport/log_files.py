@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import logging
 import os
@@ -11,6 +12,8 @@ from wallaroo.errors import WallarooError
 from wallaroo.transport.segment import START, CorruptSegmentError, Segment, file_header
 
 _SUFFIX = ".log"
+_RESERVE = "reserve"
+_RESERVE_BYTES = 8192
 
 _log = logging.getLogger("wallaroo.input_log")
 
@@ -48,6 +51,26 @@ def create(directory: Path, first: int) -> Segment:
         raise
     _sync_directory(directory)
     return Segment(path, first)
+
+
+def keep_reserve(directory: Path) -> None:
+    """Keep room for one more file, as long as there is any: see `give_up_reserve`."""
+    path = directory / _RESERVE
+    try:
+        if not path.exists() or path.stat().st_size < _RESERVE_BYTES:
+            with path.open("wb") as file:
+                file.write(os.urandom(_RESERVE_BYTES))  # no file system stores that in less
+                file.flush()
+                os.fsync(file.fileno())
+    except OSError:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def give_up_reserve(directory: Path) -> None:
+    """Make room for a file on a full disk: a new one must begin before the last can be deleted."""
+    with contextlib.suppress(OSError):
+        (directory / _RESERVE).unlink(missing_ok=True)
 
 
 def _sync_directory(directory: Path) -> None:

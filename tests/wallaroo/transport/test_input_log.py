@@ -270,11 +270,12 @@ import sys
 from wallaroo.transport.input_log import InputLog, InputLogFullError
 log = InputLog.open(sys.argv[1], max_bytes=1 << 30)
 taken = 0
-try:
-    while True:
-        taken = log.append("a", [b"x" * 1000] * 3)
-except InputLogFullError as error:
-    print(error)
+for payloads in ([b"x" * 1000] * 3, [b""]):  # until there is no room for a byte more
+    try:
+        while True:
+            taken = log.append("a", payloads)
+    except InputLogFullError as error:
+        print(error)
 log.sync()
 log.cut(taken)  # all of it, in a file that is not large enough to be cut otherwise
 assert log.append("b", [b"y" * 1000]) == taken + 1, "there is room again"
@@ -289,7 +290,9 @@ def test_a_full_disk_has_room_again_once_all_is_cut(small_disk):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == (
         f"the input log {path} cannot be written: No space left on device; "
-        "3 frames were not taken\n1\n"
+        "3 frames were not taken\n"
+        f"the input log {path} cannot be written: No space left on device; "
+        "1 frames were not taken\n1\n"
     )
 
 
