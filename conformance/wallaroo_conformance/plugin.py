@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,13 +42,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def wallaroo_findings(request: pytest.FixtureRequest) -> dict[str, Any]:
+def wallaroo_findings(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
     """What the check found: laws, and by rule what is shown of its failures."""
     config = request.config
-    run_id = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    if run_id is None:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
         return _findings(config)
-    place = Path(tempfile.gettempdir()) / f"wallaroo-conformance-{run_id}"
+    place = tmp_path_factory.getbasetemp().parent / "wallaroo-conformance"  # which all workers see
     found = place / "findings.json"
     try:
         place.mkdir(mode=0o700)
