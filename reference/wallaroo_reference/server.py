@@ -79,7 +79,8 @@ class Server:
         )
         self._feeder = Feeder(self._machine, self._edges, failed=self._fail)
         self._edges.open()
-        self._thread.call(self._start)
+        # Not waited for: by now the thread may be in user code, which may never return.
+        self._thread.post(self._start)
 
     @property
     def addresses(self) -> Mapping[str, Address]:
@@ -108,7 +109,7 @@ class Server:
 
     def kill(self) -> None:
         """End at once; what the system has been handed it may still send."""
-        self._thread.post(self._task.cancel)
+        self._thread.post(self._cancel)
         self._done.wait(_GRACE)
 
     def restart(self) -> Handle:
@@ -119,6 +120,9 @@ class Server:
 
     def _start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def _cancel(self) -> None:
+        self._task.cancel()
 
     async def _run(self) -> None:
         try:

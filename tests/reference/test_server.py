@@ -446,6 +446,34 @@ def test_stop_1_user_code_that_never_returns_is_given_up(serve, receiver):
     assert summary.problem == "user code has not returned since the stop was asked for"
 
 
+def test_stop_1_user_code_that_never_returns_from_the_first_message_is_given_up(
+    serve, receiver, monkeypatch
+):
+    entered, never = threading.Event(), threading.Event()
+
+    @wallaroo.computation(name="hang")
+    def hang(_):
+        entered.set()
+        never.wait()
+
+    class Terminal(io.StringIO):
+        """A sender reads the address there, and is quicker than the server's start."""
+
+        def write(self, text):
+            if "listening on" in text:
+                host, _, port = text.split()[-1].rpartition(":")
+                with socket.create_connection((host, int(port))) as sock:
+                    sock.sendall(frame(b"a"))
+                    entered.wait(20)
+            return super().write(text)
+
+    monkeypatch.setattr("sys.stderr", Terminal())
+    handle = serve(application(receiver.port, ("to", hang)), stop_timeout=0.1)
+    summary = stopped(handle)
+    never.set()
+    assert summary.problem == "user code has not returned since the stop was asked for"
+
+
 @BOTH
 def test_dead_3_system_exit_ends_the_run_and_names_the_step(serve, receiver, isolation, tmp_path):
     @wallaroo.computation(name="leave")
