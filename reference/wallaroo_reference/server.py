@@ -122,7 +122,8 @@ class Server:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def _cancel(self) -> None:
-        self._task.cancel()
+        # After its first step: a task that is cancelled before runs no `finally` either.
+        asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def _run(self) -> None:
         try:

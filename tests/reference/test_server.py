@@ -446,15 +446,15 @@ def test_stop_1_user_code_that_never_returns_is_given_up(serve, receiver):
     assert summary.problem == "user code has not returned since the stop was asked for"
 
 
-def test_stop_1_user_code_that_never_returns_from_the_first_message_is_given_up(
-    serve, receiver, monkeypatch
-):
-    entered, never = threading.Event(), threading.Event()
+@pytest.fixture
+def hanging(serve, receiver, monkeypatch):
+    """A server in user code from the first message on, before its start is over; its release."""
+    entered, release = threading.Event(), threading.Event()
 
     @wallaroo.computation(name="hang")
     def hang(_):
         entered.set()
-        never.wait()
+        release.wait()
 
     class Terminal(io.StringIO):
         """A sender reads the address there, and is quicker than the server's start."""
@@ -467,11 +467,23 @@ def test_stop_1_user_code_that_never_returns_from_the_first_message_is_given_up(
                     entered.wait(20)
             return super().write(text)
 
-    monkeypatch.setattr("sys.stderr", Terminal())
-    handle = serve(application(receiver.port, ("to", hang)), stop_timeout=0.1)
-    summary = stopped(handle)
-    never.set()
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stderr", Terminal())
+        handle = serve(application(receiver.port, ("to", hang)), stop_timeout=0.1)
+    yield handle, release
+    release.set()
+
+
+def test_stop_1_user_code_that_never_returns_from_the_first_message_is_given_up(hanging):
+    summary = stopped(hanging[0])
     assert summary.problem == "user code has not returned since the stop was asked for"
+
+
+def test_a_kill_before_the_start_is_over_ends_the_run(hanging):
+    handle, release = hanging
+    handle.kill()
+    release.set()
+    assert handle.wait(20).problem == "it was killed"
 
 
 @BOTH
