@@ -78,9 +78,7 @@ class Server:
             addresses=addresses,
         )
         self._feeder = Feeder(self._machine, self._edges, failed=self._fail)
-        self._edges.open()
-        # Not waited for: by now the thread may be in user code, which may never return.
-        self._thread.post(self._start)
+        self._edges.open(self._start)
 
     @property
     def addresses(self) -> Mapping[str, Address]:
@@ -109,7 +107,7 @@ class Server:
 
     def kill(self) -> None:
         """End at once; what the system has been handed it may still send."""
-        self._thread.post(self._cancel)
+        self._thread.post(self._task.cancel)
         self._done.wait(_GRACE)
 
     def restart(self) -> Handle:
@@ -120,10 +118,6 @@ class Server:
 
     def _start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
-
-    def _cancel(self) -> None:
-        # After its first step: a task that is cancelled before runs no `finally` either.
-        asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def _run(self) -> None:
         try:

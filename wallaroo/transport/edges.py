@@ -129,10 +129,15 @@ class Edges:
         """Outputs made and not delivered, of all sinks."""
         return sum([sink.pending for sink in self.sinks.values()])
 
-    def open(self) -> None:
-        """Start the loop and everything in it, and announce the addresses; from another thread."""
+    def open(self, first: Callable[[], object] = lambda: None) -> None:
+        """Start the loop and everything in it, and announce the addresses; from another thread.
+
+        Args:
+            first: called in the loop's thread before anything can be received; after that the
+                thread may be in user code, which may never return.
+        """
         self._loop.start()
-        self._loop.call(self._start)
+        self._loop.call(self._start, first)
         self._listener.announce(sys.stderr)
 
     def pause(self) -> None:
@@ -203,7 +208,8 @@ class Edges:
 
     # -- inside ------------------------------------------------------------------------------
 
-    def _start(self) -> None:
+    def _start(self, first: Callable[[], object]) -> None:
+        first()
         for sink in self.sinks.values():
             sink.start()
         self._listener.start()
