@@ -326,10 +326,9 @@ def _on_spark(mutant: Mutant) -> Mutant:
         assert isinstance(here, MachineryMutant)
         return SparkMutant(here.name, here.driver)
 
-    return replace(mutant, make=make, home="spark-jvm", job=_JOB, slow=True)
+    return replace(mutant, make=make, home="spark-jvm", slow=True)
 
 
-_JOB = 256  # cases: enough that some show any of these faults
 _SMALL = 64  # bytes: so that a few entities fill several segments
 
 SPARK_MUTANTS: tuple[Mutant, ...] = (

@@ -18,9 +18,8 @@ SETTINGS = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.stopTimeout": "5s",
-    # Spark's default makes links of files, and asks `readlink` about each, a process every time:
-    # some 40 ms a commit. On a local disk a rename is as atomic, and Hadoop's local files have
-    # checksums of their own.
+    # Spark's default starts `readlink` about the files it renames, a process every time: some 40 ms
+    # a commit. A rename is the same without, and Hadoop's local files have checksums of their own.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
