@@ -4,7 +4,8 @@ For each source one function takes a batch of payloads and runs the pipeline as 
 would write it by hand: no object per message, no copy, no call but the user's. What the rules
 require to be checked is checked; what costs is left to the paths that are not taken:
 
-- a ``try`` that does not raise costs nothing, so each user call stands in one of its own;
+- a ``try`` that does not raise costs next to nothing, and one in each loop is enough: the line that
+  raised tells which call it was;
 - a lineage is worked out only when somebody asks: a loop's position is what its iterator has left;
 - a key met before has been judged before, so a dictionary hit on a key of exact type is enough.
 
@@ -13,18 +14,14 @@ require to be checked is checked; what costs is left to the paths that are not t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import Any, Literal
 
 from wallaroo.canonical import structure_or_kind
-from wallaroo.keys import (
-    Key,
-    decode_key,
-    partition_number,
-    show_key,
-)
+from wallaroo.keys import SINGLE_KEY, decode_key, partition_number, show_key
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import (
     DeadLetter,
@@ -34,10 +31,10 @@ from wallaroo.trace import (
     Lineage,
     Reason,
 )
-from wallaroo_reference.codegen import Place, Program
+from wallaroo_reference.codegen import Program, Spot
 from wallaroo_reference.dead import Dead, dead_by
 from wallaroo_reference.places import Store
-from wallaroo_reference.results import BadOutputError, items_of, not_utf8, pair_of, written_of
+from wallaroo_reference.results import items_of, pair_of, written_of
 
 _MISSING = object()
 _MAY_HALF_CHANGE = frozenset({Reason.RAISED, Reason.BAD_RESULT})
@@ -65,7 +62,9 @@ class Compiled:
         self._stop_on_error = on_error == "stop"
         self.stores = {part.name: Store[Any](part) for part in application.partitions}
         self._source = ""
-        self._feeds = self._link(Program(application), application.name)
+        program = Program(application)
+        self._spots = program.spots
+        self._feeds = self._link(program, application.name)
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -103,10 +102,8 @@ class Compiled:
             "items_of": items_of,
             "pair_of": pair_of,
             "written_of": written_of,
-            "not_utf8": not_utf8,
-            "BadOutputError": BadOutputError,
+            "utf8": str.encode,
             "MISSING": _MISSING,
-            "place": program.places,
             **program.calls,
         }
         for index, store in enumerate(self.stores.values()):
@@ -118,65 +115,68 @@ class Compiled:
 
     # -- what generated code calls when something is not as usual ---------------------------------
 
-    def fail(
-        self,
-        place: Place,
-        lineage: Lineage,
-        payload: bytes,
-        error: BaseException,
-        key: Key | None = None,
-    ) -> None:
-        """Write a dead letter, or end the run (dead-1, dead-3, dead-4)."""
-        dead = error if isinstance(error, Dead) else dead_by(error, place.reason)
+    def fail(self, names: Mapping[str, Any]) -> None:
+        """Write a dead letter, or end the run (dead-1, dead-3, dead-4).
+
+        Args:
+            names: the variables of the generated function that caught what is being handled.
+        """
+        error = sys.exception()
+        if isinstance(error, _Stop):
+            raise error
+        assert error is not None
+        assert error.__traceback__ is not None
+        spot = self._spots[error.__traceback__.tb_lineno - 1]
+        dead = error if isinstance(error, Dead) else dead_by(error, spot.reason)
+        lineage = _lineage(spot, names)
         if dead.reason is None:
-            self._end("exit", place, lineage, dead.error_type)
+            self._end("exit", spot, lineage, dead.error_type)
             return
+        key = None
+        if spot.key is not None and dead.reason is not Reason.BAD_KEY:
+            key = names.get(spot.key, SINGLE_KEY)
         text = dead.error
-        if place.stateful and key is not None and dead.reason in _MAY_HALF_CHANGE:
+        if key is not None and dead.reason in _MAY_HALF_CHANGE:
             text += f" [trusting: the entity of {show_key(key)} may be half changed]"
         self.dead_letters.append(
             DeadLetter(
                 lineage=lineage,
                 source=self._source,
-                pipeline=place.pipeline,
-                step=place.step,
-                position=place.position,
-                sink=place.sink,
+                pipeline=spot.pipeline,
+                step=spot.step,
+                position=spot.position,
+                sink=spot.sink,
                 key=key,
                 reason=dead.reason,
                 error_type=dead.error_type,
                 error=text,
-                payload=payload,
+                payload=names["payload"],
             )
         )
         if self._stop_on_error:
-            self._end("on-error", place, lineage, None)
+            self._end("on-error", spot, lineage, None)
 
-    def enter(
-        self, store: Store[Any], place: Place, lineage: Lineage, payload: bytes, key: Any
-    ) -> Any:
-        """Return the entity of a key not met before, or `_MISSING` with a dead letter written."""
-        judged: Key | None = None
-        try:
-            known = store.judge(key)
-            judged = key
-            state = store.entities.get(known, _MISSING)
-            if state is _MISSING:
-                store.expect(key, known)
-                state = store.entities[known] = store.partition.builder.call()  # state-1
-        except BaseException as error:  # noqa: BLE001 - `fail` tells letters from ends (dead-3)
-            self.fail(place, lineage, payload, error, judged)
-            return _MISSING
-        return state
+    @staticmethod
+    def enter(store: Store[Any], key: Any) -> Any:
+        """Return the entity of a key not met before.
+
+        Raises:
+            Dead: it is no key of the partition.
+        """
+        known = store.judge(key)
+        if known not in store.entities:
+            store.expect(key, known)
+            store.entities[known] = store.partition.builder.call()  # state-1
+        return store.entities[known]
 
     def _end(
         self,
         kind: Literal["on-error", "exit"],
-        place: Place,
+        spot: Spot,
         lineage: Lineage,
         error_type: str | None,
     ) -> None:
-        self.ended = Ended(kind, place.pipeline, place.step, lineage, error_type)
+        self.ended = Ended(kind, spot.pipeline, spot.step, lineage, error_type)
         raise _Stop
 
 
@@ -188,6 +188,16 @@ def _code(source: str, name: str) -> CodeType:
 def compiled_source(application: Application) -> str:
     """Return the Python source that `Compiled` runs for `application`."""
     return Program(application).source
+
+
+def _lineage(spot: Spot, names: Mapping[str, Any]) -> Lineage:
+    """Return where the loops around a line stand: a loop's position is what its iterator left."""
+    positions = [
+        len(names[items]) - 1 - names[rest].__length_hint__() for items, rest in spot.loops
+    ]
+    if "lineage" in names:
+        return (*names["lineage"], *positions)
+    return (names["start"] + positions[0], *positions[1:])
 
 
 class _Stop(Exception):  # noqa: N818 - control flow

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from wallaroo_reference.compiled import Compiled, compiled_source
@@ -351,3 +353,31 @@ def test_compiled_says_what_may_be_half_changed(app):
     assert letter.error == "midway [trusting: the entity of 'a' may be half changed]"
     assert letter.step == "halfway"
     assert machine.findings == ()
+
+
+@wallaroo.computation_multi(name="deeper")
+def deeper(text):
+    if text.endswith("r" * 5) or not text:
+        raise ValueError(text)
+    return [text + "r", text + "s"] if len(text) < 7 else [None, text + "s"]
+
+
+@pytest.mark.parametrize("steps", [5, 6, 7, 8, 13, 14])
+def test_compute_2_loops_go_on_in_further_functions_where_python_has_no_more_blocks(steps):
+    """A lineage has an index for each loop, in whichever function that is."""
+    source = wallaroo.TCPSourceConfig("127.0.0.1", 0, decode)
+    builder = wallaroo.ApplicationBuilder("deep").new_pipeline("in", source)
+    for _ in range(steps):
+        builder.to(deeper)
+    builder.to_stateful(look, Seen, "seen")
+    application = builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 1, picky)).build()
+    assert ("go_on" in compiled_source(application)) is (steps > 5)
+    machines = Interpreter(application), Compiled(application)
+    for machine in machines:
+        machine.feed("in", [b"", b"a", b"\xff", b"brrr", b"ne"])
+    one, other = machines
+    assert other.outputs == one.outputs
+    assert [replace(letter, error="") for letter in other.dead_letters] == [
+        replace(letter, error="") for letter in one.dead_letters
+    ]
+    assert {1, 3, steps + 1} <= {len(letter.lineage) for letter in one.dead_letters}
