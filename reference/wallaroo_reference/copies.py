@@ -85,10 +85,10 @@ class _Plain(Frozen):
     def thaw(self) -> Any:
         """Return a bare instance with the attributes put back, as `object`'s pickling does."""
         value: Any = object.__new__(self.kind)
-        attributes = self.attributes.copy()
+        attributes = value.__dict__  # into it, whatever the class's own __setattr__ forbids
+        attributes.update(self.attributes)
         for name in self.nested:
             attributes[name] = attributes[name].copy()
-        object.__setattr__(value, "__dict__", attributes)  # whatever its own __setattr__ forbids
         return value
 
     def same(self, value: Any) -> bool:

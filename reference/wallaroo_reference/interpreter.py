@@ -166,7 +166,7 @@ class Interpreter:
             raise
         except BaseException as error:
             raise dead_by(error, place.reason) from error
-        return items, [None if item is None else freeze(item) for item in items]
+        return items, [item if type(item) in ATOMS else freeze(item) for item in items]
 
     def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
         if not place.multi:
