@@ -122,12 +122,12 @@ class Compiled:
         Args:
             names: the variables of the generated function that caught what is being handled.
         """
-        error = sys.exception()
+        _, error, trace = sys.exc_info()
         if isinstance(error, _Stop):
             raise error
         assert error is not None
-        assert error.__traceback__ is not None
-        spot = self._spots[error.__traceback__.tb_lineno - 1]
+        assert trace is not None
+        spot = self._spots[trace.tb_lineno - 1]
         dead = error if isinstance(error, Dead) else dead_by(error, spot.reason)
         lineage = _lineage(spot, names)
         if dead.reason is None:

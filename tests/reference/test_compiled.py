@@ -363,21 +363,34 @@ def deeper(text):
 
 
 @pytest.mark.parametrize("steps", [5, 6, 7, 8, 13, 14])
-def test_compute_2_loops_go_on_in_further_functions_where_python_has_no_more_blocks(steps):
+def test_compute_2_loops_go_on_in_further_functions_where_python_has_no_more_blocks(app, steps):
     """A lineage has an index for each loop, in whichever function that is."""
-    source = wallaroo.TCPSourceConfig("127.0.0.1", 0, decode)
-    builder = wallaroo.ApplicationBuilder("deep").new_pipeline("in", source)
-    for _ in range(steps):
-        builder.to(deeper)
-    builder.to_stateful(look, Seen, "seen")
-    application = builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 1, picky)).build()
+    application = app(*[("to", deeper)] * steps, ("to_stateful", look, Seen, "seen"))
     assert ("go_on" in compiled_source(application)) is (steps > 5)
     machines = Interpreter(application), Compiled(application)
     for machine in machines:
-        machine.feed("in", [b"", b"a", b"\xff", b"brrr", b"ne"])
+        machine.feed("p", [b"", b"a", b"\xff", b"brrr", b"ne"])
     one, other = machines
     assert other.outputs == one.outputs
     assert [replace(letter, error="") for letter in other.dead_letters] == [
         replace(letter, error="") for letter in one.dead_letters
     ]
     assert {1, 3, steps + 1} <= {len(letter.lineage) for letter in one.dead_letters}
+
+
+class Traceless(Exception):
+    """An exception that hides where it was raised."""
+
+    __traceback__ = None
+
+
+@stateless
+def hide(text):
+    raise Traceless(text)
+
+
+def test_dead_1_an_exception_that_hides_its_traceback_is_a_dead_letter_of_its_step(app):
+    machine = Compiled(app(("to", same), ("to", hide)))
+    machine.feed("p", [b"a"])
+    (letter,) = machine.dead_letters
+    assert (letter.step, letter.position, letter.error_type) == ("hide", 1, "Traceless")

@@ -113,24 +113,6 @@ def test_state_2_what_may_be_something_else_is_not_proven(call):
     assert not always_pairs(call)
 
 
-def _application(call):
-    @wallaroo.decoder(header_length=4, length_fmt=">I")
-    def decode(payload):
-        return payload.decode()
-
-    @wallaroo.encoder
-    def encode(message):
-        return str(message)
-
-    return (
-        wallaroo.ApplicationBuilder("proven")
-        .new_pipeline("in", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
-        .to_stateful(wallaroo.state_computation(name="step")(call), Visits, "visits")
-        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 1, encode))
-        .build()
-    )
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -138,12 +120,13 @@ def _application(call):
         *(says_a_variable, says_a_number, says_nothing_certain, wrong_way_round, three, passes_on),
     ],
 )
-def test_state_2_whether_proven_or_checked_the_results_are_the_interpreters(call):
-    application = _application(call)
+def test_state_2_whether_proven_or_checked_the_results_are_the_interpreters(app, call):
+    computation = wallaroo.state_computation(name="step")(call)
+    application = app(("to_stateful", computation, Visits, "visits"))
     assert ("pair_of" in compiled_source(application)) is not always_pairs(call)
     machines = Interpreter(application), Compiled(application)
     for machine in machines:
-        machine.feed("in", [b"a", b"", b"b"])
+        machine.feed("p", [b"a", b"", b"b"])
     one, other = machines
     assert other.outputs == one.outputs
     assert [letter.order for letter in other.dead_letters] == [
