@@ -242,8 +242,11 @@ class Program:
 def _lineage(loops: tuple[tuple[str, str], ...]) -> str:
     """Return the expression for where loops stand: a loop's position is what its iterator left."""
     positions = [f"len({items}) - 1 - {rest}.__length_hint__()" for items, rest in loops]
-    before = "start + " if loops[:1] == (("payloads", "frames"),) else "*lineage, "
-    return f"({before}{', '.join(positions)},)"
+    if loops[:1] == (("payloads", "frames"),):
+        positions[0] = f"start + {positions[0]}"
+    else:
+        positions.insert(0, "*lineage")
+    return f"({', '.join(positions)},)"
 
 
 def _identifier(name: str) -> str:
