@@ -1,0 +1,180 @@
+"""Which entity a message meets: keys, and what is none."""
+
+from __future__ import annotations
+
+import enum
+
+import pytest
+from small_steps import Seen, first, keyed_by, literal, see, stateful, whole
+
+import wallaroo
+
+KEYS = ["'1'", "b'1'", "1", "(1,)", "()", "''", "b''", "0", "-1", "'\\ud800'", "(('a', 1), b'')"]
+
+
+def test_route_1_same_keys_meet_different_never(app, run):
+    @wallaroo.encoder
+    def encode(count):
+        return str(count)
+
+    @stateful
+    def count(message, state):
+        state.items.append(1)
+        return len(state.items), True
+
+    application = app(
+        ("to_state_partition", count, Seen, "s", whole), decoder=literal, encoder=encode
+    )
+    payloads = [key.encode() for key in KEYS] * 2
+    result = run(application, payloads)
+    assert result.output == [b"1"] * len(KEYS) + [b"2"] * len(KEYS)
+    assert {repr(key) for key in result.entities["s"]} == {repr(eval(key)) for key in KEYS}
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("key", ["True", "None", "1.0", "[1]", "(1, True)", "{}", "'x' * 65536"])
+def test_route_2_anything_else_is_a_bad_key_before_it_is_unknown(app, run, told, key, listed):
+    keys = [1, "a"] if listed else None
+    application = app(("to_state_partition", see, Seen, "s", keyed_by(lambda _: eval(key)), keys))
+    result = run(application, [b"a", b"b"])
+    assert result.output == []
+    assert told(result) == [
+        ((0,), "see", None, None, "bad-key"),
+        ((1,), "see", None, None, "bad-key"),
+    ]
+    assert result.dead_letters[0].error_type is None
+    assert result.entities["s"] == {}
+
+
+class Sub(str):
+    pass
+
+
+def test_route_2_a_subclass_is_never_taken_for_the_key_it_equals(app, run, told):
+    made = {"plain": "k", "sub": Sub("k"), "one": 1, "true": True, "int": enum.IntEnum("E", "K").K}
+    application = app(("to_state_partition", see, Seen, "s", keyed_by(made.__getitem__)))
+    result = run(application, [b"plain", b"sub", b"one", b"true", b"int", b"plain"])
+    assert told(result) == [
+        ((1,), "see", None, None, "bad-key"),
+        ((3,), "see", None, None, "bad-key"),
+        ((4,), "see", None, None, "bad-key"),
+    ]
+    assert result.output == [b"'plain';", b"'one';", b"'plainplain';"]
+
+
+def test_route_3_listed_keys_only(app, run, told):
+    application = app(("to_state_partition", see, Seen, "s", whole, ["a", "b"]))
+    result = run(application, [b"a", b"c", b"a", b"c"])
+    assert result.output == [b"'a';", b"'aa';"]
+    assert told(result) == [
+        ((1,), "see", None, "c", "unknown-key"),
+        ((3,), "see", None, "c", "unknown-key"),
+    ]
+    assert list(result.entities["s"]) == ["a"]
+    assert "'c'" in result.dead_letters[0].error
+    assert "'s'" in result.dead_letters[0].error
+
+
+@pytest.mark.parametrize(("listed", "key"), [(1, "'1'"), ("1", "1"), ((1,), "1"), (1, "(1,)")])
+def test_route_3_a_listed_key_is_of_its_type(app, run, told, listed, key):
+    application = app(
+        ("to_state_partition", see, Seen, "s", keyed_by(lambda _: eval(key)), [listed])
+    )
+    assert told(run(application, [b"a"])) == [((0,), "see", None, eval(key), "unknown-key")]
+
+
+def test_route_3_listed_tuples_are_found(app, run):
+    application = app(
+        (
+            "to_state_partition",
+            see,
+            Seen,
+            "s",
+            keyed_by(lambda text: (text, (1, b"x"))),
+            [("a", (1, b"x"))],
+        )
+    )
+    result = run(application, [b"a", b"b", b"a"])
+    assert result.output == [b"'a';", b"'aa';"]
+    assert [letter.reason for letter in result.dead_letters] == ["unknown-key"]
+
+
+def test_route_2_very_deep_keys(app, run):
+    def deep(text):
+        key = text
+        for _ in range(10_000):
+            key = (key,)
+        return key
+
+    result = run(app(("to_state_partition", see, Seen, "s", keyed_by(deep))), [b"a", b"b", b"a"])
+    assert result.output == [b"'a';", b"'b';", b"'aa';"]
+    assert len(result.trace.canonical_json()) > 10_000
+
+
+@pytest.mark.parametrize("key", ["0", "1", "2**64 - 1"])
+def test_route_5_64_bit_keys(app, run, key):
+    application = app(("to_state_partition_u64", see, Seen, "s", whole), decoder=literal)
+    found = run(
+        app(("to_state_partition_u64", see_number, Seen, "s", whole), decoder=literal),
+        [key.encode()],
+    )
+    assert list(found.entities["s"]) == [eval(key)]
+    assert application.partition["s"].u64
+
+
+@stateful
+def see_number(message, state):
+    state.items.append(message)
+    return message, True
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize(
+    "key", ["-1", "2**64", "'a'", "b'a'", "True", "(1,)", "1.0", "None", "10**99"]
+)
+def test_route_5_all_else_is_a_bad_key(app, run, told, key, listed):
+    application = app(
+        ("to_state_partition_u64", see, Seen, "s", keyed_by(lambda _: eval(key)))
+        + (([1],) if listed else ())
+    )
+    result = run(application, [b"a"])
+    assert told(result) == [((0,), "see", None, None, "bad-key")]
+    assert result.entities["s"] == {}
+
+
+def test_route_5_listed_and_unknown(app, run, told):
+    application = app(
+        ("to_state_partition_u64", see_number, Seen, "s", whole, [1, 2]), decoder=literal
+    )
+    result = run(application, [b"1", b"3", b"1"])
+    assert told(result) == [((1,), "see_number", None, 3, "unknown-key")]
+
+
+def test_route_6_to_stateful_has_one_entity(app, run):
+    result = run(app(("to_stateful", see, Seen, "s")), [b"a", b"b"])
+    assert list(result.entities["s"]) == [()]
+    assert result.output == [b"'a';", b"'ab';"]
+
+
+def test_route_1_the_partition_function_is_called_once_per_visit(app, run):
+    calls = []
+    route = keyed_by(lambda text: calls.append(text) or text[0])
+    run(app(("to_state_partition", see, Seen, "s", route, ["a"])), [b"ab", b"ac", b"b"])
+    assert calls == ["ab", "ac", "b"]
+
+
+def test_dead_1_a_partition_function_that_raises(app, run, told):
+    result = run(app(("to_state_partition", see, Seen, "s", first)), [b"a", b"", b"ab"])
+    assert told(result) == [((1,), "see", None, None, "raised")]
+    assert result.dead_letters[0].error_type == "IndexError"
+    assert result.output == [b"'a';", b"'aab';"]
+
+
+@pytest.mark.parametrize("error", [KeyError, ValueError, StopIteration, TypeError, RuntimeError])
+def test_dead_3_whatever_a_partition_function_raises(app, run, told, error):
+    def route(text):
+        raise error(text)
+
+    result = run(app(("to_state_partition", see, Seen, "s", keyed_by(route))), [b"a"])
+    assert told(result) == [((0,), "see", None, None, "raised")]
+    assert result.dead_letters[0].error_type == error.__name__

@@ -1,0 +1,154 @@
+"""In which order messages, outputs and dead letters come, however long the pipeline."""
+
+from __future__ import annotations
+
+import pytest
+from small_steps import (
+    Seen,
+    characters,
+    computation,
+    first,
+    identity,
+    multi,
+    see,
+    stateful,
+    stateful_multi,
+    words,
+)
+
+import wallaroo
+
+
+def test_order_1_lineage_counts_left_out_items(app, run):
+    @multi
+    def with_gaps(text):
+        return [None if character == "-" else character for character in text]
+
+    @computation
+    def refuse(character):
+        raise ValueError(character)
+
+    result = run(app(("to", words), ("to", with_gaps), ("to", refuse)), [b"a-b -c", b"", b"-- d"])
+    assert [letter.lineage for letter in result.dead_letters] == [
+        (0, 0, 0),
+        (0, 0, 2),
+        (0, 1, 1),
+        (2, 1, 0),
+    ]
+
+
+def test_order_1_depth_first_one_input_after_the_other(app, run):
+    order = []
+
+    @stateful
+    def inner(message, state):
+        order.append(f"inner {message}")
+        return message, False
+
+    @stateful
+    def outer(message, state):
+        order.append(f"outer {message}")
+        return message, False
+
+    run(
+        app(
+            ("to", words),
+            ("to_stateful", inner, Seen, "s"),
+            ("to", characters),
+            ("to_stateful", outer, Seen, "t"),
+        ),
+        [b"ab c", b"d"],
+    )
+    assert order == [
+        "inner ab",
+        "outer a",
+        "outer b",
+        "inner c",
+        "outer c",
+        "inner d",
+        "outer d",
+    ]
+
+
+def test_order_1_a_partition_visited_twice_by_one_message(app, run):
+    result = run(
+        app(("to", characters), ("to_stateful", see, Seen, "s"), ("to_stateful", see, Seen, "s")),
+        [b"ab"],
+    )
+    # a: sees a, gives "a"; again: sees "a", gives "aa". b: "aab"; again: "aabaab".
+    assert result.output == [b"'aa';", b"'aabaab';"]
+
+
+def test_order_1_the_sequence_counts_over_all_sources(add_pipeline, run):
+    builder = wallaroo.ApplicationBuilder("app")
+    for name in "pq":
+        add_pipeline(builder, ("to_stateful", see, Seen, "shared"), name=name)
+    result = run(builder.build(), [b"a", ("q", b"b"), b"\xff", ("q", b"\xff"), b"c"])
+    assert result.outputs == {("p", 0): [b"'a';", b"'abc';"], ("q", 0): [b"'ab';"]}
+    assert [(one.lineage, one.source) for one in result.dead_letters] == [((2,), "p"), ((3,), "q")]
+
+
+@pytest.mark.parametrize("steps", [11, 12, 13, 14, 25, 30, 60])
+def test_order_1_deep_pipelines(app, run, steps):
+    @multi
+    def one_more(items):
+        return [None, (*items, len(items))]
+
+    @computation
+    def last(items):
+        raise ValueError
+
+    @wallaroo.decoder(header_length=4, length_fmt=">I")
+    def begin(payload):
+        return ()
+
+    application = app(*[("to", one_more)] * steps, decoder=begin)
+    assert run(application, [b"a"]).output == [f"{tuple(range(steps))!r};".encode()]
+    result = run(app(*[("to", one_more)] * steps, ("to", last), decoder=begin), [b"a", b"b"])
+    assert [letter.lineage for letter in result.dead_letters] == [
+        (n, *[1] * steps) for n in range(2)
+    ]
+
+
+@pytest.mark.parametrize("steps", [30])
+def test_order_1_deep_pipelines_of_every_kind(app, run, told, steps):
+    @multi
+    def twice(text):
+        return [None, text]
+
+    @stateful_multi
+    def again(text, state):
+        state.items.append(text)
+        return iter([text]), True
+
+    @stateful
+    def count(text, state):
+        state.items.append(text)
+        return text, True
+
+    many = [
+        [
+            ("to", twice),
+            ("to_stateful", again, Seen, f"s{n}"),
+            ("to_state_partition", count, Seen, f"t{n}", first),
+            ("to", identity),
+        ][n % 4]
+        for n in range(steps)
+    ]
+    refuse = wallaroo.encoder(lambda text: 1 / 0 if text == "x" else text)
+    result = run(app(*many, encoder=[refuse, refuse]), [b"a", b"x", b"b"])
+    assert result.outputs == {("p", 0): [b"a", b"b"], ("p", 1): [b"a", b"b"]}
+    multis = [0 if n % 4 else 1 for n in range(steps) if n % 4 < 2]
+    assert told(result) == [((1, *multis), None, sink, None, "encode") for sink in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "1", "é", "\n", "'", '"""', "\\", "\0", "\ud800", "def", "#"]
+)
+def test_build_1_any_name_will_do(add_pipeline, run, name):
+    compute = wallaroo.computation(name=name)(lambda message: message)
+    fail = wallaroo.state_computation(name=name)(lambda message, state: 1 / 0)
+    builder = wallaroo.ApplicationBuilder(name)
+    add_pipeline(builder, ("to", compute), ("to_stateful", fail, Seen, name), name=name)
+    result = run(builder.build(), [(name, b"a")])
+    assert [letter.step for letter in result.dead_letters] == [name]

@@ -1,0 +1,90 @@
+"""What sinks get of what encoders give."""
+
+from __future__ import annotations
+
+import pytest
+from small_steps import Seen, identity, see, words
+
+import wallaroo
+
+
+class Chunk(bytes):
+    def __bytes__(self):
+        raise OSError("no")
+
+
+class Text(str):
+    def encode(self, *args):
+        raise OSError("no")
+
+
+@pytest.mark.parametrize(
+    ("encoded", "written"),
+    [
+        (b"a", b"a"),
+        (b"", b""),
+        ("é", "é".encode()),
+        ("", b""),
+        (Chunk(b"c"), b"c"),
+        (Text("é"), "é".encode()),
+    ],
+    ids=["bytes", "no bytes", "text", "no text", "of bytes", "of text"],
+)
+def test_sink_1_bytes_or_text(app, run, encoded, written):
+    result = run(app(encoder=wallaroo.encoder(lambda message: encoded)), [b"a"])
+    assert result.dead_letters == []
+    assert result.output == [written]
+    assert type(result.output[0]) is bytes
+
+
+def test_sink_1_none_writes_nothing(app, run):
+    result = run(app(encoder=wallaroo.encoder(lambda message: None)), [b"a"])
+    assert (result.output, result.dead_letters) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        0,
+        False,
+        bytearray(b"a"),
+        memoryview(b"a"),
+        [b"a"],
+        ("a",),
+        object(),
+        "\ud800",
+        Text("\ud800"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_sink_1_anything_else_is_a_dead_letter(app, run, told, encoded):
+    result = run(app(("to", identity), encoder=wallaroo.encoder(lambda message: encoded)), [b"a"])
+    assert result.output == []
+    assert told(result) == [((0,), None, 0, None, "encode")]
+    assert result.dead_letters[0].error_type is None
+
+
+@pytest.mark.parametrize("error", [ValueError, UnicodeEncodeError, KeyError, StopIteration])
+def test_sink_1_raising_is_a_dead_letter_of_that_sink_alone(app, run, told, error):
+    arguments = ("utf-8", "a", 0, 1, "why") if error is UnicodeEncodeError else ("why",)
+
+    def encode(message):
+        raise error(*arguments)
+
+    fine = wallaroo.encoder(lambda message: message)
+    result = run(app(encoder=[fine, wallaroo.encoder(encode), fine]), [b"a", b"b"])
+    assert result.outputs == {("p", 0): [b"a", b"b"], ("p", 1): [], ("p", 2): [b"a", b"b"]}
+    assert told(result) == [((0,), None, 1, None, "encode"), ((1,), None, 1, None, "encode")]
+    assert result.dead_letters[0].error_type == error.__name__
+
+
+def test_sink_2_every_sink_gets_every_message(app, run):
+    encoders = [wallaroo.encoder(lambda m, n=n: f"{n}{m}") for n in range(3)]
+    result = run(app(("to", words), encoder=encoders), [b"a b"])
+    assert result.outputs == {("p", n): [f"{n}a".encode(), f"{n}b".encode()] for n in range(3)}
+
+
+def test_sink_2_done_ends_without_a_sink(app, run):
+    result = run(app(("to_stateful", see, Seen, "s"), sinks=0), [b"a"])
+    assert result.outputs == {}
+    assert list(result.entities["s"]) == [()]
