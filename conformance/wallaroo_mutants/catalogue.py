@@ -13,6 +13,7 @@ from wallaroo_reference.interpreter import Interpreter
 
 from wallaroo.engine import Engine
 from wallaroo_mutants import cutting, functions, interpreters, stateful
+from wallaroo_mutants.compiling import COMPILED_MUTANTS
 from wallaroo_mutants.engine import MutantEngine, Patch, batches_replaced
 from wallaroo_mutants.language import LANGUAGE_MUTANTS
 
@@ -232,4 +233,7 @@ BROKEN_HARNESS = Mutant(
 
 def mutants() -> list[Mutant]:
     """Return all of them: the entry point of the group ``wallaroo.mutants``."""
-    return [*REFERENCE_MUTANTS, *LANGUAGE_MUTANTS, *EQUIVALENT, BROKEN_HARNESS]
+    return [
+        *(*REFERENCE_MUTANTS, *COMPILED_MUTANTS, *LANGUAGE_MUTANTS),
+        *(*EQUIVALENT, BROKEN_HARNESS),
+    ]

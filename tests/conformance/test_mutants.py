@@ -11,6 +11,7 @@ from wallaroo_conformance.killing import Kill, Mutant, kill
 from wallaroo_conformance.report import INCOMPLETE
 from wallaroo_conformance.search import Profile
 from wallaroo_mutants.catalogue import BROKEN_HARNESS, EQUIVALENT, REFERENCE_MUTANTS
+from wallaroo_mutants.compiling import COMPILED_MUTANTS
 from wallaroo_mutants.edges import EDGE_MUTANTS
 from wallaroo_mutants.language import LANGUAGE_MUTANTS
 from wallaroo_mutants.recovering import RECOVERY_EQUIVALENT, RECOVERY_MUTANTS
@@ -18,7 +19,7 @@ from wallaroo_mutants.spark import SPARK_EQUIVALENT, SPARK_MUTANTS
 
 BUDGET = Profile("test", 3_000)
 MUTANTS = (
-    *(*REFERENCE_MUTANTS, *SPARK_MUTANTS),
+    *(*REFERENCE_MUTANTS, *COMPILED_MUTANTS, *SPARK_MUTANTS),
     *(*EDGE_MUTANTS, *RECOVERY_MUTANTS, *LANGUAGE_MUTANTS),
 )
 SURVIVORS = (*EQUIVALENT, SPARK_EQUIVALENT, RECOVERY_EQUIVALENT)

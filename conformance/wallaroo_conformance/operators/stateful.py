@@ -120,6 +120,17 @@ def wrong_pair(message: Any, state: Any) -> Any:
     return shapes[len(written) % 7]
 
 
+@wallaroo.state_computation(name="wrong pair, then count")
+def wrong_pair_then_count(message: Any, state: Any) -> Any:
+    """Return what is no pair of output and flag, on a message with a y, before it counts."""
+    written = str(message)[:6]
+    if "y" in written:
+        shapes = (None, written, [written, True], (written,), (written, 1), (True, written))
+        return shapes[len(written) % 6]
+    state.pages += 1
+    return Answer(written, True)
+
+
 @wallaroo.state_computation(name="keep closure")
 def keep_closure(message: Any, state: Any) -> Any:
     """Put what cannot be pickled into the state, or the output, for a message with a z."""
@@ -242,6 +253,17 @@ def wrong_items(message: Any, state: Any) -> Any:
     return [*pairs, [[written], True], [written]][len(written) % 6]
 
 
+@wallaroo.state_computation_multi(name="wrong items, then count")
+def wrong_items_then_count(message: Any, state: Any) -> Any:
+    """Return items of a wrong shape, on a message with a y, before anything is altered."""
+    written = str(message)[:6]
+    if "y" in written:
+        pairs: list[Any] = [(written, True), ({}, True), (5, True), ([written], 1)]
+        return [*pairs, [[written], True], [written]][len(written) % 6]
+    state.pages += 1
+    return ([written, state.pages], True)
+
+
 STATE_COMPUTATIONS: dict[str, Any] = {
     "count": count,
     "note": note,
@@ -255,6 +277,7 @@ STATE_COMPUTATIONS: dict[str, Any] = {
     "refuse_then_count": refuse_then_count,
     "count_then_refuse": count_then_refuse,
     "wrong_pair": wrong_pair,
+    "wrong_pair_then_count": wrong_pair_then_count,
     "keep_closure": keep_closure,
     "Every": Every(),
     "start_over": start_over,
@@ -269,4 +292,5 @@ STATE_MULTI_COMPUTATIONS: dict[str, Any] = {
     "window": window,
     "lazy_stumble": lazy_stumble,
     "wrong_items": wrong_items,
+    "wrong_items_then_count": wrong_items_then_count,
 }

@@ -1,0 +1,97 @@
+"""Mutants of the compiled path: in what it generates, and in how it learns where a call failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import wallaroo_reference.codegen
+import wallaroo_reference.compiled
+from wallaroo_conformance.killing import Mutant
+from wallaroo_reference.codegen import Program, Spot
+from wallaroo_reference.compiled import Compiled, _Stop
+from wallaroo_reference.engine import CompiledEngine
+
+from wallaroo.engine import Capabilities, Case
+from wallaroo.topology import StatePartition
+from wallaroo.trace import Lineage, Trace
+from wallaroo_mutants.engine import Patch, patched
+
+
+class CompiledMutant(CompiledEngine):
+    """The compiled path with something replaced while it runs."""
+
+    def __init__(self, name: str, patches: tuple[Patch, ...]) -> None:
+        self.name = name
+        self._patches = patches
+
+    def capabilities(self) -> Capabilities:
+        """Return what it claims: what the compiled path does, but that it serves."""
+        return Capabilities(isolation=frozenset({"trusting"}), live=False)
+
+    def run(self, case: Case) -> Trace:
+        """Run a case, with the fault."""
+        with patched(self._patches):
+            return super().run(case)
+
+
+def _mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
+    return Mutant(name, rule, says, partial(CompiledMutant, name, patches), "compiled")
+
+
+_line = Program._line
+_fail = Compiled.fail
+
+
+def _comments_not_counted(self: Program, indent: int, text: str) -> None:
+    _line(self, indent, text)
+    if text.startswith("#"):
+        self.spots.pop()
+
+
+def _any_type(_self: Program, _partition: StatePartition, _key: str) -> str:
+    return "True"
+
+
+def _rest_of_batch_lost(self: Compiled, names: Mapping[str, Any]) -> None:
+    _fail(self, names)
+    raise _Stop
+
+
+def _of_the_batch(_spot: Spot, names: Mapping[str, Any]) -> Lineage:
+    return (names["start"],)
+
+
+COMPILED_MUTANTS: tuple[Mutant, ...] = (
+    _mutant(
+        "dead-1",
+        "lines counted without comments",
+        "a table of lines made from another text",
+        (Program, "_line", _comments_not_counted),
+    ),
+    _mutant(
+        "state-2",
+        "every result believed a pair",
+        "a proof that looks at annotations",
+        (wallaroo_reference.codegen, "always_pairs", lambda _call: True),
+    ),
+    _mutant(
+        "route-2",
+        "any key looked up as it is",
+        "`states[key]`, where True is 1",
+        (Program, "_exactness", _any_type),
+    ),
+    _mutant(
+        "dead-2",
+        "one try around the batch",
+        "an exception caught further out than it may go",
+        (Compiled, "fail", _rest_of_batch_lost),
+    ),
+    _mutant(
+        "order-1",
+        "lineage of the batch",
+        "positions not added to where the batch begins",
+        (wallaroo_reference.compiled, "_lineage", _of_the_batch),
+    ),
+)
