@@ -99,7 +99,7 @@ class Compiled:
         """Return a function per source, bound to this machine's outputs and entities."""
         names: dict[str, Any] = {
             "fail": self.fail,
-            "enter": self.enter,
+            "enter": _enter,
             "items_of": items_of,
             "pair_of": pair_of,
             "written_of": written_of,
@@ -157,19 +157,6 @@ class Compiled:
         if self._stop_on_error:
             self._end("on-error", spot, lineage, None)
 
-    @staticmethod
-    def enter(store: Store[Any], key: Any) -> Any:
-        """Return the entity of a key not met before.
-
-        Raises:
-            Dead: it is no key of the partition.
-        """
-        known = store.judge(key)
-        if known not in store.entities:
-            store.expect(key, known)
-            store.entities[known] = store.partition.builder.call()  # state-1
-        return store.entities[known]
-
     def _end(
         self,
         kind: Literal["on-error", "exit"],
@@ -189,6 +176,19 @@ def _code(source: str, name: str) -> CodeType:
 def compiled_source(application: Application) -> str:
     """Return the Python source that `Compiled` runs for `application`."""
     return Program(application).source
+
+
+def _enter(store: Store[Any], key: Any) -> Any:
+    """Return the entity of a key not met before.
+
+    Raises:
+        Dead: it is no key of the partition.
+    """
+    known = store.judge(key)
+    if known not in store.entities:
+        store.expect(key, known)
+        store.entities[known] = store.partition.builder.call()  # state-1
+    return store.entities[known]
 
 
 def _lineage(spot: Spot, names: Mapping[str, Any]) -> Lineage:

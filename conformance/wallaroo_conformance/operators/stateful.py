@@ -217,6 +217,14 @@ def same_notes(message: Any, state: Any) -> Any:
     return ([state.notes, None, state.notes], True)
 
 
+@wallaroo.state_computation_multi(name="notes themselves")
+def notes_themselves(message: Any, state: Any) -> Any:
+    """Send what is in a list of the state's, which a later step may visit and alter."""
+    state.notes.append(str(message)[:6])
+    del state.notes[:-3]
+    return (state.notes, True)
+
+
 @wallaroo.state_computation_multi(name="window")
 def window(message: Any, state: Any) -> Any:
     """Send two messages together, then start over."""
@@ -289,6 +297,7 @@ STATE_MULTI_COMPUTATIONS: dict[str, Any] = {
     "lazy": lazy,
     "lazy_secret": lazy_secret,
     "same_notes": same_notes,
+    "notes_themselves": notes_themselves,
     "window": window,
     "lazy_stumble": lazy_stumble,
     "wrong_items": wrong_items,
