@@ -127,8 +127,10 @@ def _compute_with_state(name: str, call: Call, facts: set[str]) -> None:
             facts.add("multi leaves gaps")
         if "falsy" in output and "value" not in output and output != "falsy":
             facts.add("multi gives falsy")
-        if output in ("value", "falsy") and name == "wrong_items":
+        if output in ("value", "falsy") and name in ("wrong_items", "wrong_items_then_count"):
             facts.add("bad items")
+        if name == "notes_themselves":
+            facts.add("multi gives a list of its state")
         if name in ("lazy", "lazy_secret", "lazy_stumble"):
             facts.add("multi is lazy")
     if name not in STATE_MULTI_COMPUTATIONS and changed and output in ("falsy", "empty"):

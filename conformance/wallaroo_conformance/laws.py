@@ -168,6 +168,11 @@ LAWS: tuple[Law, ...] = (
         "items are sent on while the rest is still to come",
     ),
     law(
+        "compute-2/own-list", "multi gives a list of its state; entity met again",
+        "a multi result is consumed before its first item goes on, though it be the state's list",
+        "the list is gone through while later steps visit the state and alter it",
+    ),
+    law(
         "dead-1/unportable-state", "state computation gives what cannot be pickled",
         "what does not survive pickling is a dead letter of the whole call, the entity as before",
         "state and outputs are written one after the other",

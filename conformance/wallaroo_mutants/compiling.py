@@ -50,6 +50,10 @@ def _comments_not_counted(self: Program, indent: int, text: str) -> None:
         self.spots.pop()
 
 
+def _lists_not_copied(self: Program, indent: int, text: str) -> None:
+    _line(self, indent, text.replace("[:] if ", " if "))
+
+
 def _any_type(_self: Program, _partition: StatePartition, _key: str) -> str:
     return "True"
 
@@ -69,6 +73,12 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "lines counted without comments",
         "a table of lines made from another text",
         (Program, "_line", _comments_not_counted),
+    ),
+    _mutant(
+        "compute-2",
+        "the state's own list gone through",
+        "a list taken as it is, since it is one already",
+        (Program, "_line", _lists_not_copied),
     ),
     _mutant(
         "state-2",
