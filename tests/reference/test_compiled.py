@@ -365,7 +365,8 @@ def deeper(text):
 @pytest.mark.parametrize("steps", [5, 6, 7, 8, 13, 14])
 def test_compute_2_loops_go_on_in_further_functions_where_python_has_no_more_blocks(app, steps):
     """A lineage has an index for each loop, in whichever function that is."""
-    application = app(*[("to", deeper)] * steps, ("to_stateful", look, Seen, "seen"))
+    ways = [("to", deeper)] * steps
+    application = app(*ways, ("to_stateful", look, Seen, "seen"), encoder=[plain, picky, plain])
     assert ("go_on" in compiled_source(application)) is (steps > 5)
     machines = Interpreter(application), Compiled(application)
     for machine in machines:
