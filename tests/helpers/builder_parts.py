@@ -1,0 +1,137 @@
+"""Components right and wrong, and the words of a refusal, for tests of the builder."""
+
+from __future__ import annotations
+
+import pytest
+
+import wallaroo
+from wallaroo import ApplicationBuilder, TCPSinkConfig, TCPSourceConfig, WallarooParameterError
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return payload
+
+
+@wallaroo.encoder
+def encode(message):
+    return message
+
+
+@wallaroo.computation(name="double it")
+def double(message):
+    return 2 * message
+
+
+@wallaroo.computation_multi(name="split it")
+def split(message):
+    return message.split()
+
+
+@wallaroo.state_computation(name="count it")
+def count(message, state):
+    return message, True
+
+
+@wallaroo.state_computation_multi(name="count each")
+def count_each(message, state):
+    return [message], True
+
+
+@wallaroo.partition
+def first(message):
+    return message[0]
+
+
+def plain(message):
+    return message
+
+
+def plain_with_state(message, state):
+    return message, True
+
+
+class Counts:
+    pass
+
+
+class WantsArguments:
+    def __init__(self, size):
+        self.size = size
+
+
+class CountsBuilder:
+    def __init__(self, start=0):
+        self.start = start
+
+    def build(self):
+        return Counts()
+
+
+class SlottedBuilder:
+    __slots__ = ("start",)
+
+    def __init__(self, start):
+        self.start = start
+
+    def build(self):
+        return Counts()
+
+
+class Doubling:
+    def name(self):
+        return "doubling"
+
+    def compute(self, data):
+        return 2 * data
+
+
+class Counting:
+    def name(self):
+        return "counting"
+
+    def compute(self, data, state):
+        return data, True
+
+
+class First:
+    def partition(self, data):
+        return data[0]
+
+
+class Decoding:
+    def header_length(self):
+        return 4
+
+    def payload_length(self, header):
+        return int.from_bytes(header, "big")
+
+    def decode(self, payload):
+        return payload
+
+
+class Encoding:
+    def encode(self, message):
+        return message
+
+
+def source(port=0, decoder=decode):
+    return TCPSourceConfig("127.0.0.1", port, decoder)
+
+
+def sink(port=7002):
+    return TCPSinkConfig("127.0.0.1", port, encode)
+
+
+def begun(pipeline="p"):
+    return ApplicationBuilder("app").new_pipeline(pipeline, source())
+
+
+def refused(call, *parts):
+    with pytest.raises(WallarooParameterError) as caught:
+        call()
+    text = str(caught.value)
+    for part in parts:
+        assert part in text, text
+    assert "\n" not in text
+    return text

@@ -1,0 +1,127 @@
+"""What a builder builds."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from builder_parts import (
+    Counting,
+    Counts,
+    CountsBuilder,
+    Decoding,
+    Doubling,
+    Encoding,
+    First,
+    begun,
+    count,
+    count_each,
+    double,
+    first,
+    refused,
+    sink,
+    source,
+    split,
+)
+
+from wallaroo import ApplicationBuilder, TCPSinkConfig
+from wallaroo.topology import Sink, Source, Step
+
+
+def test_build_1_calls_chain_or_stand_alone():
+    chained = (
+        ApplicationBuilder("app")
+        .new_pipeline("p", source())
+        .to(split)
+        .to_parallel(double)
+        .to_stateful(count, Counts, "all")
+        .to_state_partition(count_each, Counts, "some", first, ["a", "b"])
+        .to_state_partition_u64(count, CountsBuilder(), "numbers", first)
+        .to_sinks([sink(1), sink(2)])
+        .new_pipeline("q", source())
+        .to_stateful(count, Counts, "all")
+        .done()
+        .build()
+    )
+    alone = ApplicationBuilder("app")
+    alone.new_pipeline("p", source())
+    alone.to(split)
+    alone.to_parallel(double)
+    alone.to_stateful(count, Counts, "all")
+    alone.to_state_partition(count_each, Counts, "some", first, ["a", "b"])
+    alone.to_state_partition_u64(count, CountsBuilder(), "numbers", first)
+    alone.to_sinks([sink(1), sink(2)])
+    alone.new_pipeline("q", source())
+    alone.to_stateful(count, Counts, "all")
+    alone.done()
+    application = alone.build()
+    for one in (chained, application):
+        assert [type(node) for node in one.nodes] == [Source, *[Step] * 5, Sink, Sink, Source, Step]
+        assert [step.name for step in one.steps] == [
+            "split it",
+            "double it",
+            "count it",
+            "count each",
+            "count it",
+            "count it",
+        ]
+        assert [part.name for part in one.partitions] == ["all", "some", "numbers"]
+
+
+def test_build_1_a_builder_may_build_twice_and_go_on():
+    builder = begun().to(double).done()
+    first_one = builder.build()
+    second_one = builder.new_pipeline("q", source()).done().build()
+    assert list(first_one.sources) == ["p"]
+    assert list(second_one.sources) == ["p", "q"]
+
+
+def test_build_1_an_error_leaves_the_builder_as_it_was():
+    builder = begun()
+    for call in (
+        lambda: builder.to(count),
+        lambda: builder.to_stateful(double, Counts, "left over"),
+        lambda: builder.to_state_partition(count, CountsBuilder, "left over", first),
+        lambda: builder.to_sinks([sink(), None]),
+        lambda: builder.to_sinks([]),
+    ):
+        refused(call)
+    application = builder.to(double).done().build()
+    assert [type(node) for node in application.nodes] == [Source, Step]
+    assert application.partitions == ()
+
+
+@pytest.mark.parametrize(
+    ("component", "name"),
+    [
+        (Doubling, "doubling"),
+        (Doubling(), "doubling"),
+        (double, "double it"),
+        (split, "split it"),
+    ],
+)
+def test_build_1_stateless_components_are_classes_instances_or_decorated(component, name):
+    application = begun().to(component).to_parallel(component).done().build()
+    assert [step.name for step in application.steps] == [name, name]
+
+
+def test_build_1_decoder_encoder_and_partition_function_may_be_classes():
+    for decoder, encoder, route in ((Decoding, Encoding, First), (Decoding(), Encoding(), First())):
+        application = (
+            ApplicationBuilder("app")
+            .new_pipeline("p", source(decoder=decoder))
+            .to_state_partition(Counting(), Counts, "counts", route)
+            .to_sink(TCPSinkConfig("127.0.0.1", 1, encoder))
+            .build()
+        )
+        (step,) = application.steps
+        assert step.operation.route.call("xyz") == "x"
+        assert application.sources["p"].config.decoder.call(b"a") == b"a"
+        assert application.sinks["p", 0].config.encoder.call(b"a") == b"a"
+
+
+def test_build_1_an_application_pickles():
+    application = begun().to(Doubling).to_stateful(count, Counts, "all").done().build()
+    copy = pickle.loads(pickle.dumps(application))
+    assert [step.name for step in copy.steps] == ["doubling", "count it"]
+    assert copy.partition["all"].builder.call is Counts
