@@ -249,7 +249,7 @@ def sorted_entities(entities: list[Entity]) -> tuple[Entity, ...]:
 def describe_error(error: BaseException) -> str:
     """Return an exception's text, bounded, whatever its ``__str__`` does."""
     try:
-        text = str(error)
-    except Exception as inner:  # noqa: BLE001 - user code: its __str__ may raise anything
+        text = "".join([str(error)])  # of a str of its own kind only what it holds
+    except BaseException as inner:  # noqa: BLE001 - user code: its __str__ may raise anything
         text = f"(its text could not be had: {type(inner).__name__})"
     return text if len(text) <= _LONGEST_ERROR else text[:_LONGEST_ERROR] + "…"

@@ -18,7 +18,7 @@ from wallaroo.topology import Application, Sink, Stateful, StatePartition, Step
 from wallaroo.trace import Reason
 from wallaroo_reference.proofs import always_pairs
 
-_DEEPEST = 6  # loops in one function, a `try` in each; Python takes 20 nested blocks
+_DEEPEST = 6  # loops within the first in one function, a `try` in each; Python takes 20 blocks
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Program:
         self._used: dict[str, None] = {}  # names that the function being written uses often
         self.calls: dict[str, Any] = {}
         self.functions: dict[str, str] = {}  # source -> name of its function
-        self.spots: list[Spot] = []  # of each line
+        self.spots: list[Spot | None] = []  # of each line; `None`: one that calls `fail`
         for index, source in enumerate(application.sources):
             self._source(index, source)
         self.source = "\n".join(self._lines) + "\n"
@@ -65,7 +65,7 @@ class Program:
         loops = (("payloads", "frames"),)
         self._spot = Spot(pipeline, None, -1, None, Reason.DECODE, loops)
         head = self._head(f"{name}(payloads, start")
-        self._line(1, f"# source {pipeline!r}")
+        self._line(1, f"# source {_shown(pipeline)}")
         self._line(1, "frames = iter(payloads)")
         self._line(1, "for payload in frames:")
         self._line(2, "try:")
@@ -108,7 +108,7 @@ class Program:
         operation = step.operation
         at, loops = step.position, self._spot.loops
         self._spot = Spot(step.pipeline, step.name, at, None, Reason.RAISED, loops)
-        self._line(indent, f"# {step.name!r}")
+        self._line(indent, f"# {_shown(step.name)}")
         compute = self._call("compute", index, operation.computation, step.name)
         multi = operation.computation.multi
         if isinstance(operation, Stateful):
@@ -132,8 +132,7 @@ class Program:
             self._line(indent, f"n{index} = iter(i{index})")
             self._line(indent, f"for m{index} in n{index}:")
             self._line(indent + 1, "try:")
-            within = (*loops, (f"i{index}", f"n{index}"))
-            self._spot = replace(self._spot, loops=within, key=None)
+            self._spot = replace(self._spot, loops=(*loops, (f"i{index}", f"n{index}")))
             self._consumers(indent + 2, index, "continue")
             self._caught(indent + 1)
 
@@ -186,15 +185,15 @@ class Program:
         self._line(indent, f"data = {encode}(m{origin})")
         # An encoder that says it gives text is taken at its word, and caught where it does not.
         text = getattr(sink.config.encoder.call, "__annotations__", {}).get("return")
-        if text not in (str, "str"):
+        if text in (str, "str"):
+            self._line(indent, "if data is not None:")
+        else:
             self._line(indent, f"if {self._use('type')}(data) is {self._use('bytes')}:")
             self._line(indent + 1, f"{write}(data)")
-            self._line(indent, "else:")
-            indent += 1
-        self._line(indent, "try:")
-        self._line(indent + 1, f"{write}({self._use('utf8')}(data))")
-        self._line(indent, "except (TypeError, UnicodeEncodeError):")
-        self._line(indent + 1, "if data is not None:")
+            self._line(indent, "elif data is not None:")
+        self._line(indent + 1, "try:")
+        self._line(indent + 2, f"{write}({self._use('utf8')}(data))")
+        self._line(indent + 1, "except (TypeError, UnicodeEncodeError):")
         self._line(indent + 2, f"{write}(written_of(data))")
         if several:
             self._caught(outer)
@@ -202,7 +201,8 @@ class Program:
     def _caught(self, indent: int) -> None:
         """Write the end of a `try` around all that becomes of one message."""
         self._line(indent, "except BaseException:")
-        self._line(indent + 1, "fail(locals())")
+        self._lines.append("    " * (indent + 1) + "fail(locals())")
+        self.spots.append(None)
 
     def _head(self, signature: str) -> int:
         self._used = {}
@@ -247,6 +247,11 @@ def _lineage(loops: tuple[tuple[str, str], ...]) -> str:
     else:
         positions.insert(0, "*lineage")
     return f"({', '.join(positions)},)"
+
+
+def _shown(name: str) -> str:
+    """Return a name on one line, whatever a `str` of its own kind says of itself."""
+    return str.__repr__(name)
 
 
 def _identifier(name: str) -> str:

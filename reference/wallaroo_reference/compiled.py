@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from wallaroo.canonical import structure_or_kind
 from wallaroo.keys import SINGLE_KEY, decode_key, partition_number, show_key
@@ -122,13 +122,14 @@ class Compiled:
         Args:
             names: the variables of the generated function that caught what is being handled.
         """
-        _, error, trace = sys.exc_info()
-        if isinstance(error, _Stop):
-            raise error
+        spot = self._spots[_line_that_raised() - 1]
+        if spot is None:  # it comes from here: the run is over, or there is a bug
+            raise  # noqa: PLE0704 - what the caller is handling
+        error = sys.exception()
         assert error is not None
-        assert trace is not None
-        spot = self._spots[trace.tb_lineno - 1]
-        dead = error if isinstance(error, Dead) else dead_by(error, spot.reason)
+        # By type: an object may say of itself that it is of another class.
+        known = issubclass(type(error), Dead)
+        dead = cast(Dead, error) if known else dead_by(error, spot.reason)
         lineage = _lineage(spot, names)
         if dead.reason is None:
             self._end("exit", spot, lineage, dead.error_type)
@@ -179,16 +180,23 @@ def compiled_source(application: Application) -> str:
 
 
 def _enter(store: Store[Any], key: Any) -> Any:
-    """Return the entity of a key not met before.
+    """Return the entity of a key that is not found as it is: of a tuple, or not met before.
 
     Raises:
-        Dead: it is no key of the partition.
+        Dead: it is no key of the partition. What the builder raises passes through.
     """
     known = store.judge(key)
     if known not in store.entities:
         store.expect(key, known)
         store.entities[known] = store.partition.builder.call()  # state-1
     return store.entities[known]
+
+
+def _line_that_raised() -> int:
+    """Return the line of the generated function that raised what it has caught."""
+    trace = sys.exc_info()[2]
+    assert trace is not None
+    return trace.tb_lineno
 
 
 def _lineage(spot: Spot, names: Mapping[str, Any]) -> Lineage:

@@ -22,6 +22,12 @@ class Dead(Exception):  # noqa: N818 - it is no error of ours, but the end of a 
 
 
 def dead_by(error: BaseException, reason: Reason) -> Dead:
-    """Return what becomes of a message whose user code raised `error`."""
-    kept = reason if isinstance(error, Exception) else None
-    return Dead(kept, describe_error(error), type(error).__name__)
+    """Return what becomes of a message whose user code raised `error`.
+
+    Its traceback is let go: user code may keep `error` and raise it again and again, and each time
+    the traceback would grow by what was called then, with the messages there.
+    """
+    if not isinstance(error, Exception):
+        return Dead(None, describe_error(error), type(error).__name__)
+    BaseException.with_traceback(error, None)
+    return Dead(reason, describe_error(error), type(error).__name__)

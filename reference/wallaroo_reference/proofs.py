@@ -7,29 +7,32 @@ call is no plain Python function, nothing is, and generated code checks each res
 from __future__ import annotations
 
 import dis
-import inspect
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
-
-_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def always_pairs(call: Callable[..., Any]) -> bool:
     """Whether whatever a state computation returns is a pair as state-2 wants it.
 
-    It is where each ``return`` is of the form ``return output, True`` or ``return output, False``.
+    It is where each ``return`` is of the form ``return output, True`` or ``return output, False``
+    and stands in no ``for``, ``with`` or ``try``, which put instructions of their own before it.
     """
-    function = getattr(call, "__func__", call)
-    return isinstance(function, FunctionType) and _code_always_pairs(function.__code__)
+    # Looked at by exact type: a proxy answers as what it stands for, and is called all the same.
+    function = call.__func__ if type(call) is MethodType else call
+    if type(function) is not FunctionType:
+        return False
+    try:
+        return _code_always_pairs(function.__code__)
+    except TypeError:  # constants that cannot be hashed, which some tool has put there
+        return False
 
 
 @lru_cache(maxsize=1024)
 def _code_always_pairs(code: CodeType) -> bool:
-    if code.co_flags & _LATER:
-        return False
     steps = list(dis.get_instructions(code))
+    # A generator or coroutine has RETURN_GENERATOR, which returns no pair either.
     ends = [at for at, step in enumerate(steps) if "RETURN" in step.opname]
     return bool(ends) and all(_returns_pair(steps[: at + 1][-3:]) for at in ends)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
+from wallaroo_reference import compiled
 from wallaroo_reference.compiled import Compiled, compiled_source
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.interpreter import Interpreter
@@ -416,3 +419,86 @@ def test_order_1_where_a_message_goes_several_ways_an_end_on_one_is_none_on_the_
     assert [len(outputs) for outputs in one.outputs.values()] == [3, 2, 2]
     reasons = [letter.reason.value for letter in one.dead_letters]
     assert reasons == ["raised", "decode", "encode", "encode"]
+
+
+class Nameless(Exception):
+    """An exception that raises when it is asked what it is."""
+
+    __class__ = property(lambda self: 1 / 0)
+
+
+@stateless_multi
+def letters(text):
+    return list(text)
+
+
+@stateless
+def stumble(text):
+    if text == "x":
+        raise Nameless(text)
+    return text
+
+
+def test_dead_2_an_exception_that_cannot_be_asked_what_it_is_harms_no_other(app):
+    application = app(("to", letters), ("to", stumble))
+    machines = Interpreter(application), Compiled(application)
+    for machine in machines:
+        machine.feed("p", [b"axb", b"c"])
+    one, other = machines
+    assert other.outputs == one.outputs == {("p", 0): [b"'a';", b"'b';", b"'c';"]}
+    assert other.dead_letters == one.dead_letters
+    assert [letter.step for letter in other.dead_letters] == ["stumble"]
+
+
+def test_what_is_wrong_with_the_machine_itself_is_no_dead_letter(app, monkeypatch):
+    def broken(error, reason):
+        raise NotImplementedError
+
+    monkeypatch.setattr(compiled, "dead_by", broken)
+    machine = Compiled(app(("to", letters), ("to", stumble)))
+    with pytest.raises(NotImplementedError):
+        machine.feed("p", [b"axb"])
+    assert machine.dead_letters == []
+
+
+class Lines(str):
+    """A name that says more of itself than there is."""
+
+    def __str__(self):
+        return self
+
+    def __repr__(self):
+        return "one\n# two\n# three"
+
+
+def test_dead_1_names_do_not_shift_the_lines_that_tell_where_it_was(add_pipeline):
+    builder = wallaroo.ApplicationBuilder("lines")
+    steps = [("to", same), ("to", refuse), ("to", same)]
+    machine = Compiled(add_pipeline(builder, *steps, name=Lines("p")).build())
+    machine.feed("p", [b"r"])
+    assert [letter.step for letter in machine.dead_letters] == ["refuse"]
+
+
+class Text(str):
+    """Text that can be referred to weakly."""
+
+
+@pytest.mark.parametrize("on_error", ["skip", "stop"])
+def test_what_failed_is_let_go(app, on_error):
+    """Without waiting for the garbage collector."""
+    met = []
+
+    @stateless_multi
+    def remembered(text):
+        items = [Text(letter) for letter in text]
+        met.extend(map(weakref.ref, items))
+        return items
+
+    machine = Compiled(app(("to", remembered), ("to", refuse)), on_error=on_error)
+    gc.disable()
+    try:
+        machine.feed("p", [b"arb"])
+        assert [ref() for ref in met] == [None] * 3
+    finally:
+        gc.enable()
+    assert len(machine.dead_letters) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import types
 
 import pytest
 from wallaroo_reference.compiled import Compiled, compiled_source
@@ -96,7 +97,59 @@ class Called:
         return message, True
 
 
-@pytest.mark.parametrize("call", [counts, only_looks, ends_in_many_places, Component().compute])
+class Proxy:
+    """Poses as the function it stands for, as the proxies of well-known libraries do."""
+
+    def __init__(self, function):
+        self.__func__ = function
+        self.__code__ = function.__code__
+
+    @property
+    def __class__(self):
+        return types.FunctionType
+
+    def __call__(self, message, state):
+        return [*self.__func__(message, state)]
+
+
+def poses(message, state):
+    return [message, True]
+
+
+poses.__func__ = counts
+
+
+def with_odd_constants(message, state):
+    "a constant"
+    return message, True
+
+
+with_odd_constants.__code__ = with_odd_constants.__code__.replace(
+    co_consts=(*with_odd_constants.__code__.co_consts, [])
+)
+
+
+def finally_returns(message, state):
+    try:
+        return message, True
+    finally:
+        if not message:
+            return message  # noqa: B012 - that is the point
+
+
+def returns_within(message, state):
+    for item in message:
+        return item, True
+    return [message, True]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(counts, only_looks, ends_in_many_places, Component().compute),
+        *(lambda message, state: (message, True), lambda message, state: (None, False)),
+    ],
+)
 def test_state_2_what_can_only_be_a_pair_is_proven(call):
     assert always_pairs(call)
 
@@ -107,6 +160,8 @@ def test_state_2_what_can_only_be_a_pair_is_proven(call):
         *(sometimes_none, sometimes_a_list, says_a_variable, says_a_number),
         *(says_nothing_certain, wrong_way_round, three, passes_on, yields, awaits, wraps),
         *(Called(), functools.partial(counts), divmod, lambda message, state: message),
+        *(Proxy(counts), poses, with_odd_constants),
+        *(finally_returns, returns_within),
     ],
 )
 def test_state_2_what_may_be_something_else_is_not_proven(call):
@@ -118,6 +173,7 @@ def test_state_2_what_may_be_something_else_is_not_proven(call):
     [
         *(counts, only_looks, ends_in_many_places, sometimes_none, sometimes_a_list),
         *(says_a_variable, says_a_number, says_nothing_certain, wrong_way_round, three, passes_on),
+        *(poses, with_odd_constants, finally_returns, returns_within),
     ],
 )
 def test_state_2_whether_proven_or_checked_the_results_are_the_interpreters(app, call):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import pytest
 from small_steps import Seen, computation, first, multi, see, whole, words
 
@@ -214,3 +216,16 @@ def test_dead_4_without_a_dead_letter_nothing_stops(app, run):
     result = run(app(), [b"a", b"b"], on_error="stop")
     assert result.output == [b"'a';", b"'b';"]
     assert result.trace.ended is None
+
+
+def test_dead_1_an_exception_raised_again_and_again_does_not_grow(app, run):
+    """As a failed future raises the same one for whoever asks."""
+    error = ValueError("the same")
+
+    @computation
+    def ask(message):
+        raise error
+
+    result = run(app(("to", ask)), [b"a"] * 50)
+    assert len(result.dead_letters) == 50
+    assert len(traceback.extract_tb(error.__traceback__)) < 10

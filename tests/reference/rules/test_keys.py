@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import weakref
 
 import pytest
 from small_steps import Seen, first, keyed_by, literal, see, stateful, whole
@@ -178,3 +179,10 @@ def test_dead_3_whatever_a_partition_function_raises(app, run, told, error):
     result = run(app(("to_state_partition", see, Seen, "s", keyed_by(route))), [b"a"])
     assert told(result) == [((0,), "see", None, None, "raised")]
     assert result.dead_letters[0].error_type == error.__name__
+
+
+def test_route_2_what_raises_when_it_is_looked_at_is_no_key(app, run, told):
+    gone = weakref.proxy(Seen())
+    route = keyed_by(lambda message: gone)
+    result = run(app(("to_state_partition", see, Seen, "s", route)), [b"a"])
+    assert told(result) == [((0,), "see", None, None, "bad-key")]
