@@ -216,12 +216,12 @@ def _int_bytes(value: int) -> bytes:
 
 
 def _not_a_key(key: object, item: object) -> str:
-    kind = type(item).__qualname__
+    kind = type(item)  # not what the object says of itself, which may be anything or raise
     where = "" if item is key else f" inside a {type(key).__qualname__}"
     hint = ""
-    if isinstance(item, (str, bytes, int, tuple)):
-        base = next(b for b in (str, bytes, int, tuple) if isinstance(item, b)).__name__
-        hint = f"; convert it: {base}(key)"
+    bases = [base.__name__ for base in (str, bytes, int, tuple) if issubclass(kind, base)]
+    if bases:
+        hint = f"; convert it: {bases[0]}(key)"
     elif item is None:
         hint = "; does the partition function return on every path?"
-    return f"a key is a str, bytes, int or a tuple of keys, not {kind}{where}{hint}"
+    return f"a key is a str, bytes, int or a tuple of keys, not {kind.__qualname__}{where}{hint}"

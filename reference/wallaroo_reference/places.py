@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from wallaroo.components import Call, Component
 from wallaroo.keys import BadKeyError, Key, identity, show_key
 from wallaroo.topology import Application, Node, Sink, SinkId, Source, Stateful, StatePartition
-from wallaroo.trace import Reason, describe_error
+from wallaroo.trace import Reason
 from wallaroo_reference.dead import Dead
 
 E = TypeVar("E")
@@ -72,8 +72,6 @@ class Store(Generic[E]):
             known = identity(key)
         except BadKeyError as error:
             raise Dead(Reason.BAD_KEY, str(error)) from None
-        except Exception as error:  # noqa: BLE001 - an object that raises when it is looked at
-            raise Dead(Reason.BAD_KEY, f"not a key: {describe_error(error)}") from None
         if self.partition.u64 and not (type(key) is int and 0 <= key < _U64):
             shown = show_key(key)
             raise Dead(Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {shown}")

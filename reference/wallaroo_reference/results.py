@@ -39,7 +39,7 @@ def pair_of(result: Any) -> tuple[Any, bool]:
             return output, changed
         if type(output) is bool:
             hint = " The two stand the wrong way round"
-        elif isinstance(changed, int) and changed in (0, 1):
+        elif type(changed) is int and changed in (0, 1):
             hint = f" Write: bool({changed!r})"
         else:
             hint = ""

@@ -238,9 +238,12 @@ class Flow:
         at = (lineage, place.position, place.sink)
         where = (place.pipeline, place.step)
         fate: tuple[bytes | None, str, str | None, str]
-        if isinstance(error, FateError):
-            fate = (error.key or key, error.reason.value, None, str(error))
+        if issubclass(type(error), FateError):  # whatever an exception says of itself
+            told = cast(FateError, error)
+            fate = (told.key or key, told.reason.value, None, str(told))
         elif isinstance(error, Exception):
+            # User code may raise one exception again and again: its traceback is not to grow.
+            BaseException.with_traceback(error, None)
             fate = (key, reason.value, type(error).__name__, describe_error(error))
         else:
             self.outbox.finished.ends.append(End(at, "exit", *where, type(error).__name__))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -157,6 +158,35 @@ def test_unportable_is_met_at_the_step_that_made_it(spark_engine, reference):
     case = Case(build(("to", unpicklable), *CHAINED[1:]), log("a"))
     found = spark_engine.run(case)
     assert [(d.reason, d.step) for d in found.dead_letters] == [(Reason.UNPORTABLE, "unpicklable")]
+    assert found.comparable() == reference.run(case).comparable()
+
+
+class Nameless(Exception):
+    """An exception that raises when it is asked what it is."""
+
+    __class__ = property(lambda self: 1 / 0)
+
+
+@wallaroo.computation(name="stumble")
+def stumble(message):
+    if message == "x":
+        raise Nameless(message)
+    return message
+
+
+@wallaroo.partition
+def gone(message):
+    return weakref.proxy(Box()) if message == "gone" else message
+
+
+def test_dead_1_objects_that_cannot_be_asked_what_they_are_harm_no_other(spark_engine, reference):
+    keyed = ("to_state_partition", collect, Box, "first", gone)
+    case = Case(build(("to", stumble), keyed), log("a x b", "gone a"))
+    found = spark_engine.run(case)
+    assert [(d.step, d.reason) for d in found.dead_letters] == [
+        ("stumble", Reason.RAISED),
+        ("collect", Reason.BAD_KEY),
+    ]
     assert found.comparable() == reference.run(case).comparable()
 
 
