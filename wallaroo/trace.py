@@ -250,6 +250,8 @@ def describe_error(error: BaseException) -> str:
     """Return an exception's text, bounded, whatever its ``__str__`` does."""
     try:
         text = "".join([str(error)])  # of a str of its own kind only what it holds
+    except KeyboardInterrupt:  # it is not the exception's, but of who sits there
+        raise
     except BaseException as inner:  # noqa: BLE001 - user code: its __str__ may raise anything
         text = f"(its text could not be had: {type(inner).__name__})"
     return text if len(text) <= _LONGEST_ERROR else text[:_LONGEST_ERROR] + "…"

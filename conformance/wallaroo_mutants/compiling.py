@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from contextlib import AbstractContextManager
 from typing import Any
 
 import wallaroo_reference.codegen
@@ -13,31 +13,16 @@ from wallaroo_reference.codegen import Program, Spot
 from wallaroo_reference.compiled import Compiled, _Stop
 from wallaroo_reference.engine import CompiledEngine
 
-from wallaroo.engine import Capabilities, Case
 from wallaroo.topology import StatePartition
-from wallaroo.trace import Lineage, Trace
+from wallaroo.trace import Lineage
 from wallaroo_mutants.engine import Patch, patched
 
 
-class CompiledMutant(CompiledEngine):
-    """The compiled path with something replaced while it runs."""
-
-    def __init__(self, name: str, patches: tuple[Patch, ...]) -> None:
-        self.name = name
-        self._patches = patches
-
-    def capabilities(self) -> Capabilities:
-        """Return what it claims: what the compiled path does, but that it serves."""
-        return Capabilities(isolation=frozenset({"trusting"}), live=False)
-
-    def run(self, case: Case) -> Trace:
-        """Run a case, with the fault."""
-        with patched(self._patches):
-            return super().run(case)
-
-
 def _mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
-    return Mutant(name, rule, says, partial(CompiledMutant, name, patches), "compiled")
+    def during() -> AbstractContextManager[None]:
+        return patched(patches)  # what the reference runs, its interpreter, is as ever
+
+    return Mutant(name, rule, says, CompiledEngine, "compiled", during=during)
 
 
 _line = Program._line

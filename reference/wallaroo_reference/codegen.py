@@ -201,8 +201,8 @@ class Program:
     def _caught(self, indent: int) -> None:
         """Write the end of a `try` around all that becomes of one message."""
         self._line(indent, "except BaseException:")
-        self._lines.append("    " * (indent + 1) + "fail(locals())")
-        self.spots.append(None)
+        self._line(indent + 1, "fail(locals())")
+        self.spots[-1] = None
 
     def _head(self, signature: str) -> int:
         self._used = {}

@@ -468,7 +468,7 @@ class Lines(str):
         return self
 
     def __repr__(self):
-        return "one\n# two\n# three"
+        return "\n# ".join(["line"] * 20)
 
 
 def test_dead_1_names_do_not_shift_the_lines_that_tell_where_it_was(add_pipeline):

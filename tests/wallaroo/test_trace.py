@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -178,3 +179,34 @@ def test_dead_1_an_errors_text_is_had_whatever_its_str_does():
     assert describe_error(ValueError("why")) == "why"
     assert describe_error(Silent()) == "(its text could not be had: ZeroDivisionError)"
     assert len(describe_error(Chatty())) == 2001
+
+
+class Leaving(Exception):
+    def __str__(self):
+        raise SystemExit(3)
+
+
+class Measureless(str):
+    def __len__(self):
+        raise OverflowError
+
+
+class Odd(Exception):
+    def __str__(self):
+        return Measureless("odd")
+
+
+def test_describe_error_takes_nothing_but_text_and_lets_nobody_leave():
+    assert describe_error(Leaving()) == "(its text could not be had: SystemExit)"
+    assert describe_error(Odd()) == "odd"
+    assert type(describe_error(Odd())) is str
+
+
+class Interrupted(Exception):
+    def __str__(self):
+        raise KeyboardInterrupt
+
+
+def test_describe_error_leaves_ctrl_c_to_who_pressed_it():
+    with pytest.raises(KeyboardInterrupt):
+        describe_error(Interrupted())

@@ -151,6 +151,19 @@ def test_state_2_a_tuple_that_lies_harms_nobody_else(app, run):
     assert len(found.output) + len(found.dead_letters) == 2
 
 
+class Unwilling(int):
+    def __repr__(self):
+        raise OverflowError
+
+    __eq__ = __repr__
+    __hash__ = int.__hash__
+
+
+def test_state_2_a_number_that_cannot_be_shown_is_none(app, run, told):
+    found = run(app(("to_stateful", returns(("x", Unwilling(1))), Seen, "s")), [b"a", b"b"])
+    assert [letter[-1] for letter in told(found)] == ["bad-result"] * 2
+
+
 def test_state_2_a_numpy_bool_is_none(app, run, told):
     numpy = pytest.importorskip("numpy", reason="numpy is not installed")
     for changed in (numpy.True_, numpy.zeros(3)):
