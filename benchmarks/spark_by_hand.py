@@ -27,9 +27,9 @@ from pyspark.sql import Row
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from spark_counting import decode, key
-from wallaroo_spark.feed import FeedClient, FeedServer
-from wallaroo_spark.session import session
-from wallaroo_spark.settings import SessionSettings
+from wallaroo_spark.jvm.session import session
+from wallaroo_spark.jvm.settings import SessionSettings
+from wallaroo_spark.plans.feed import FeedClient, FeedServer
 
 from wallaroo.frames import FrameParser
 

@@ -12,17 +12,27 @@ from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-import wallaroo_spark.batch
-import wallaroo_spark.many
-import wallaroo_spark.operators
-import wallaroo_spark.program
-import wallaroo_spark.stream
-from wallaroo_spark.cuts import CutJob
-from wallaroo_spark.job import FINISHED, HEAD, Frames, HeadBlock, Report, Row, Specs, pack, unpack
-from wallaroo_spark.rows import from_batch, to_batch
-from wallaroo_spark.segments import MemoryMap
-from wallaroo_spark.shipping import Shipment
-from wallaroo_spark.traces import merged
+import wallaroo_spark.bounded.runs
+import wallaroo_spark.plans.batch
+import wallaroo_spark.plans.stream
+import wallaroo_spark.worker.operators
+import wallaroo_spark.worker.program
+from wallaroo_spark.bounded.micro_batches import CutJob
+from wallaroo_spark.bounded.traces import merged
+from wallaroo_spark.jvm.shipping import Shipment
+from wallaroo_spark.wire.job import (
+    FINISHED,
+    HEAD,
+    Frames,
+    HeadBlock,
+    Report,
+    Row,
+    Specs,
+    pack,
+    unpack,
+)
+from wallaroo_spark.wire.rows import from_batch, to_batch
+from wallaroo_spark.worker.segments import MemoryMap
 
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
@@ -34,17 +44,17 @@ _SHARDS = 2
 def run_here(cases: Sequence[Case]) -> list[Trace]:
     """Run cases by the Spark engine's code, but for Spark."""
     patches: tuple[Patch, ...] = (
-        (wallaroo_spark.many, "run_batch", _run_batch),
-        (wallaroo_spark.many, "_running_query", _running_query),
-        (wallaroo_spark.many, "shipment_of_this_process", Shipment),
+        (wallaroo_spark.bounded.runs, "run_batch", _run_batch),
+        (wallaroo_spark.bounded.runs, "_running_query", _running_query),
+        (wallaroo_spark.bounded.runs, "shipment_of_this_process", Shipment),
     )
     # A worker knows applications it has met; here that would be those of other engines as well.
-    wallaroo_spark.program.program_of.cache_clear()
+    wallaroo_spark.worker.program.program_of.cache_clear()
     streams = sys.stdout, sys.stderr  # a worker puts its own in their place, for good
     try:
         with patched(patches):
             session: Any = SimpleNamespace(spark=None, cores=_SHARDS)
-            return wallaroo_spark.many.run_cases(session, cases)
+            return wallaroo_spark.bounded.runs.run_cases(session, cases)
     finally:
         sys.stdout, sys.stderr = streams
 
@@ -52,25 +62,25 @@ def run_here(cases: Sequence[Case]) -> list[Trace]:
 def _run_batch(
     spark: None, cases: Specs, frames: Frames, levels: int, shards: int, shipment: Shipment
 ) -> list[Report]:
-    """Do as `wallaroo_spark.batch.run_batch`."""
+    """Do as `wallaroo_spark.plans.batch.run_batch`."""
     del spark
     rows: list[Row] = []
     for start in range(shards):
         part = frames[start::shards]
         block = pack(HeadBlock({run[0]: cases[run[0]] for run in part}, part))
         heads = iter([to_batch([Row(0, HEAD, block)])])
-        rows += _rows(wallaroo_spark.batch._head(shipment, shards, levels, heads))
+        rows += _rows(wallaroo_spark.plans.batch._head(shipment, shards, levels, heads))
     for level in range(levels):
         tasks = _grouped(rows)
         rows = []
         for task in tasks.values():
             batches = iter([to_batch(task)])
-            rows += _rows(wallaroo_spark.batch._level(shipment, shards, level, batches))
+            rows += _rows(wallaroo_spark.plans.batch._level(shipment, shards, level, batches))
     return [unpack(row.block) for row in rows if row.block is not None]
 
 
 class _Query:
-    """Does as `wallaroo_spark.cuts.CutQuery`, for one job."""
+    """Does as `wallaroo_spark.bounded.micro_batches.CutQuery`, for one job."""
 
     def __init__(self, levels: int, shipment: Shipment) -> None:
         self._levels = levels
@@ -79,12 +89,12 @@ class _Query:
     def run(self, job: CutJob) -> None:
         """Run a job to its end."""
         operators: dict[tuple[int, int], Any] = {}
-        make: Any = wallaroo_spark.stream._Level
+        make: Any = wallaroo_spark.plans.stream._Level
         while (cut := job.next_cut()) is not None:
             rows: list[Row] = []
             for block in cut:
                 carried: HeadBlock = unpack(pack(block))
-                rows += wallaroo_spark.operators.run_head(carried, _SHARDS, self._levels)
+                rows += wallaroo_spark.worker.operators.run_head(carried, _SHARDS, self._levels)
             for level in range(self._levels):
                 groups = _grouped(rows)
                 rows = []

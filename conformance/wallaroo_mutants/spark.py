@@ -15,21 +15,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-import wallaroo_spark.batch
-import wallaroo_spark.cuts
-import wallaroo_spark.many
-import wallaroo_spark.nodes
-import wallaroo_spark.operators
-import wallaroo_spark.stream
-import wallaroo_spark.traces
+import wallaroo_spark.bounded.micro_batches
+import wallaroo_spark.bounded.runs
+import wallaroo_spark.bounded.traces
+import wallaroo_spark.plans.batch
+import wallaroo_spark.plans.stream
+import wallaroo_spark.worker.nodes
+import wallaroo_spark.worker.operators
 from wallaroo_conformance.killing import Mutant
-from wallaroo_spark.cuts import CutJob
+from wallaroo_spark.bounded.micro_batches import CutJob
 from wallaroo_spark.engine import SparkEngine
-from wallaroo_spark.flow import Flow
-from wallaroo_spark.job import HeadBlock
-from wallaroo_spark.segments import Entities, MemoryMap
-from wallaroo_spark.shipping import Shipment, shipment_of_this_process
-from wallaroo_spark.states import ABSENT, IsolatedStates
+from wallaroo_spark.jvm.shipping import Shipment, shipment_of_this_process
+from wallaroo_spark.wire.job import HeadBlock
+from wallaroo_spark.worker.flow import Flow
+from wallaroo_spark.worker.segments import Entities, MemoryMap
+from wallaroo_spark.worker.states import ABSENT, IsolatedStates
 
 from wallaroo.engine import Capabilities, Case
 from wallaroo.trace import Trace
@@ -64,7 +64,7 @@ class SparkMutant(SparkEngine):
             whole = original()
             return FaultyShipment(whole.files, whole.paths, self.name)
 
-        patches: list[Patch] = [(wallaroo_spark.many, "shipment_of_this_process", shipment)]
+        patches: list[Patch] = [(wallaroo_spark.bounded.runs, "shipment_of_this_process", shipment)]
         with patched((*patches, *_patches(self.driver))):
             return super().run_many(cases)
 
@@ -248,8 +248,12 @@ def _decodes_twice(original: Any) -> Any:
     return decode
 
 
-_operators = wallaroo_spark.operators
-_everywhere = (wallaroo_spark.batch, wallaroo_spark.stream, wallaroo_spark.operators)
+_operators = wallaroo_spark.worker.operators
+_everywhere = (
+    wallaroo_spark.plans.batch,
+    wallaroo_spark.plans.stream,
+    wallaroo_spark.worker.operators,
+)
 
 WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
     "groups not sorted": ((_operators, "arrivals", _arrivals_by_chance),),
@@ -259,15 +263,15 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "split loses entities": ((Entities, "_split", _split_loses),),
     "number of segments read stale": ((Entities, "__init__", _stale_number),),
-    "state in memory of a batch": ((wallaroo_spark.stream, "run_level", _memory_of_a_batch),),
+    "state in memory of a batch": ((wallaroo_spark.plans.stream, "run_level", _memory_of_a_batch),),
     "copies handed out twice": ((IsolatedStates, "__getitem__", _spare_kept),),
-    "live items passed on": ((wallaroo_spark.nodes, "_all_made", _live_items),),
+    "live items passed on": ((wallaroo_spark.worker.nodes, "_all_made", _live_items),),
     "new entities not written": ((Entities, "put", _new_not_dirty),),
     "last frame of a run lost": tuple(
         (module, "run_head", _last_of_run_lost) for module in _everywhere
     ),
     "partitions of an operator mixed": (
-        (wallaroo_spark.nodes, "entity_id", _one_partition),
+        (wallaroo_spark.worker.nodes, "entity_id", _one_partition),
     ),
     "first frame tried again": ((Flow, "decode", _decodes_twice),),
 }  # fmt: skip
@@ -337,7 +341,7 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
         "order-1",
         "outputs sorted by item",
         "a sort that forgets its first column",
-        (wallaroo_spark.traces, "outputs_in_order", _by_item),
+        (wallaroo_spark.bounded.traces, "outputs_in_order", _by_item),
     ),
     _mutant(
         "state-1",
@@ -380,8 +384,8 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
         "dead-4",
         "calls after a stop stand",
         "other tasks went on before they heard of it",
-        (wallaroo_spark.many, "first_end", _no_end),
-        (wallaroo_spark.cuts, "first_end", _no_end),
+        (wallaroo_spark.bounded.runs, "first_end", _no_end),
+        (wallaroo_spark.bounded.micro_batches, "first_end", _no_end),
     ),
 )  # fmt: skip
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
-from wallaroo_spark.many import run_cases
-from wallaroo_spark.options import add_arguments, spark_options
-from wallaroo_spark.serve import Server
-from wallaroo_spark.session import session
+from wallaroo_spark.bounded.runs import run_cases
+from wallaroo_spark.jvm.session import session
+from wallaroo_spark.live.options import add_arguments, spark_options
+from wallaroo_spark.live.serve import Server
 
 
 class SparkEngine:

@@ -57,7 +57,7 @@ def test_example(example, engine):
     example.namespace["engine"] = engine
     if engine == "spark" and not kills(example):
         # The session that all share, live examples too.
-        pytest.importorskip("wallaroo_spark.session").session()
+        pytest.importorskip("wallaroo_spark.jvm.session").session()
     try:
         example.evaluate()
     except (NotPromisedError, EngineNotFoundError, UnsupportedTopology) as reason:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from wallaroo_spark.java import find_java
+from wallaroo_spark.jvm.java import find_java
 
 from wallaroo.engine import load_engine
 
@@ -12,7 +12,7 @@ from wallaroo.engine import load_engine
 def spark_engine():
     """The engine; its session comes up with the first case and ends with the tests."""
     yield load_engine("spark")
-    from wallaroo_spark.session import close_session
+    from wallaroo_spark.jvm.session import close_session
 
     close_session()
 

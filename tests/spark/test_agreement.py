@@ -252,7 +252,7 @@ def keep(message, box):
 
 
 def test_a_component_of_the_main_program_is_refused_by_name(spark_engine, monkeypatch):
-    from wallaroo_spark.shipping import ShippingError
+    from wallaroo_spark.jvm.shipping import ShippingError
 
     monkeypatch.setattr(Box, "__module__", "__main__")
     import __main__
@@ -263,7 +263,7 @@ def test_a_component_of_the_main_program_is_refused_by_name(spark_engine, monkey
 
 
 def test_what_cannot_be_pickled_is_refused_by_its_step(spark_engine):
-    from wallaroo_spark.shipping import ShippingError
+    from wallaroo_spark.jvm.shipping import ShippingError
 
     @wallaroo.computation(name="local")
     def local(message):
@@ -280,8 +280,8 @@ def test_an_unknown_option_is_refused(spark_engine):
 
 def test_shards_are_spread_evenly(spark_engine):
     from pyspark.sql.functions import spark_partition_id
-    from wallaroo_spark.session import session
-    from wallaroo_spark.shards import shard_ids
+    from wallaroo_spark.jvm.session import session
+    from wallaroo_spark.wire.shards import shard_ids
 
     spark = session().spark
     for shards in (1, 2, 5, 16):

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from wallaroo_spark import checkpoint as module
-from wallaroo_spark.checkpoint import Checkpoint, CheckpointError
+from wallaroo_spark.live import checkpoint as module
+from wallaroo_spark.live.checkpoint import Checkpoint, CheckpointError
 
 import wallaroo
 

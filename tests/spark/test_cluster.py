@@ -17,9 +17,9 @@ from pathlib import Path
 import psutil
 import pyspark
 import pytest
-from wallaroo_spark.java import MODULE_OPTIONS
-from wallaroo_spark.session import close_session, session
-from wallaroo_spark.settings import SessionSettings
+from wallaroo_spark.jvm.java import MODULE_OPTIONS
+from wallaroo_spark.jvm.session import close_session, session
+from wallaroo_spark.jvm.settings import SessionSettings
 
 import wallaroo
 from wallaroo.engine import Case

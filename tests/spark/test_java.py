@@ -6,7 +6,7 @@ import importlib.util
 import stat
 
 import pytest
-from wallaroo_spark.java import JavaNotFoundError, find_java
+from wallaroo_spark.jvm.java import JavaNotFoundError, find_java
 
 
 @pytest.fixture

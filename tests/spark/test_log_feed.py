@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
-from wallaroo_spark.feed import FeedClient, FeedServer
-from wallaroo_spark.job import CaseSpec, unpack
-from wallaroo_spark.log_feed import LogFeed
+from wallaroo_spark.live.log_feed import LogFeed
+from wallaroo_spark.plans.feed import FeedClient, FeedServer
+from wallaroo_spark.wire.job import CaseSpec, unpack
 
 from wallaroo.transport.input_log import InputLog
 

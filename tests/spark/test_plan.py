@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from wallaroo_spark.plan import plan
+from wallaroo_spark.worker.plan import plan
 
 import wallaroo
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from wallaroo_spark.results import FateError
-from wallaroo_spark.routing import Keys
+from wallaroo_spark.worker.results import FateError
+from wallaroo_spark.worker.routing import Keys
 
 from wallaroo.components import state_builder_of
 from wallaroo.keys import encode_key, partition_number

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from wallaroo_spark.session import session
+from wallaroo_spark.jvm.session import session
 
 import wallaroo
 import wallaroo.loading

@@ -8,11 +8,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from wallaroo_spark.temporary import TemporaryDirectory, remove_abandoned
+from wallaroo_spark.jvm.temporary import TemporaryDirectory, remove_abandoned
 
 OWNER = """
 import sys, time
-from wallaroo_spark.temporary import TemporaryDirectory
+from wallaroo_spark.jvm.temporary import TemporaryDirectory
 made = TemporaryDirectory("run")
 (made.path / "state").mkdir()
 print(made.path, flush=True)

@@ -1,0 +1,241 @@
+"""Bounded cases as a stream with chosen cuts: micro-batch k holds the k-th cut of every case.
+
+One query stays up in a session and takes one job after the other, since starting one takes some
+seconds: a generic chain of operators, which learns what to do from the blocks. At the end of a job
+the entities are listed and ended, so the next finds none. Cases are numbered through all jobs: even
+what were left of one could not be taken for another's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wallaroo.engine import Case
+from wallaroo.trace import InputLog
+from wallaroo_spark.bounded.traces import first_end, frames_of, limited, merged
+from wallaroo_spark.jvm.session import Session
+from wallaroo_spark.jvm.shipping import Shipment
+from wallaroo_spark.plans.feed import FeedServer
+from wallaroo_spark.plans.stream import streaming_rows
+from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, Report, pack
+from wallaroo_spark.wire.outbox import Finished, Order
+from wallaroo_spark.wire.rows import collected
+
+_WAIT = 0.2  # seconds the query waits for a job before it asks again
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class CutCase:
+    """A case of a job: what workers need, its input, and where that is cut; into one at least."""
+
+    spec: CaseSpec
+    input_log: InputLog
+    cuts: Sequence[tuple[int, int]]
+
+    def until(self, end: Order) -> CutCase:
+        """Return the same case with no call after `end`, nor any input."""
+        stop = end[0][0] + 1
+        cuts = [(first, min(last, stop)) for first, last in self.cuts if first < stop]
+        return CutCase(limited(self.spec, end), self.input_log, cuts)
+
+
+class CutJob:
+    """Cases on their way through their cuts: one micro-batch after the other.
+
+    A case that ends early begins anew, under another number, with all calls after its end left
+    out: other shards had gone on, and their entities show it. It does so beside the cases that are
+    still on their way.
+
+    Args:
+        cases: one at least.
+        shards: number of tasks a micro-batch is dealt to.
+
+    Attributes:
+        numbers: under which number each case is reported.
+        report: all that was reported so far.
+    """
+
+    def __init__(self, cases: Sequence[CutCase], shards: int) -> None:
+        self.numbers = [next(_numbers) for _ in cases]
+        self.report = Report()
+        self._shards = shards
+        self._indices = {number: index for index, number in enumerate(self.numbers)}
+        self._cases = dict(zip(self.numbers, cases, strict=True))
+        self._made = dict.fromkeys(self.numbers, 0)  # cuts, of the cases still on their way
+
+    def next_cut(self) -> list[HeadBlock] | None:
+        """Return the next micro-batch's blocks, one at least; `None` after the last."""
+        if not self._made:
+            return None
+        frames: Frames = []
+        for number, made in self._made.items():
+            case = self._cases[number]
+            frames += frames_of(number, case.input_log, *case.cuts[made])
+            self._made[number] = made + 1
+        # The last cut asks for the entities as well, so a job's end needs no batch more.
+        last = all(made == len(self._cases[number].cuts) for number, made in self._made.items())
+        blocks = []
+        for part in range(self._shards):
+            dealt = frames[part :: self._shards]
+            if dealt or not part:
+                specs = {run[0]: self._spec(run[0]) for run in dealt}
+                blocks.append(HeadBlock(specs, dealt, list_entities=last and not part))
+        return blocks
+
+    def _spec(self, number: int) -> CaseSpec:
+        return self._cases[number].spec.in_batch(self._made[number] - 1)
+
+    def take(self, report: Report) -> None:
+        """Take what a micro-batch gave."""
+        self.report.add(report)
+        for number in list(self._made):
+            case = self._cases[number]
+            end = first_end(report.finished.get(number, Finished()))
+            if end is not None and case.spec.limit is None:
+                self._begin_anew(number, case.until(end.order))
+            elif self._made[number] == len(case.cuts):
+                del self._made[number]
+
+    def _begin_anew(self, number: int, case: CutCase) -> None:
+        del self._made[number]
+        fresh = next(_numbers)
+        index = self._indices[fresh] = self._indices.pop(number)
+        self.numbers[index] = fresh
+        self._cases[fresh] = case
+        self._made[fresh] = 0
+
+
+class CutQuery:
+    """The query that runs jobs of one session, one at a time.
+
+    Args:
+        session: the session.
+        levels: number of stateful operators.
+        shards: number of tasks of each.
+        shipment: how workers find the applications' modules.
+    """
+
+    def __init__(self, session: Session, levels: int, shards: int, shipment: Shipment) -> None:
+        self.session = session
+        self.levels = levels
+        self.shipment = shipment
+        self._shards = shards
+        self._feed = _Feed()
+        self._server = FeedServer(self._feed, session.directory)
+        self._reports: list[Report] = []
+        rows = streaming_rows(
+            session.spark, self._server.address, levels=levels, shards=shards, shipment=shipment
+        )
+        self._query: Any = (
+            rows.writeStream.foreachBatch(self._collect)
+            .option("checkpointLocation", tempfile.mkdtemp(dir=session.directory))
+            .start()
+        )
+        session.at_close(self.close)
+        session.streamed = True
+
+    @property
+    def usable(self) -> bool:
+        """Whether another job can be run."""
+        return self.session.alive and bool(self._query.isActive)
+
+    def run(self, job: CutJob) -> None:
+        """Run a job to its end."""
+        while (blocks := job.next_cut()) is not None:
+            self._reports.clear()
+            end = self._feed.add(blocks)
+            while not self._feed.wait_until(end):
+                if not self.usable:
+                    self._query.awaitTermination()  # raises what ended it
+                    raise RuntimeError("Spark ended the query")
+            job.take(merged(self._reports))
+
+    def close(self) -> None:
+        """Stop the query."""
+        self._feed.close()
+        if self.session.alive:
+            with contextlib.suppress(Exception):
+                self._query.stop()
+        self._server.close()
+
+    def _collect(self, rows: Any, _batch: int) -> None:
+        report = merged(collected(rows))
+        self._reports.append(report)
+        if report.span is not None:
+            self._feed.done(report.span[1])
+
+
+@dataclass
+class _Feed:
+    """The cuts of all jobs one after the other; offset k lies before cut k."""
+
+    cuts: dict[int, list[bytes]] = field(default_factory=dict)
+    end: int = 0
+    finished: int = 0
+    closed: bool = False
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def add(self, blocks: Sequence[HeadBlock]) -> int:
+        """Add a cut and return the offset after it."""
+        with self.changed:
+            first, *others = blocks
+            first = first._replace(span=(self.end, self.end + 1))
+            self.cuts[self.end] = [pack(block) for block in (first, *others)]
+            self.end += 1
+            self.changed.notify_all()
+            return self.end
+
+    def done(self, offset: int) -> None:
+        """Note that the cuts before `offset` are through."""
+        with self.changed:
+            self.finished = offset
+            self.changed.notify_all()
+
+    def wait_until(self, offset: int) -> bool:
+        """Wait a moment for the cuts before `offset` to be through; return whether they are."""
+        with self.changed:
+            return self.changed.wait_for(lambda: self.finished >= offset, _WAIT)
+
+    def close(self) -> None:
+        """Answer no more questions with input."""
+        with self.changed:
+            self.closed = True
+            self.changed.notify_all()
+
+    def first(self) -> int:
+        return 0
+
+    def latest(self, start: int) -> int:
+        with self.changed:
+            self.changed.wait_for(lambda: self.closed or self.end > start, _WAIT)
+            return start if self.closed else min(start + 1, self.end)
+
+    def blocks(self, start: int, end: int) -> list[bytes]:
+        return [block for number in range(start, end) for block in self.cuts[number]]
+
+    def commit(self, end: int) -> None:
+        with self.changed:
+            for number in [number for number in self.cuts if number < end]:
+                del self.cuts[number]
+
+
+def stretches(case: Case) -> list[tuple[int, int]]:
+    """Return where each of a case's batches begins and ends; one at least."""
+    found = []
+    start = 0
+    total = len(case.input_log)
+    for size in case.batches or ():
+        stop = min(start + size, total)
+        found.append((start, stop))
+        start = stop
+    if start < total or not found:
+        found.append((start, total))
+    return found

@@ -1,0 +1,110 @@
+"""`run_many`: hundreds of independent cases in one job.
+
+Cases with chosen cuts go into one stream, the others into one batch job. A case that ended early is
+run once more with all calls after its end left out, because other shards had gone on and their
+entities show it; in a stream, beside the cases that are still on their way.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from wallaroo.engine import Case
+from wallaroo.trace import Trace
+from wallaroo_spark.bounded.micro_batches import CutCase, CutJob, CutQuery, stretches
+from wallaroo_spark.bounded.traces import first_end, frames_of, limited, merged, spec_of, trace_of
+from wallaroo_spark.jvm.session import Session
+from wallaroo_spark.jvm.shipping import Shipment, shipment_of_this_process
+from wallaroo_spark.plans.batch import run_batch
+from wallaroo_spark.wire.job import CaseSpec, Frames, Report
+from wallaroo_spark.wire.outbox import Finished
+from wallaroo_spark.worker.plan import plan
+from wallaroo_spark.worker.segments import Address
+
+_Entities = list[tuple[Address, bytes, Any]]
+_Result = tuple[Finished, _Entities]
+
+_query: CutQuery | None = None  # the one that is up, in the one session there is
+
+
+def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
+    """Run cases and return their traces, in their order.
+
+    Raises:
+        ShippingError: an application cannot be sent to workers.
+        ValueError: a case asks for what there is not.
+    """
+    specs = [spec_of(case) for case in cases]
+    plans = [plan(case.application) for case in cases]
+    shipment = shipment_of_this_process()
+    whole = [index for index, case in enumerate(cases) if case.batches is None]
+    cut = [index for index, case in enumerate(cases) if case.batches is not None]
+    levels = max([plan.levels for plan in plans], default=0)
+    results = dict(_in_a_batch(session, cases, specs, whole, levels, shipment))
+    if cut:
+        job = CutJob(
+            [
+                CutCase(specs[index], cases[index].input_log, stretches(cases[index]))
+                for index in cut
+            ],
+            session.cores,
+        )
+        _running_query(session, levels, shipment).run(job)
+        results.update(_divided(cut, job.numbers, job.report))
+    return [trace_of(case, plans[index], *results[index]) for index, case in enumerate(cases)]
+
+
+def _in_a_batch(
+    session: Session,
+    cases: Sequence[Case],
+    specs: list[CaseSpec],
+    indices: list[int],
+    levels: int,
+    shipment: Shipment,
+) -> Iterator[tuple[int, _Result]]:
+    """Yield the results of cases without chosen cuts."""
+    while indices:
+        frames: Frames = []
+        for index in indices:
+            log, limit = cases[index].input_log, specs[index].limit
+            frames += frames_of(index, log, 0, len(log) if limit is None else limit[0][0] + 1)
+        some = {index: specs[index].in_batch(0) for index in indices}
+        report = merged(run_batch(session.spark, some, frames, levels, session.cores, shipment))
+        again: list[int] = []
+        for index, result in _divided(indices, indices, report):
+            end = first_end(result[0])
+            if end is not None and specs[index].limit is None:
+                specs[index] = limited(specs[index], end.order)
+                again.append(index)
+            else:
+                yield index, result
+        indices = again
+
+
+def _running_query(session: Session, levels: int, shipment: Shipment) -> CutQuery:
+    """Return a query with that many levels at least, which knows where all modules are."""
+    global _query  # noqa: PLW0603 - as there is one session a process
+    if _query is not None:
+        same = _query.session is session and _query.usable
+        if same and _query.levels >= levels and _query.shipment.covers(shipment):
+            return _query
+        if same:
+            levels = max(levels, _query.levels)
+        _query.close()
+    _query = CutQuery(session, levels, session.cores, shipment)
+    return _query
+
+
+def _divided(indices: list[int], numbers: list[int], report: Report) -> list[tuple[int, _Result]]:
+    """Return each case's part of a report, in which it has a number of its own."""
+    for step, line in report.printed:
+        print(f"[{step}] {line}" if step else line, file=sys.stderr)
+    entities: dict[int, _Entities] = {}
+    for entity in report.entities:
+        entities.setdefault(entity[0].case, []).append(entity)
+    return [
+        (index, (report.finished.get(number, Finished()), entities.get(number, [])))
+        for index, number in zip(indices, numbers, strict=True)
+    ]

@@ -1,0 +1,263 @@
+"""Spark's JVM: a child of this process, started directly, quiet, and gone when we are.
+
+It ends when its standard input does, so it does not outlive us however we end. Where `spark-submit`
+has started us, its JVM is our parent, is there already, and ends when we do (`SubmittingJvm`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Protocol
+
+from wallaroo.errors import WallarooError
+from wallaroo_spark.jvm.class_archive import archive_for, unfinished
+from wallaroo_spark.jvm.java import MODULE_OPTIONS, find_java
+from wallaroo_spark.jvm.settings import SessionSettings
+
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+_START_TIMEOUT = 60.0  # seconds until the JVM must have told its port
+_END_TIMEOUT = 5.0  # seconds it has for its shutdown hooks before it is killed
+_ARCHIVE_TIMEOUT = 90.0  # seconds if it writes an archive of its classes at its end, once
+_EXIT_CODES = (0, 143)  # of a JVM that has ended in order
+_LAST_LINES = 20  # lines of its stderr kept for an error's text
+
+
+class SparkStartError(WallarooError):
+    """The JVM did not come up, or not as Spark wants it."""
+
+
+class Jvm(Protocol):
+    """A JVM that Spark can come up in."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is running."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    @property
+    def said(self) -> str:
+        """The last it has said on standard error, as far as we know."""
+
+    def connection(self) -> tuple[int, str]:
+        """Return its gateway's port and secret, once it has told them."""
+
+    def kill(self) -> None:
+        """End it as kill -9 would."""
+
+    def end(self, *, streamed: bool) -> None:
+        """End it in order, and wait for that; `streamed`: a stream has run."""
+
+
+class SubmittingJvm:
+    """The JVM of the `spark-submit` that has started this process."""
+
+    def __init__(self) -> None:
+        self.pid = os.getppid()
+        self.said = ""
+
+    @staticmethod
+    def is_there() -> bool:
+        """Whether `spark-submit` has started this process."""
+        return "PYSPARK_GATEWAY_PORT" in os.environ
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is running."""
+        return os.getppid() == self.pid
+
+    def connection(self) -> tuple[int, str]:
+        """Return its gateway's port and secret."""
+        return int(os.environ["PYSPARK_GATEWAY_PORT"]), os.environ["PYSPARK_GATEWAY_SECRET"]
+
+    def kill(self) -> None:
+        """End it as kill -9 would."""
+        if self.alive:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def end(self, *, streamed: bool) -> None:
+        """Nothing: it ends when this process has."""
+
+
+class OwnJvm:
+    """A JVM of our own, started.
+
+    Args:
+        settings: what to start it with.
+        directory: where it has its files.
+        pass_fds: descriptors it inherits, such as a lock that must not be free before it is gone.
+        makes_archive: write the archive at the end, which takes some seconds.
+
+    Attributes:
+        archive: where Spark's classes are kept for quicker starts (`jvm.class_archive`).
+
+    Raises:
+        JavaNotFoundError: there is no Java for it.
+    """
+
+    def __init__(
+        self,
+        settings: SessionSettings,
+        directory: Path,
+        pass_fds: tuple[int, ...],
+        *,
+        makes_archive: bool,
+    ) -> None:
+        self.archive: Path
+        self._settings = settings
+        self._connection_file = directory / "gateway"
+        self._unfinished: Path | None = None  # the archive that it is to make
+        self._last_lines: list[str] = []
+        self._process = self._start(directory, pass_fds, makes_archive=makes_archive)
+        self._echo = threading.Thread(target=self._echo_stderr, daemon=True)
+        self._echo.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is running."""
+        return self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def said(self) -> str:
+        """The last it has said on standard error."""
+        return " | ".join(self._last_lines[-3:])
+
+    def connection(self) -> tuple[int, str]:
+        """Return its gateway's port and secret, once it has told them.
+
+        Raises:
+            SparkStartError: it ended, or did not answer in time.
+        """
+        deadline = time.monotonic() + _START_TIMEOUT
+        while not self._connection_file.exists():
+            if not self.alive:
+                self._echo.join(_END_TIMEOUT)
+                said = " | ".join(self._last_lines) or "nothing"
+                raise SparkStartError(
+                    f"Spark's JVM ended with {self._process.returncode} at its start; "
+                    f"it said: {said}"
+                )
+            if time.monotonic() > deadline:
+                raise SparkStartError(f"Spark's JVM did not answer within {_START_TIMEOUT:.0f} s")
+            time.sleep(0.01)
+        content = self._connection_file.read_bytes()
+        (port,) = struct.unpack(">i", content[:4])
+        return port, content[8:].decode()
+
+    def kill(self) -> None:
+        """End it as kill -9 would."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGKILL)
+
+    def end(self, *, streamed: bool) -> None:
+        """End it in order, and wait for that.
+
+        Args:
+            streamed: a stream has run: then its classes are worth keeping in an archive.
+        """
+        writes = self._unfinished is not None and streamed
+        if self._unfinished is not None and not streamed:
+            self.kill()  # before it writes an archive of half the classes
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(_ARCHIVE_TIMEOUT if writes else _END_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._unfinished is not None:
+            with contextlib.suppress(OSError):
+                if writes and self._process.returncode in _EXIT_CODES:
+                    self._unfinished.rename(self.archive)
+                self._unfinished.unlink(missing_ok=True)
+        self._echo.join(_END_TIMEOUT)
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+    def _start(
+        self, directory: Path, pass_fds: tuple[int, ...], *, makes_archive: bool
+    ) -> subprocess.Popen[bytes]:
+        import pyspark
+
+        settings = self._settings
+        java = find_java()
+        home = Path(pyspark.__file__).parent
+        collector = (
+            ("-XX:+UseParallelGC",)
+            if settings.server_jvm
+            else ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+        )
+        level = "info" if settings.verbose else "off"
+        options = (f"-Xmx{settings.driver_memory}", *collector, *MODULE_OPTIONS)
+        self.archive = archive_for(java, home / "jars", options)
+        if self.archive.exists():
+            options = (*options, f"-XX:SharedArchiveFile={self.archive}")
+        elif makes_archive and (path := unfinished(self.archive)) is not None:
+            self._unfinished = path
+            options = (*options, f"-XX:ArchiveClassesAtExit={path}")
+        conf = settings.spark_conf(directory)
+        command = [
+            str(java),
+            "-cp",
+            f"{home}/jars/*",
+            *options,
+            f"-Dlog4j2.configurationFile={_LOGGING}",
+            f"-Dwallaroo.log={level}",
+            f"-Djava.io.tmpdir={directory}",
+            "org.apache.spark.deploy.SparkSubmit",
+            *[part for pair in conf.items() for part in ("--conf", "=".join(pair))],
+            "pyspark-shell",
+        ]
+        environment = {
+            **os.environ,
+            "JAVA_HOME": str(java.parent.parent),
+            "SPARK_SCALA_VERSION": "2.13",
+            "SPARK_CONNECT_MODE": "0",
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection_file),
+        }
+        # With it, every Python process Spark starts would compile PySpark anew, from the zip file
+        # that lies there: 0.4 CPU seconds for each of the six there are before the first output.
+        environment.pop("SPARK_HOME", None)
+        if settings.local:
+            environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+        # A process group of its own: Ctrl-C on the terminal is ours to answer, not the JVM's.
+        return subprocess.Popen(  # noqa: S603 - the Java that find_java chose
+            command,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=pass_fds,
+            start_new_session=True,
+        )
+
+    def _echo_stderr(self) -> None:
+        """Pass on what the JVM and its workers write to standard error; keep the last lines."""
+        stream = self._process.stderr
+        assert stream is not None
+        for line in _lines(stream):
+            self._last_lines = [*self._last_lines[1 - _LAST_LINES :], line.strip()]
+            if self._settings.verbose:
+                print(line, end="", file=sys.stderr, flush=True)
+
+
+def _lines(stream: IO[bytes]) -> Iterator[str]:
+    while line := stream.readline(8192):
+        yield line.decode("utf-8", "replace")

@@ -1,0 +1,115 @@
+"""From a micro-batch's rows to sinks, dead letters and the terminal, in the driver.
+
+A batch counts as done for Spark only when its outputs are where they belong: acknowledged by the
+peers' kernels, written to the pipe. So what a crash leaves undone is a whole batch, which Spark
+runs again with the same result, and a sink sees a stretch at the end repeated, and no gap
+(recover-2). A sink that is not there holds up the batch, and the input log fills.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from wallaroo.text import escaped
+from wallaroo.topology import Application
+from wallaroo.transport.dead_letters import DeadLetterFileError
+from wallaroo.transport.edges import Edges, unless_overdue
+from wallaroo.transport.input_log import Record
+from wallaroo.transport.loop_thread import LoopThread
+from wallaroo_spark.bounded.traces import dead_letters_of, first_end, outputs_of
+from wallaroo_spark.wire.job import Report
+from wallaroo_spark.wire.outbox import End, Finished
+from wallaroo_spark.worker.segments import Address
+
+
+class RunEndedError(Exception):
+    """The run ended at a message of this batch (dead-3, dead-4): Spark must not commit it."""
+
+
+class Delivery:
+    """Takes the rows of one batch after the other.
+
+    Args:
+        application: whose sinks.
+        edges: where they are.
+        loop: the thread these belong to.
+        frame: returns the frame with a sequence number.
+
+    Attributes:
+        processed: everything before this sequence has been processed and delivered.
+        batches: how many there were.
+        ended: why the run ended, if it did here.
+        deadly: the call in which workers die; the next batch ends there.
+        abandoned: wait for no sink any more: the batch at hand fails, and is not committed.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        edges: Edges,
+        loop: LoopThread,
+        frame: Callable[[int], Record],
+    ) -> None:
+        self.processed = 0
+        self.batches = 0
+        self.ended: str | None = None
+        self.deadly: End | None = None
+        self.abandoned = False
+        self._application = application
+        self._edges = edges
+        self._loop = loop
+        self._frame = frame
+        self._entities: dict[Address, int] = {}
+
+    @property
+    def entities(self) -> int:
+        """Number of state entities, of the shards that had messages since the start."""
+        return sum(self._entities.values())
+
+    def deliver(self, report: Report) -> None:
+        """Deliver what a batch gave, and return when it is where it belongs.
+
+        Raises:
+            RunEndedError: the run ended in this batch; what came before that is delivered.
+            DeadLetterFileError: the dead letters cannot be written.
+        """
+        for step, line in report.printed:
+            print(f"[{step}] {escaped(line)}" if step else line, file=sys.stderr, flush=True)
+        finished = report.finished.get(0, Finished())
+        if self.deadly is not None:
+            finished.ends.append(self.deadly)
+        end = first_end(finished)
+        stop = None if end is None else end.order
+        for sink, outputs in outputs_of(self._application, finished, stop).items():
+            if outputs:
+                self._loop.call(self._edges.sinks[sink].write, outputs)
+        letters = [letter for letter in finished.letters if stop is None or letter.order <= stop]
+        if letters:
+            sequences = {letter.lineage[0] for letter in letters}
+            frames = {number: self._frame(number) for number in sequences}
+            dead = dead_letters_of(
+                letters,
+                {number: (record.source, record.payload) for number, record in frames.items()},
+            )
+            try:
+                self._edges.dead_letters.add(dead)
+            except DeadLetterFileError as error:
+                self.ended = str(error)
+                raise
+        if not self._loop.run(unless_overdue(self._edges.drain(), lambda: self.abandoned)):
+            raise RunEndedError("a sink was waited for in vain")
+        if end is not None:
+            where = f"step {end.step!r}" if end.step else "decoder or encoder"
+            message = ".".join(map(str, end.order[0]))
+            cause = (
+                "a dead letter (--on-error stop)"
+                if end.kind == "on-error"
+                else f"{end.error_type or 'the death of the worker process'} in user code"
+            )
+            self.ended = f"{cause} at {where} of pipeline {end.pipeline!r}, message {message}"
+            raise RunEndedError(self.ended)
+        self._entities.update(report.counts)
+        if report.span is not None:
+            self.processed = report.span[1]
+        self.batches += 1

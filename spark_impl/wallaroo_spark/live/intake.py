@@ -1,0 +1,95 @@
+"""Frames into the input log, as fast as it takes them; in the edges' thread.
+
+A full log stops the reading, and senders feel it by TCP. So does a full disk: what was read and
+cannot be logged waits here, at most what one read of each connection gives, until there is room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from wallaroo.transport.edges import Edges
+from wallaroo.transport.input_log import InputLogError, InputLogFullError
+from wallaroo_spark.live.log_feed import LogFeed
+
+_RETRY = 0.5  # seconds between looks whether a full disk has room again
+
+_log = logging.getLogger("wallaroo.spark")
+
+
+class Intake:
+    """Takes frames from the edges.
+
+    Args:
+        feed: goes through to the input log.
+        edges: paused while no more should be read.
+        failed: called with what is wrong with the log, for good.
+    """
+
+    def __init__(self, feed: LogFeed, edges: Edges, failed: Callable[[str], None]) -> None:
+        self._feed = feed
+        self._edges = edges
+        self._failed = failed
+        self._waiting: deque[tuple[str, list[bytes]]] = deque()  # for room on the disk
+        self._closing: list[Callable[[], None]] = []  # to be called once they are durable
+
+    @property
+    def waiting(self) -> int:
+        """Number of frames that have been read and are not in the log."""
+        return sum([len(payloads) for _, payloads in self._waiting])
+
+    def deliver(self, source: str, payloads: list[bytes]) -> None:
+        """Take a source's frames, and pause the edges if the next ones have to wait."""
+        if self._waiting:
+            self._waiting.append((source, payloads))
+        elif not self._logged(source, payloads):
+            self._waiting.append((source, payloads))
+            self._edges.pause()
+            self._retry_later()
+        elif self._feed.full:
+            self._edges.pause()
+
+    def when_sequenced(self, close: Callable[[], None]) -> None:
+        """Have `close` called, from some thread, once all that was delivered is durable."""
+        if self._waiting:
+            self._closing.append(close)
+        else:
+            self._feed.when_durable(close)
+
+    def go_on(self) -> None:
+        """Take what waits, and read on, as far as there is room by now."""
+        if self._waiting:
+            while self._waiting and self._logged(*self._waiting[0]):
+                self._waiting.popleft()
+            if self._waiting:
+                return
+            _log.warning("there is room for the input log again")
+            for close in self._closing:
+                self._feed.when_durable(close)
+            self._closing.clear()
+        if not self._feed.full:
+            self._edges.resume()
+
+    def _logged(self, source: str, payloads: list[bytes]) -> bool:
+        """Append to the log, and say whether it has taken them."""
+        try:
+            self._feed.append(source, payloads)
+        except InputLogFullError as error:
+            if not self._waiting:
+                _log.error("%s; nothing more is read until there is room", error)
+            return False
+        except InputLogError as error:
+            self._failed(str(error))
+            return False
+        return True
+
+    def _retry_later(self) -> None:
+        def retry() -> None:
+            self.go_on()
+            if self._waiting:
+                self._retry_later()
+
+        asyncio.get_running_loop().call_later(_RETRY, retry)

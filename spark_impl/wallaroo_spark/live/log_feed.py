@@ -1,0 +1,200 @@
+"""The input log as a streaming query's feed: an offset is a sequence number.
+
+A frame is offered to Spark once it is durable. One thread makes durable whatever has been appended
+meanwhile, so that under load one sync serves many frames. What Spark has committed is cut off.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from wallaroo.transport.input_log import InputLog, InputLogError, Record, Run
+from wallaroo_spark.plans.feed import Feed
+from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, pack
+
+_WAIT = 0.2  # seconds a question for input may wait for some; stopping a query waits as long
+_SMALL = 64 * 1024  # bytes of payloads that are not worth a second task
+
+
+class LogFeed(Feed):
+    """Feeds a query from an input log; also what appends to it goes through here.
+
+    Args:
+        log: the input log.
+        case: the application.
+        tasks: number of tasks the decoding of a large batch is divided into.
+        batch_bytes: payload bytes of a batch at most.
+        room_made: called, from some thread, after a commit has made room.
+        failed: called, from some thread, once, with what is wrong with the log.
+
+    Attributes:
+        case: goes with all input from now on.
+        planned: how far Spark has been given input.
+        committed: what lies before it, Spark has committed.
+    """
+
+    def __init__(
+        self,
+        log: InputLog,
+        case: CaseSpec,
+        *,
+        tasks: int,
+        batch_bytes: int,
+        room_made: Callable[[], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        self._log = log
+        self.case = case
+        self.planned = self.committed = log.first_sequence
+        self._tasks = tasks
+        self._batch_bytes = batch_bytes
+        self._room_made = room_made
+        self._failed = failed
+        self._changed = threading.Condition()
+        self._waiting: list[Callable[[], None]] = []  # to be called once all is durable
+        self._closed = False
+        self._syncing = threading.Thread(target=self._sync, name="wallaroo-sync", daemon=True)
+        self._syncing.start()
+
+    @property
+    def full(self) -> bool:
+        """Whether to stop reading until `room_made` is called."""
+        return self._log.full
+
+    @property
+    def received(self) -> int:
+        """Sequence of the next frame."""
+        return self._log.next_sequence
+
+    def append(self, source: str, payloads: list[bytes]) -> None:
+        """Take frames, in order; they are offered to Spark once they are durable.
+
+        Raises:
+            InputLogError: they cannot be written; none was taken.
+        """
+        self._log.append(source, payloads)
+        with self._changed:
+            self._changed.notify_all()
+
+    def when_durable(self, call: Callable[[], None]) -> None:
+        """Have `call` called, from some thread, once all that was appended is durable."""
+        with self._changed:
+            self._waiting.append(call)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop, and close the log."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._syncing.join()
+        self._log.close()
+
+    def frame(self, sequence: int) -> Record:
+        """Return a frame that Spark has not committed yet."""
+        return self._log.read(sequence, sequence + 1)[0]
+
+    # -- the feed ----------------------------------------------------------------------------
+
+    def first(self) -> int:
+        """See `Feed`."""
+        return self._log.first_sequence
+
+    def latest(self, start: int) -> int:
+        """See `Feed`."""
+        if start > self._log.next_sequence:
+            self._failed(
+                f"the checkpoint is half deleted: Spark has committed frames up to {start}, and "
+                f"the input log {self._log.path} ends at {self._log.next_sequence}"
+            )
+            return start
+        self._cut(start)
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closed or self._log.durable_sequence > start, _WAIT
+            )
+        if self._closed:
+            return start
+        return self._log.end_within(start, max_bytes=self._batch_bytes)
+
+    def blocks(self, start: int, end: int) -> list[bytes]:
+        """See `Feed`."""
+        try:
+            runs = self._log.runs(start, end)
+        except InputLogError as error:
+            self._failed(str(error))
+            raise
+        self.planned = end
+        parts = _divided(_joined(runs), self._tasks)
+        return [
+            pack(HeadBlock({0: self.case}, part, None if number else (start, end)))
+            for number, part in enumerate(parts)
+        ]
+
+    def commit(self, end: int) -> None:
+        """See `Feed`; it comes with the next batch's input, and `latest` has told it before."""
+
+    def _cut(self, end: int) -> None:
+        """Cut off what Spark has committed: it plans no batch before the last one is."""
+        if end > self.committed:
+            self.committed = end
+            try:
+                self._log.cut(end)
+            except InputLogError as error:
+                self._failed(str(error))
+            self._room_made()
+
+    def _sync(self) -> None:
+        log = self._log
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: (
+                        self._closed
+                        or bool(self._waiting)
+                        or log.durable_sequence < log.next_sequence
+                    )
+                )
+                if self._closed and log.durable_sequence == log.next_sequence:
+                    return
+                waiting, self._waiting = self._waiting, []
+            try:
+                log.sync()
+            except InputLogError as error:
+                self._failed(str(error))
+                return
+            with self._changed:
+                self._changed.notify_all()
+            for call in waiting:
+                call()
+
+
+def _joined(runs: list[Run]) -> Frames:
+    """Return a log's runs, in which every append is one, as longest runs."""
+    frames: Frames = []
+    for source, first, payloads in runs:
+        if not frames or frames[-1][1] != source:
+            frames.append((0, source, first, []))
+        frames[-1][3].extend(payloads)
+    return frames
+
+
+def _divided(frames: Frames, parts: int) -> list[Frames]:
+    """Return frames in consecutive parts of about the same number, one if they are small."""
+    if sum([sum(map(len, payloads)) for _, _, _, payloads in frames]) <= _SMALL:
+        return [frames]
+    size = -(-sum([len(payloads) for _, _, _, payloads in frames]) // parts)
+    divided: list[Frames] = [[]]
+    room = size
+    for case, source, first, payloads in frames:
+        start = 0
+        while start < len(payloads):
+            if not room:
+                divided.append([])
+                room = size
+            some = payloads[start : start + room]
+            divided[-1].append((case, source, first + start, some))
+            start += len(some)
+            room -= len(some)
+    return divided

@@ -1,0 +1,115 @@
+"""The engine's own options of ``wallaroo run``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wallaroo_spark.jvm.session import submitted_conf
+from wallaroo_spark.jvm.settings import SessionSettings
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """What `add_arguments` asks for.
+
+    Args:
+        settings: Spark's.
+        checkpoint: where recovery begins; `None`: nowhere, state and input are lost with the run.
+        trigger: milliseconds from one micro-batch's start to the next; 0: as soon as possible.
+        batch_bytes: payload bytes of a micro-batch at most.
+        log_bytes: size of the input log from which the sources are not read any more.
+    """
+
+    settings: SessionSettings
+    checkpoint: Path | None = None
+    trigger: int = 0
+    batch_bytes: int = 4 << 20
+    log_bytes: int = 256 << 20
+
+    @property
+    def default_partitions(self) -> int:
+        """One partition for each core of a local master, two elsewhere."""
+        inside = self.settings.master.removeprefix("local").strip("[]").split(",")[0]
+        if inside == "*":
+            return os.cpu_count() or 1
+        return int(inside) if inside.isdigit() else 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options to `parser`."""
+    parser.add_argument(
+        "--master", metavar="URL", help="Spark's master (local[*], or what spark-submit was told)"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="keep state and unprocessed input here, and go on from here after a crash",
+    )
+    parser.add_argument(
+        "--trigger",
+        type=int,
+        default=0,
+        metavar="MS",
+        help="milliseconds between micro-batches; 0: no pause (0)",
+    )
+    parser.add_argument(
+        "--batch-bytes",
+        type=int,
+        default=SparkOptions.batch_bytes,
+        metavar="N",
+        help="payload bytes of a micro-batch at most (4 MiB)",
+    )
+    parser.add_argument(
+        "--log-bytes",
+        type=int,
+        default=SparkOptions.log_bytes,
+        metavar="N",
+        help="size of the input log from which senders have to wait (256 MiB)",
+    )
+    parser.add_argument(
+        "--throughput",
+        action="store_true",
+        help="run the JVM for throughput, not for a quick start and low latency",
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="K=V",
+        help="a Spark setting; may be repeated",
+    )
+    parser.add_argument("--verbose", action="store_true", help="show Spark's own messages")
+
+
+def spark_options(given: Mapping[str, Any]) -> SparkOptions:
+    """Return the options that `SparkEngine.add_arguments` named, with defaults for the others."""
+    conf = submitted_conf()
+    master = conf.pop("spark.master", "local[*]")
+    conf |= dict(given.get("conf", ()))
+    return SparkOptions(
+        settings=SessionSettings(
+            master=given.get("master") or master,
+            conf=conf,
+            verbose=given.get("verbose", False),
+            server_jvm=given.get("throughput", False),
+            driver_memory=conf.get("spark.driver.memory", SessionSettings.driver_memory),
+        ),
+        checkpoint=given.get("checkpoint"),
+        trigger=given.get("trigger", 0),
+        batch_bytes=given.get("batch_bytes", SparkOptions.batch_bytes),
+        log_bytes=given.get("log_bytes", SparkOptions.log_bytes),
+    )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"write K=V, not {text!r}")
+    return name, value

@@ -1,0 +1,279 @@
+"""Wallaroo applications live on Spark: TCP in, a streaming query, TCP out.
+
+The edges are in this process, in an event loop of their own; the query runs in Spark's JVM. One
+thread of ours brings Spark up while frames are already received, and sees the query to its end.
+
+A stop goes in order (stop-1). It ends after `stop_timeout` seconds without progress at the latest;
+Spark's coming up is progress too. When the end of stdin was the reason, nobody is in a hurry: the
+first batch may take long, and a slow reader of stdout is waited for without end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Mapping
+
+from wallaroo.engine import Handle, Progress, ServeOptions, Summary
+from wallaroo.errors import WallarooError
+from wallaroo.topology import Application
+from wallaroo.transport.edges import Edges, given_up, unless_overdue
+from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.listener import Address
+from wallaroo.transport.loop_thread import LoopThread
+from wallaroo_spark.jvm.java import find_java
+from wallaroo_spark.jvm.process import SubmittingJvm
+from wallaroo_spark.jvm.shipping import pickle_application
+from wallaroo_spark.jvm.temporary import TemporaryDirectory
+from wallaroo_spark.live.checkpoint import Checkpoint
+from wallaroo_spark.live.delivery import Delivery
+from wallaroo_spark.live.intake import Intake
+from wallaroo_spark.live.log_feed import LogFeed
+from wallaroo_spark.live.options import SparkOptions
+from wallaroo_spark.live.query import LiveQuery
+from wallaroo_spark.wire.job import CaseSpec
+from wallaroo_spark.worker.plan import plan
+
+_LOOK = 0.01  # seconds between looks whether all is committed
+_FIRST_BATCH = 60.0  # seconds without progress that a stop in no hurry waits for it at least
+
+_log = logging.getLogger("wallaroo.spark")
+
+
+class Server:
+    """A served application: `wallaroo.engine.Handle`.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be used.
+        InputLogError: the input log cannot be used.
+        JavaNotFoundError: there is no Java for Spark.
+        ListenError: an address cannot be listened on.
+        ShippingError: the application cannot be sent to workers.
+        WallarooParameterError: stdin, or a sink, is not possible as it is asked for.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        options: ServeOptions,
+        own: SparkOptions,
+        *,
+        addresses: Mapping[str, Address] | None = None,
+        temporary: TemporaryDirectory | None = None,
+    ) -> None:
+        self._application = application
+        self._options = options
+        self._own = own
+        self._temporary = temporary
+        self._done = threading.Event()
+        self._result: Summary | None = None
+        self._problem: str | None = None
+        self._killed = False
+        self._asked = asyncio.Event()  # a stop was asked for
+        self._patient = False
+        self._up = contextlib.ExitStack()  # what is to be closed, in the opposite order
+        if not SubmittingJvm.is_there():
+            find_java()
+        try:
+            self._open(pickle_application(application), addresses)
+        except BaseException:
+            self._up.close()
+            raise
+        self._thread = threading.Thread(target=self._run, name="wallaroo-spark", daemon=True)
+        self._thread.start()
+
+    @property
+    def addresses(self) -> Mapping[str, Address]:
+        """Where each source listens."""
+        return self._edges.addresses
+
+    def progress(self) -> Progress:
+        """Return what it has done so far."""
+        return self._edges.progress(
+            {
+                "batches": self._delivery.batches,
+                "batch_ms": round(1000 * self._query.batch_seconds, 1),
+                "backlog": self._backlog,
+                "entities": self._delivery.entities,
+            }
+        )
+
+    def wait(self, timeout: float | None = None) -> Summary | None:
+        """Wait until the run has ended, `timeout` seconds at most; `None`: it has not."""
+        self._done.wait(timeout)
+        return self._result
+
+    def stop(self) -> None:
+        """Ask for a clean stop (stop-1) and return at once."""
+        self._loop.post(self._ask)
+
+    def kill(self) -> None:
+        """End at once: Spark's JVM is killed, what is on the way is dropped."""
+        if not self._done.is_set():
+            self._killed = True
+            self._query.kill()
+            self._done.wait()
+
+    def restart(self) -> Handle:
+        """Start again where the sources were, from the checkpoint."""
+        return Server(
+            self._application,
+            self._options,
+            self._own,
+            addresses=self.addresses,
+            temporary=self._temporary,
+        )
+
+    # -- coming up ---------------------------------------------------------------------------
+
+    def _open(self, pickled: bytes, addresses: Mapping[str, Address] | None) -> None:
+        """Open everything of ours, so that what is wrong is known before Spark comes up."""
+        options, own = self._options, self._own
+        directory = own.checkpoint
+        if directory is None:
+            self._temporary = self._temporary or TemporaryDirectory("run")
+            self._up.callback(self._forget, self._temporary)
+            directory = self._temporary.path / "checkpoint"
+        checkpoint = Checkpoint(
+            directory,
+            self._application,
+            partitions=options.partitions,
+            default_partitions=own.default_partitions,
+        )
+        self._up.callback(checkpoint.close)
+        log = InputLog.open(checkpoint.input_log, own.log_bytes)
+        case = CaseSpec(
+            pickled,
+            partitions=checkpoint.partitions,
+            isolated=options.isolation == "isolated",
+            stop_on_error=options.on_error == "stop",
+        )
+        self._feed = LogFeed(
+            log,
+            case,
+            tasks=checkpoint.partitions,
+            batch_bytes=own.batch_bytes,
+            room_made=self._on_room_in_log,
+            failed=self._fail,
+        )
+        self._up.callback(self._feed.close)
+        checkpoint.check_input(log.first_sequence)
+        self._loop = LoopThread("wallaroo-edges")
+        self._edges = Edges(
+            self._application,
+            options,
+            self._loop,
+            deliver=self._deliver,
+            lines_ended=self._on_lines_ended,
+            broken=self._fail,
+            when_sequenced=lambda close: self._intake.when_sequenced(
+                lambda: self._loop.post(close)
+            ),
+            addresses=addresses,
+        )
+        self._intake = Intake(self._feed, self._edges, self._fail)
+        self._delivery = Delivery(self._application, self._edges, self._loop, self._feed.frame)
+        self._query = LiveQuery(
+            plan(self._application).levels, own, checkpoint, self._feed, self._delivery
+        )
+        if self._feed.full:
+            self._edges.pause()
+        self._edges.open()  # nothing after this can be refused
+        self._up.callback(self._loop.stop)
+        self._up.callback(lambda: self._loop.call(self._edges.close))
+        self._loop.post(self._start)
+
+    def _forget(self, temporary: TemporaryDirectory) -> None:
+        if not self._killed:
+            temporary.close()
+
+    # -- in the edges' thread ----------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._stopping = asyncio.get_running_loop().create_task(self._stop())
+
+    def _deliver(self, source: str, payloads: list[bytes]) -> None:
+        self._intake.deliver(source, payloads)
+
+    def _ask(self) -> None:
+        self._patient = False
+        self._asked.set()
+
+    def _on_lines_ended(self, problem: str | None) -> None:
+        self._problem = self._problem or problem
+        self._patient = not self._asked.is_set()
+        self._asked.set()
+
+    async def _stop(self) -> None:
+        """Process and deliver what was received, once a stop is asked for, and end the query."""
+        await self._asked.wait()
+        self._mark, self._seen = self._went_on(), time.monotonic()
+        if await unless_overdue(self._edges.finish(self._committed), self._overdue):
+            self._query.end()
+        else:
+            self._fail(given_up(self._options.stop_timeout, self._backlog))
+
+    async def _committed(self) -> None:
+        """Wait until Spark has committed all that was received."""
+        while self._feed.committed < self._feed.received or self._intake.waiting:
+            await asyncio.sleep(_LOOK)
+
+    def _overdue(self) -> bool:
+        """Whether too long nothing has gone on."""
+        before, self._mark = self._mark, self._went_on()
+        now = time.monotonic()
+        patience = self._options.stop_timeout
+        if self._patient:
+            if not self._delivery.batches:
+                patience = max(patience, _FIRST_BATCH)
+            if self._options.stdout is not None and self._edges.pending:
+                self._seen = now
+        if self._mark != before:
+            self._seen = now
+        return now - self._seen > patience
+
+    def _went_on(self) -> tuple[int, ...]:
+        """Return what changes whenever something goes on."""
+        feed = self._feed
+        return self._query.stage, feed.planned, feed.committed, self._edges.written
+
+    # -- in any thread -----------------------------------------------------------------------
+
+    @property
+    def _backlog(self) -> int:
+        """Number of frames received and not delivered."""
+        delivered = max(self._delivery.processed, self._feed.committed)
+        return self._feed.received - delivered + self._intake.waiting
+
+    def _fail(self, problem: str) -> None:
+        """End the run without what is on the way."""
+        self._problem = self._problem or problem
+        self._delivery.abandoned = True
+        self._query.end()
+
+    def _on_room_in_log(self) -> None:
+        self._loop.post(self._intake.go_on)
+
+    # -- the query's thread ------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._query.run()
+        except WallarooError as error:
+            self._problem = self._problem or self._delivery.ended or str(error)
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not end in silence
+            _log.exception("the engine itself failed; this is a bug in it")
+            self._problem = f"the engine itself failed: {type(error).__name__}: {error}"
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        with contextlib.suppress(Exception):
+            self._up.close()
+        if self._killed:
+            self._problem = "it was killed"
+        self._result = self._edges.summary(self._problem)
+        self._done.set()

@@ -1,0 +1,80 @@
+"""What comes out of a stretch of an application: messages for other shards, and what is finished.
+
+All of it is made of plain values, so that it travels from worker to worker and to the driver
+without the application's modules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from wallaroo.trace import Lineage
+from wallaroo_spark.wire.columns import Messages, Outputs
+
+Order = tuple[Lineage, int, int]
+"""Lineage, the step's position, the sink's index or -1: the order in which calls are made."""
+
+NO_SINK = -1
+DECODER_POSITION = -1
+
+
+class Letter(NamedTuple):
+    """A dead letter, without what the driver knows: source and payload of its frame."""
+
+    lineage: Lineage
+    position: int
+    sink: int
+    pipeline: str
+    step: str | None
+    key: bytes | None
+    reason: str
+    error_type: str | None
+    error: str
+
+    @property
+    def order(self) -> Order:
+        """Its place among the calls."""
+        return (self.lineage, self.position, self.sink)
+
+
+class End(NamedTuple):
+    """A call at which the run ends (dead-3, dead-4)."""
+
+    order: Order
+    kind: str
+    pipeline: str
+    step: str | None
+    error_type: str | None
+
+
+@dataclass
+class Finished:
+    """What is ready for the driver, of one case.
+
+    Args:
+        outputs: in runs, each of one sink.
+        letters: dead letters.
+        ends: calls at which the run ends; the first in order is the one that counts.
+    """
+
+    outputs: list[Outputs] = field(default_factory=list)
+    letters: list[Letter] = field(default_factory=list)
+    ends: list[End] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.letters or self.ends or any(run.lineages for run in self.outputs))
+
+    def add(self, other: Finished) -> None:
+        """Take in what was finished elsewhere."""
+        self.outputs += [run for run in other.outputs if run.lineages]
+        self.letters += other.letters
+        self.ends += other.ends
+
+
+@dataclass
+class Outbox:
+    """What comes out: runs of messages by (component, partition number), and what is finished."""
+
+    messages: list[tuple[int, int, Messages]] = field(default_factory=list)
+    finished: Finished = field(default_factory=Finished)

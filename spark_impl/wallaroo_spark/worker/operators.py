@@ -1,0 +1,176 @@
+"""What a worker does with a block: the head of a plan, and one level of state.
+
+Both take blocks and give rows; `plans.batch` and `plans.stream` put them into
+Spark's operators.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import itertools
+import pickle
+from collections.abc import Iterable
+
+from wallaroo.canonical import structure_or_kind
+from wallaroo_spark.live.call_monitor import Teller
+from wallaroo_spark.wire.columns import Arrival, Messages, arrivals
+from wallaroo_spark.wire.job import (
+    FINISHED,
+    CaseSpec,
+    HeadBlock,
+    LevelBlock,
+    Report,
+    Row,
+    Specs,
+    pack,
+    shard_of,
+)
+from wallaroo_spark.wire.outbox import Finished, Outbox
+from wallaroo_spark.wire.shards import shard_ids
+from wallaroo_spark.worker.captured_output import Printer, printing
+from wallaroo_spark.worker.faults import die_if_told
+from wallaroo_spark.worker.flow import Flow
+from wallaroo_spark.worker.program import program_of
+from wallaroo_spark.worker.segments import Address, Entities, Map, stored
+from wallaroo_spark.worker.states import IsolatedStates, Redo, TrustingStates
+
+_FIRST_TASKS = 4
+
+_tasks = itertools.count(1)
+
+
+def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
+    """Decode frames and take their messages to the first state step, or to the sinks.
+
+    Args:
+        block: the frames.
+        shards: number of groups of each operator.
+        levels: number of operators.
+    """
+    _set_aside()
+    printer = Printer()
+    flows: dict[int, Flow] = {}
+    with printing(printer):
+        for number, source, first, payloads in block.frames:
+            flow = flows.get(number)
+            if flow is None:
+                case = block.cases[number]
+                flow = flows[number] = _flow(case, printer, isolated=case.isolated)
+            flow.decode(source, first, payloads)
+    outboxes = [(case, flow.outbox) for case, flow in flows.items()]
+    report = Report(printed=printer.finish(), span=block.span)
+    rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0])
+    for case in block.cases.values():
+        die_if_told(case.faults, 0)
+    if block.list_entities:
+        rows += [Row(id_, level, None) for id_ in shard_ids(shards) for level in range(levels)]
+    return rows
+
+
+def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int) -> list[Row]:
+    """Take messages through the entities that a shard holds.
+
+    Args:
+        shard: its id.
+        blocks: from all tasks before; together they hold every message of this batch.
+        store: the shard's entities.
+        shards: number of groups of each operator.
+    """
+    _set_aside()
+    cases: Specs = {}
+    messages: dict[Address, list[Messages]] = {}
+    for block in blocks:
+        cases.update(block.cases)
+        for address, runs in block.messages.items():
+            messages.setdefault(address, []).extend(runs)
+    printer = Printer()
+    report = Report()
+    outboxes: list[tuple[int, Outbox]] = []
+    with printing(printer):
+        for address in sorted(messages):
+            case = cases[address.case]
+            arrived = arrivals(messages[address])
+            outbox, report.counts[address] = _run_address(case, address, arrived, store, printer)
+            outboxes.append((address.case, outbox))
+            die_if_told(case.faults, case.program.plan.components[address.component].level + 1)
+    report.printed = printer.finish()
+    return _rows(cases, outboxes, report, shards, shard)
+
+
+def _set_aside() -> None:
+    """Keep the garbage collector from what lasts: what was imported, and the programs known so far.
+
+    Spark's workers collect garbage after every task, which would take longer than most tasks do.
+    A worker's first tasks still import things; later, a hundred new programs are worth it.
+    """
+    _set_aside_at(min(next(_tasks), _FIRST_TASKS), program_of.cache_info().misses // 100)
+
+
+@functools.cache
+def _set_aside_at(_task: int, _hundreds: int) -> None:
+    gc.collect()
+    gc.freeze()
+
+
+def list_entities(shard: int, store: Map) -> Row:
+    """Return a report of all the entities that a shard holds."""
+    listed = []
+    for address, entity, state in stored(store):
+        value = pickle.loads(state)  # noqa: S301 - bytes the states made
+        listed.append((address, entity, structure_or_kind(value)))
+    return Row(shard, FINISHED, pack(Report(entities=listed)))
+
+
+def _run_address(
+    case: CaseSpec, address: Address, arrived: list[Arrival], store: Map, printer: Printer
+) -> tuple[Outbox, int]:
+    """Return what came out, and the number of entities there are now."""
+    component = case.program.plan.components[address.component]
+    for isolated in (case.isolated, True):
+        printed = len(printer.lines)
+        entities = Entities(store, address, case.segment_bytes)
+        states = IsolatedStates(entities) if isolated else TrustingStates(entities)
+        flow = _flow(case, printer, isolated=isolated)
+        flow.hold(component, states)
+        try:
+            flow.visit(arrived)
+            states.flush()
+        except Redo:
+            del printer.lines[printed:]
+            continue
+        return flow.outbox, entities.count
+    raise AssertionError("isolated mode asks for no redo")
+
+
+def _flow(case: CaseSpec, printer: Printer, *, isolated: bool) -> Flow:
+    return Flow(
+        case.program,
+        isolated=isolated,
+        stop_on_error=case.stop_on_error,
+        limit=case.limit,
+        printer=printer,
+        teller=None if case.watched is None else Teller(case.watched),
+    )
+
+
+def _rows(
+    cases: Specs, outboxes: list[tuple[int, Outbox]], report: Report, shards: int, shard: int
+) -> list[Row]:
+    """Pack what came out: a row for each shard and level it goes to, one for the driver."""
+    blocks: dict[tuple[int, int], LevelBlock] = {}
+    for number, outbox in outboxes:
+        case = cases[number]
+        components = case.program.plan.components
+        for component, partition, run in outbox.messages:
+            address = Address(number, component, partition)
+            target = (shard_of(address, shards), components[component].level)
+            block = blocks.setdefault(target, LevelBlock({}, {}))
+            block.cases[number] = case
+            block.messages.setdefault(address, []).append(run)
+        if outbox.finished:
+            report.finished.setdefault(number, Finished()).add(outbox.finished)
+    rows = [Row(target, level, pack(block)) for (target, level), block in blocks.items()]
+    if report:
+        rows.append(Row(shard, FINISHED, pack(report)))
+    return rows

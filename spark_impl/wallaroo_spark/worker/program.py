@@ -1,0 +1,93 @@
+"""What an application comes down to before any message: made once a process, used by all flows."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from dataclasses import dataclass
+
+from wallaroo.topology import Application, Node, Sink, Source, Stateful, Step
+from wallaroo_spark.wire.outbox import DECODER_POSITION, NO_SINK
+from wallaroo_spark.worker.plan import Component, plan
+from wallaroo_spark.worker.routing import Keys
+
+_PROGRAMS = 1024  # applications a process remembers; a job of `run_many` has hundreds
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where calls are made: what a dead letter says of it.
+
+    Args:
+        pipeline: its pipeline.
+        step: the computation's name; `None` for a decoder or an encoder.
+        name: what to call it to people.
+        position: the step's place in its pipeline, see `wallaroo.trace.DeadLetter`.
+        sink: the sink's index, or `NO_SINK`.
+    """
+
+    pipeline: str
+    step: str | None
+    name: str
+    position: int
+    sink: int = NO_SINK
+
+
+class Program:
+    """An application, ready to be run.
+
+    Args:
+        application: the application.
+        partitions: number of partitions of each component that is not fused.
+
+    Attributes:
+        plan: where its state is held.
+        places: of each node.
+        departs: for each node, whether its messages go to a state step: then they are frozen when
+            made, since that may be elsewhere.
+        sources: the sources' nodes by name.
+        keys: by state partition.
+    """
+
+    def __init__(self, application: Application, partitions: int) -> None:
+        self.application = application
+        self.plan = plan(application)
+        nodes = application.nodes
+        lengths: dict[str, int] = {}
+        for node in nodes:
+            lengths[node.pipeline] = lengths.get(node.pipeline, 0) + isinstance(node, Step)
+        self.places = [_place(node, lengths[node.pipeline]) for node in nodes]
+        self.departs = [
+            any(_is_stateful(nodes[index]) for index in consumers)
+            for consumers in application.consumers
+        ]
+        self.sources = {
+            node.pipeline: index for index, node in enumerate(nodes) if isinstance(node, Source)
+        }
+        component = self.plan.component
+        self.keys = {
+            partition.name: Keys(partition, 1 if component[partition.name].fused else partitions)
+            for partition in application.partitions
+        }
+
+    def component_of(self, step: Stateful) -> Component:
+        """Return what holds a state step's entities."""
+        return self.plan.component[step.partition]
+
+
+@functools.lru_cache(maxsize=_PROGRAMS)
+def program_of(application: bytes, partitions: int) -> Program:
+    """Return the program of a pickled application; made once a process."""
+    return Program(pickle.loads(application), partitions)  # noqa: S301 - the driver's, over Spark's own channels
+
+
+def _place(node: Node, length: int) -> Place:
+    if isinstance(node, Source):
+        return Place(node.pipeline, None, node.config.decoder.name, DECODER_POSITION)
+    if isinstance(node, Sink):
+        return Place(node.pipeline, None, node.config.encoder.name, length, node.index)
+    return Place(node.pipeline, node.name, node.name, node.position)
+
+
+def _is_stateful(node: Node) -> bool:
+    return isinstance(node, Step) and isinstance(node.operation, Stateful)

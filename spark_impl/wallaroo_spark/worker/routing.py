@@ -1,0 +1,76 @@
+"""A state partition's keys: judged, encoded, numbered; and remembered, since most come again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wallaroo.keys import (
+    BadKeyError,
+    encode_key,
+    encoded_partition_number,
+    show_key,
+)
+from wallaroo.topology import StatePartition
+from wallaroo.trace import Reason
+from wallaroo_spark.worker.results import FateError
+
+_U64_END = 1 << 64
+_REMEMBERED = 1 << 16  # keys of a type and partition
+_LONGEST = 256  # bytes of an encoded key that is remembered
+
+
+class KeyFateError(FateError):
+    """A message whose key sends it nowhere; `key` is the encoded key if it has one."""
+
+    def __init__(self, reason: Reason, error: str, key: bytes | None = None) -> None:
+        super().__init__(error)
+        self.reason = reason
+        self.key = key
+
+
+class Keys:
+    """The keys of a state partition.
+
+    Args:
+        partition: whose.
+        partitions: number of partitions they are divided into.
+
+    Attributes:
+        known: by exact type, since 1 and True are one key of a dict and two here, what `judge` has
+            returned. Tuples are left out: their items' types are not told by theirs.
+    """
+
+    def __init__(self, partition: StatePartition, partitions: int) -> None:
+        self.known: dict[type, dict[Any, tuple[bytes, int]]] = {str: {}, bytes: {}, int: {}}
+        self._name = partition.name
+        self._u64 = partition.u64
+        self._partitions = partitions
+        self._listed = (
+            None if partition.keys is None else {encode_key(key) for key in partition.keys}
+        )
+
+    def judge(self, key: Any) -> tuple[bytes, int]:
+        """Return a key's encoding and its partition number (route-2, -3, -4, -5).
+
+        Raises:
+            KeyFateError: it is none, or none of those listed.
+        """
+        try:
+            encoded = encode_key(key)
+        except BadKeyError as error:
+            raise KeyFateError(Reason.BAD_KEY, str(error)) from None
+        if self._u64 and not (type(key) is int and 0 <= key < _U64_END):
+            raise KeyFateError(Reason.BAD_KEY, f"expected 0 <= key < 2**64, not {show_key(key)}")
+        if self._listed is not None and encoded not in self._listed:
+            raise KeyFateError(
+                Reason.UNKNOWN_KEY,
+                f"{show_key(key)} is none of the keys listed for state partition {self._name!r}",
+                encoded,
+            )
+        number = encoded_partition_number(encoded, self._partitions) if self._partitions > 1 else 0
+        memory = self.known.get(type(key))
+        if memory is not None and len(encoded) <= _LONGEST:
+            if len(memory) >= _REMEMBERED:
+                memory.clear()
+            memory[key] = encoded, number
+        return encoded, number
