@@ -18,7 +18,6 @@ import wallaroo_spark.plans.stream
 import wallaroo_spark.worker.operators
 import wallaroo_spark.worker.program
 from wallaroo_spark.bounded.micro_batches import CutJob
-from wallaroo_spark.bounded.traces import merged
 from wallaroo_spark.jvm.shipping import Shipment
 from wallaroo_spark.wire.job import (
     FINISHED,
@@ -107,7 +106,9 @@ class _Query:
                     given = operator.handleInputRows((shard,), iter(group), None)
                     rows += [Row(*row) for row in given]
             job.take(
-                merged([unpack(row.block) for row in rows if row.level == FINISHED and row.block])
+                Report.merged(
+                    [unpack(row.block) for row in rows if row.level == FINISHED and row.block]
+                )
             )
 
 

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 
 import wallaroo_spark.bounded.micro_batches
 import wallaroo_spark.bounded.runs
-import wallaroo_spark.bounded.traces
 import wallaroo_spark.plans.batch
+import wallaroo_spark.plans.reports
 import wallaroo_spark.plans.stream
 import wallaroo_spark.worker.nodes
 import wallaroo_spark.worker.operators
@@ -341,7 +341,7 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
         "order-1",
         "outputs sorted by item",
         "a sort that forgets its first column",
-        (wallaroo_spark.bounded.traces, "outputs_in_order", _by_item),
+        (wallaroo_spark.plans.reports, "outputs_in_order", _by_item),
     ),
     _mutant(
         "state-1",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from wallaroo_spark.worker.results import FateError
+from wallaroo_spark.worker.results import DeadLetterError
 from wallaroo_spark.worker.routing import Keys
 
 from wallaroo.components import state_builder_of
@@ -22,7 +22,7 @@ def test_route_2_keys_that_are_equal_for_a_dict_are_remembered_apart():
         expected = encode_key(key), partition_number(key, 7)
         assert judge.judge(key) == judge.judge(key) == expected
     for key in (True, False, 1.0, None, (True,)):
-        with pytest.raises(FateError) as caught:
+        with pytest.raises(DeadLetterError) as caught:
             judge.judge(key)
         assert (caught.value.reason, caught.value.key) == (Reason.BAD_KEY, None)
     assert judge.known[int][1] == judge.judge(1)
@@ -31,7 +31,7 @@ def test_route_2_keys_that_are_equal_for_a_dict_are_remembered_apart():
 
 def test_route_3_an_unknown_key_is_told_with_its_encoding_and_not_remembered():
     judge = keys(("a",))
-    with pytest.raises(FateError) as caught:
+    with pytest.raises(DeadLetterError) as caught:
         judge.judge("b")
     assert (caught.value.reason, caught.value.key) == (Reason.UNKNOWN_KEY, encode_key("b"))
     assert list(judge.known[str]) == []
@@ -42,7 +42,7 @@ def test_route_5_u64_keys_end_at_both_ends():
     judge = keys(u64=True)
     assert judge.judge((1 << 64) - 1)[0] == encode_key((1 << 64) - 1)
     for key in (-1, 1 << 64, "1"):
-        with pytest.raises(FateError) as caught:
+        with pytest.raises(DeadLetterError) as caught:
             judge.judge(key)
         assert caught.value.reason is Reason.BAD_KEY
 

@@ -18,10 +18,11 @@ from typing import Any
 
 from wallaroo.engine import Case
 from wallaroo.trace import InputLog
-from wallaroo_spark.bounded.traces import first_end, frames_of, limited, merged
+from wallaroo_spark.bounded.traces import frames_of, limited
 from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.jvm.shipping import Shipment
 from wallaroo_spark.plans.feed import FeedServer
+from wallaroo_spark.plans.reports import first_end
 from wallaroo_spark.plans.stream import streaming_rows
 from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, Report, pack
 from wallaroo_spark.wire.outbox import Finished, Order
@@ -156,7 +157,7 @@ class CutQuery:
                 if not self.usable:
                     self._query.awaitTermination()  # raises what ended it
                     raise RuntimeError("Spark ended the query")
-            job.take(merged(self._reports))
+            job.take(Report.merged(self._reports))
 
     def close(self) -> None:
         """Stop the query."""
@@ -167,7 +168,7 @@ class CutQuery:
         self._server.close()
 
     def _collect(self, rows: Any, _batch: int) -> None:
-        report = merged(collected(rows))
+        report = Report.merged(collected(rows))
         self._reports.append(report)
         if report.span is not None:
             self._feed.done(report.span[1])

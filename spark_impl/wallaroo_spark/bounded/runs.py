@@ -14,14 +14,15 @@ from typing import Any
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
 from wallaroo_spark.bounded.micro_batches import CutCase, CutJob, CutQuery, stretches
-from wallaroo_spark.bounded.traces import first_end, frames_of, limited, merged, spec_of, trace_of
+from wallaroo_spark.bounded.traces import frames_of, limited, spec_of, trace_of
 from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.jvm.shipping import Shipment, shipment_of_this_process
 from wallaroo_spark.plans.batch import run_batch
+from wallaroo_spark.plans.reports import first_end
 from wallaroo_spark.wire.job import CaseSpec, Frames, Report
 from wallaroo_spark.wire.outbox import Finished
+from wallaroo_spark.wire.shards import Address
 from wallaroo_spark.worker.plan import plan
-from wallaroo_spark.worker.segments import Address
 
 _Entities = list[tuple[Address, bytes, Any]]
 _Result = tuple[Finished, _Entities]
@@ -71,7 +72,9 @@ def _in_a_batch(
             log, limit = cases[index].input_log, specs[index].limit
             frames += frames_of(index, log, 0, len(log) if limit is None else limit[0][0] + 1)
         some = {index: specs[index].in_batch(0) for index in indices}
-        report = merged(run_batch(session.spark, some, frames, levels, session.cores, shipment))
+        report = Report.merged(
+            run_batch(session.spark, some, frames, levels, session.cores, shipment)
+        )
         again: list[int] = []
         for index, result in _divided(indices, indices, report):
             end = first_end(result[0])

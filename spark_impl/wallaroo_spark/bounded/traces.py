@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any
 
 from wallaroo.engine import Case
 from wallaroo.keys import decode_key, encoded_partition_number
-from wallaroo.topology import Application, Sink, SinkId
-from wallaroo.trace import (
-    DeadLetter,
-    Ended,
-    Entity,
-    InputLog,
-    Reason,
-    Trace,
-    sorted_entities,
-)
+from wallaroo.trace import Entity, InputLog, Trace, sorted_entities
 from wallaroo_spark.jvm.shipping import pickle_application
-from wallaroo_spark.wire.columns import Outputs, outputs_in_order
-from wallaroo_spark.wire.job import CaseSpec, Frames, Report
-from wallaroo_spark.wire.outbox import NO_SINK, End, Finished, Letter, Order
+from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
+from wallaroo_spark.wire.job import SEGMENT_BYTES, CaseSpec, Frames
+from wallaroo_spark.wire.outbox import Finished, Order
+from wallaroo_spark.wire.shards import Address
 from wallaroo_spark.worker.faults import MOST_ATTEMPTS
 from wallaroo_spark.worker.plan import Plan
-from wallaroo_spark.worker.segments import SEGMENT_BYTES, Address
 from wallaroo_spark.worker.states import entity_of
 
 OPTIONS = frozenset({"segment_bytes"})
@@ -73,23 +64,6 @@ def limited(spec: CaseSpec, limit: Order) -> CaseSpec:
     return replace(spec, limit=limit)
 
 
-def first_end(finished: Finished) -> End | None:
-    """Return the call at which the run ended.
-
-    Each shard stops at the first such call it meets, and only that. The first of them all is the
-    one: whatever was called before it met entities and messages that no stop had touched.
-    """
-    return min(finished.ends, key=_order_of_end, default=None)
-
-
-def merged(reports: Iterable[Report]) -> Report:
-    """Return everything that was reported as one report."""
-    whole = Report()
-    for report in reports:
-        whole.add(report)
-    return whole
-
-
 def trace_of(
     case: Case,
     plan: Plan,
@@ -110,59 +84,3 @@ def trace_of(
         entities=sorted_entities(found),
         ended=None if end is None else ended_of(end),
     )
-
-
-def outputs_of(
-    application: Application, finished: Finished, end: Order | None = None
-) -> dict[SinkId, tuple[bytes, ...]]:
-    """Return each sink's outputs in their order (order-1), those before `end` if it is given."""
-    runs: dict[int, list[Outputs]] = {}
-    for run in finished.outputs:
-        runs.setdefault(run.node, []).append(run)
-    outputs: dict[SinkId, tuple[bytes, ...]] = dict.fromkeys(application.sinks, ())
-    for node, some in runs.items():
-        sink = cast("Sink", application.nodes[node])
-        ordered = outputs_in_order(some)
-        if end is not None:
-            position = sum([step.pipeline == sink.pipeline for step in application.steps])
-            ordered = [output for output in ordered if (output[0], position, sink.index) < end]
-        outputs[sink.id] = tuple([output for _, output in ordered])
-    return outputs
-
-
-def dead_letters_of(
-    letters: Iterable[Letter], frames: Mapping[int, tuple[str, bytes]]
-) -> tuple[DeadLetter, ...]:
-    """Return the dead letters in their order, with the frames they came from."""
-    return tuple(
-        [
-            DeadLetter(
-                lineage=letter.lineage,
-                source=frames[letter.lineage[0]][0],
-                pipeline=letter.pipeline,
-                step=letter.step,
-                position=letter.position,
-                sink=None if letter.sink == NO_SINK else letter.sink,
-                key=None if letter.key is None else decode_key(letter.key),
-                reason=Reason(letter.reason),
-                error_type=letter.error_type,
-                error=letter.error,
-                payload=frames[letter.lineage[0]][1],
-            )
-            for letter in sorted(letters, key=_order_of_letter)
-        ]
-    )
-
-
-def ended_of(end: End) -> Ended:
-    """Return an end as traces have it."""
-    kind = cast("Literal['on-error', 'exit']", end.kind)
-    return Ended(kind, end.pipeline, end.step, end.order[0], end.error_type)
-
-
-def _order_of_letter(letter: Letter) -> Order:
-    return letter.order
-
-
-def _order_of_end(end: End) -> Order:
-    return end.order

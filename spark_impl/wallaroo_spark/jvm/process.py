@@ -21,6 +21,7 @@ from typing import IO, Protocol
 from wallaroo.errors import WallarooError
 from wallaroo_spark.jvm.class_archive import archive_for, unfinished
 from wallaroo_spark.jvm.java import MODULE_OPTIONS, find_java
+from wallaroo_spark.jvm.pyspark_private import CONNECTION_FILE
 from wallaroo_spark.jvm.settings import SessionSettings
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
@@ -230,7 +231,7 @@ class OwnJvm:
             "JAVA_HOME": str(java.parent.parent),
             "SPARK_SCALA_VERSION": "2.13",
             "SPARK_CONNECT_MODE": "0",
-            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection_file),
+            CONNECTION_FILE: str(self._connection_file),
         }
         # With it, every Python process Spark starts would compile PySpark anew, from the zip file
         # that lies there: 0.4 CPU seconds for each of the six there are before the first output.

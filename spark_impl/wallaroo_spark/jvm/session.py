@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import os
-import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
+from wallaroo_spark.jvm import pyspark_private
 from wallaroo_spark.jvm.process import Jvm, OwnJvm, SparkStartError, SubmittingJvm
 from wallaroo_spark.jvm.settings import SessionSettings
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, remove_abandoned
@@ -63,7 +61,14 @@ class Session:
                 fds = (self._temporary.lock, *pass_fds)
                 self._jvm = OwnJvm(settings, self.directory, fds, makes_archive=makes_archive)
             started(self)
-            self.spark = _connected(self._jvm, settings.spark_conf(self.directory))
+            port, secret = self._jvm.connection()
+            conf = settings.spark_conf(self.directory)
+            try:
+                self.spark = pyspark_private.connect(port, secret, conf)
+            except Exception as error:
+                first = str(error).strip().splitlines()[0]
+                said = self._jvm.said
+                raise SparkStartError(f"Spark did not start: {first} {said}".strip()) from error
         except BaseException:
             self.close()
             raise
@@ -110,78 +115,15 @@ class Session:
             call()
         self._at_close.clear()
         if self._jvm is not None:
-            _disconnect(in_order=self._jvm.alive)
+            pyspark_private.disconnect(stop_spark=self._jvm.alive)
             self._jvm.end(streamed=self.streamed)
             self._jvm = None
         self._temporary.close()
 
 
-def _connected(jvm: Jvm, conf: Mapping[str, str]) -> Any:
-    """Return a `SparkSession` on a JVM, with these settings.
-
-    Raises:
-        SparkStartError: there is none to be had.
-    """
-    from pyspark.sql import SparkSession
-
-    port, secret = jvm.connection()
-    given = {
-        "PYSPARK_GATEWAY_PORT": str(port),
-        "PYSPARK_GATEWAY_SECRET": secret,
-        # Workers run the Python that runs us; on a cluster there may be another one's path.
-        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
-    }
-    before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given)
-    try:
-        with _quiet():
-            spark = SparkSession.builder.config(map=dict(conf)).getOrCreate()
-    except Exception as error:
-        first = str(error).strip().splitlines()[0]
-        raise SparkStartError(f"Spark did not start: {first} {jvm.said}".strip()) from error
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-    # A JVM that is killed breaks this server's connection: no news, and no traceback either.
-    updates: Any = spark.sparkContext
-    updates._accumulatorServer.handle_error = lambda *_: None
-    return spark
-
-
 def submitted_conf() -> dict[str, str]:
     """Return the settings `spark-submit` was given, if it has started this process."""
-    if not SubmittingJvm.is_there():
-        return {}
-    from pyspark import SparkConf, SparkContext
-
-    SparkContext._ensure_initialized()
-    return dict(SparkConf().getAll())
-
-
-def _disconnect(*, in_order: bool) -> None:
-    """Give up PySpark's connection, and its own notion of which session there is.
-
-    Args:
-        in_order: stop Spark before.
-    """
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    context: Any = SparkContext._active_spark_context
-    gateway: Any = SparkContext._gateway
-    with _quiet():
-        if context is not None and in_order:
-            with contextlib.suppress(Exception):
-                context.stop()
-        if gateway is not None:
-            with contextlib.suppress(Exception):
-                gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-    SparkSession._instantiatedSession = None
-    SparkSession._activeSession = None
+    return dict(pyspark_private.conf_of_gateway()) if SubmittingJvm.is_there() else {}
 
 
 class _Current:
@@ -276,17 +218,3 @@ def close_session() -> None:
 
 
 atexit.register(close_session)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence py4j's log about a JVM that is gone."""
-    import logging
-
-    logger = logging.getLogger("py4j")
-    before = logger.disabled
-    logger.disabled = True
-    try:
-        yield
-    finally:
-        logger.disabled = before

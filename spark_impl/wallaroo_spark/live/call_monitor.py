@@ -1,38 +1,42 @@
-"""Which call a worker process died in (dead-3).
+"""Finds the call of user code in which worker processes die (dead-3).
 
-A process that is gone says nothing. So when Spark has given up on a batch because workers died, the
-batch is run again, watched: before and after each call of user code a worker sends a datagram. The
-call that several workers began and none ended is where they die.
+When Spark has given up on a batch because workers died, the batch is run once more, and workers
+report each call before and after they make it (`worker.call_reporter`). The call that the most
+workers began and did not end is the one that kills them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
 import threading
 from collections import Counter
 from typing import Any
 
-from wallaroo_spark.wire.outbox import End, Order
-
-Address = tuple[str, int]
+from wallaroo_spark.wire.outbox import End
 
 _LARGEST = 64 * 1024  # bytes of a datagram
 
 
-class Watch:
-    """Listens to workers, in the driver; a context manager."""
+class CallMonitor:
+    """Listens to workers; a context manager.
+
+    Args:
+        host: the address to listen on, which workers can reach.
+
+    Attributes:
+        address: host and port.
+    """
 
     def __init__(self, host: str) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind((host, 0))
-        self.address: Address = self._socket.getsockname()
+        self.address: tuple[str, int] = self._socket.getsockname()
         self._calls: dict[str, End | None] = {}
-        threading.Thread(target=self._listen, name="wallaroo-watch", daemon=True).start()
+        threading.Thread(target=self._listen, name="wallaroo-monitor", daemon=True).start()
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> CallMonitor:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -40,7 +44,7 @@ class Watch:
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
-    def deadly(self) -> End | None:
+    def killing_call(self) -> End | None:
         """Return the call that the most workers began and did not end, as the end of the run."""
         begun = Counter([call for call in self._calls.values() if call is not None])
         if not begun:
@@ -54,45 +58,13 @@ class Watch:
                 with contextlib.suppress(ValueError, KeyError, TypeError):
                     self._note(json.loads(data))
 
-    def _note(self, told: dict[str, Any]) -> None:
-        call = told["call"]
+    def _note(self, report: dict[str, Any]) -> None:
+        call = report["call"]
         if call is not None:
             lineage, position, sink, pipeline, step = call
             call = End((tuple(lineage), position, sink), "exit", pipeline, step, None)
-        self._calls[told["worker"]] = call
+        self._calls[report["worker"]] = call
 
 
-class Teller:
-    """Tells of calls, in a worker."""
-
-    def __init__(self, address: Address) -> None:
-        self._address = address
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._worker = f"{socket.gethostname()}/{os.getpid()}"
-
-    def begins(self, order: Order, pipeline: str, step: str | None) -> None:
-        """Tell that a call begins."""
-        self._tell([*order, pipeline, step])
-
-    def ends(self) -> None:
-        """Tell that it has ended."""
-        self._tell(None)
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()
-
-    def _tell(self, call: list[object] | None) -> None:
-        message = json.dumps({"worker": self._worker, "call": call})
-        with contextlib.suppress(OSError):
-            self._socket.sendto(message.encode(), self._address)
-
-
-def just_before(order: Order) -> Order:
-    """Return a limit that all calls before `order` keep, and it does not."""
-    lineage, position, sink = order
-    return lineage, position, sink - 1
-
-
-def _order(end: End) -> Order:
+def _order(end: End) -> Any:
     return end.order

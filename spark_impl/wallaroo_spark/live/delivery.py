@@ -17,10 +17,10 @@ from wallaroo.transport.dead_letters import DeadLetterFileError
 from wallaroo.transport.edges import Edges, unless_overdue
 from wallaroo.transport.input_log import Record
 from wallaroo.transport.loop_thread import LoopThread
-from wallaroo_spark.bounded.traces import dead_letters_of, first_end, outputs_of
+from wallaroo_spark.plans.reports import dead_letters_of, first_end, outputs_of
 from wallaroo_spark.wire.job import Report
 from wallaroo_spark.wire.outbox import End, Finished
-from wallaroo_spark.worker.segments import Address
+from wallaroo_spark.wire.shards import Address
 
 
 class RunEndedError(Exception):
@@ -40,7 +40,7 @@ class Delivery:
         processed: everything before this sequence has been processed and delivered.
         batches: how many there were.
         ended: why the run ended, if it did here.
-        deadly: the call in which workers die; the next batch ends there.
+        killing_call: the call in which workers die; the next batch ends there.
         abandoned: wait for no sink any more: the batch at hand fails, and is not committed.
     """
 
@@ -54,7 +54,7 @@ class Delivery:
         self.processed = 0
         self.batches = 0
         self.ended: str | None = None
-        self.deadly: End | None = None
+        self.killing_call: End | None = None
         self.abandoned = False
         self._application = application
         self._edges = edges
@@ -77,8 +77,8 @@ class Delivery:
         for step, line in report.printed:
             print(f"[{step}] {escaped(line)}" if step else line, file=sys.stderr, flush=True)
         finished = report.finished.get(0, Finished())
-        if self.deadly is not None:
-            finished.ends.append(self.deadly)
+        if self.killing_call is not None:
+            finished.ends.append(self.killing_call)
         end = first_end(finished)
         stop = None if end is None else end.order
         for sink, outputs in outputs_of(self._application, finished, stop).items():

@@ -13,16 +13,17 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo.errors import WallarooError
-from wallaroo_spark.bounded.traces import merged
 from wallaroo_spark.jvm.session import Session, borrowed
 from wallaroo_spark.jvm.shipping import ship
-from wallaroo_spark.live.call_monitor import Watch, just_before
+from wallaroo_spark.live.call_monitor import CallMonitor
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.delivery import Delivery
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.plans.feed import FeedServer
 from wallaroo_spark.plans.stream import streaming_rows
+from wallaroo_spark.wire.job import Report
+from wallaroo_spark.wire.outbox import just_before
 from wallaroo_spark.wire.rows import collected
 
 _LOOK = 0.1  # seconds between looks whether the query still runs
@@ -81,13 +82,13 @@ class LiveQuery:
                 self._up = True
                 self._started(session)
                 try:
-                    self._run_or_find_death(session, server.address)
+                    self._run_or_find_killing_call(session, server.address)
                 except Exception as error:
                     # Only as long as there is Spark does its error tell its text.
                     raise WallarooError(_first_line(error)) from error
         except Exception:
             if not self.over.is_set():
-                raise  # what breaks while it is being ended breaks in vain
+                raise  # an error while it is being ended changes nothing
 
     def end(self) -> None:
         """End it soon; a session that is still coming up is not waited for."""
@@ -109,13 +110,13 @@ class LiveQuery:
         elif self.over.is_set() and not self._up:
             session.give_up()
 
-    def _run_or_find_death(self, session: Session, address: str) -> None:
+    def _run_or_find_killing_call(self, session: Session, address: str) -> None:
         try:
             self._work(session, address)
         except Exception as error:
             if not _worker_died(error) or self.over.is_set() or self._killed:
                 raise
-            self._find_deadly_call(session, address)
+            self._find_killing_call(session, address)
 
     def _work(self, session: Session, address: str) -> None:
         rows = streaming_rows(
@@ -141,27 +142,27 @@ class LiveQuery:
 
     def _take_batch(self, rows: Any, _batch: int) -> None:
         began = time.monotonic()
-        self._delivery.deliver(merged(collected(rows)))
+        self._delivery.deliver(Report.merged(collected(rows)))
         self.batch_seconds = time.monotonic() - began
-        if self._feed.case.watched:
-            self._feed.case = replace(self._feed.case, watched=None)  # it did not die again
+        if self._feed.case.monitor:
+            self._feed.case = replace(self._feed.case, monitor=None)  # no worker died this time
 
-    def _find_deadly_call(self, session: Session, address: str) -> None:
+    def _find_killing_call(self, session: Session, address: str) -> None:
         """Find out in which call workers die, now that Spark gave up; end there (dead-3)."""
         case = self._feed.case
         host = session.spark.sparkContext.getConf().get("spark.driver.host")
-        with Watch(host) as watch:
-            self._feed.case = replace(case, watched=watch.address)
+        with CallMonitor(host) as monitor:
+            self._feed.case = replace(case, monitor=monitor.address)
             try:
                 self._work(session, address)
             except Exception as error:
-                deadly = watch.deadly()
-                if not _worker_died(error) or deadly is None:
+                killing = monitor.killing_call()
+                if not _worker_died(error) or killing is None:
                     raise
             else:
                 return  # it did not happen again
-        self._delivery.deadly = deadly
-        self._feed.case = replace(case, limit=just_before(deadly.order))
+        self._delivery.killing_call = killing
+        self._feed.case = replace(case, limit=just_before(killing.order))
         self._work(session, address)
 
 

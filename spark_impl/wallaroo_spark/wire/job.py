@@ -14,15 +14,14 @@ operator knows nothing of the cases that pass through it, and one running query 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from wallaroo.engine import TaskFault
 from wallaroo_spark.wire.columns import Messages
 from wallaroo_spark.wire.outbox import Finished, Order
-from wallaroo_spark.wire.shards import shard_ids
-from wallaroo_spark.worker.program import Program, program_of
-from wallaroo_spark.worker.segments import SEGMENT_BYTES, Address
+from wallaroo_spark.wire.shards import Address
 
 ROW_SCHEMA = "shard int, level int, block binary"
 
@@ -31,6 +30,9 @@ FINISHED = 1 << 20
 
 HEAD = -1
 """The level of frames."""
+
+SEGMENT_BYTES = 6 * 1024
+"""Bytes of entities that a segment holds on average before another one is added."""
 
 
 class Row(NamedTuple):
@@ -52,9 +54,9 @@ class CaseSpec:
         isolated: the mode.
         stop_on_error: a dead letter ends the run (dead-4).
         limit: calls after this one in order are not made.
-        segment_bytes: see `wallaroo_spark.worker.segments.SEGMENT_BYTES`.
-        watched: where to tell of calls (`wallaroo_spark.live.call_monitor`); `None`: nowhere.
-        faults: of the micro-batch it goes with (`wallaroo_spark.worker.faults`).
+        segment_bytes: see `SEGMENT_BYTES`.
+        monitor: where to report calls (host and port of a `live.call_monitor`); `None`: nowhere.
+        faults: of the micro-batch it goes with (`worker.faults`).
     """
 
     application: bytes
@@ -63,7 +65,7 @@ class CaseSpec:
     stop_on_error: bool = False
     limit: Order | None = None
     segment_bytes: int = SEGMENT_BYTES
-    watched: tuple[str, int] | None = None
+    monitor: tuple[str, int] | None = None
     faults: tuple[TaskFault, ...] = ()
 
     def in_batch(self, number: int) -> CaseSpec:
@@ -71,16 +73,6 @@ class CaseSpec:
         if not self.faults:
             return self
         return replace(self, faults=tuple([one for one in self.faults if one.batch == number]))
-
-    @property
-    def program(self) -> Program:
-        """The application, ready to be run; made once a process."""
-        return program_of(self.application, self.partitions)
-
-    @property
-    def levels(self) -> int:
-        """Number of stateful operators in a row that it needs."""
-        return self.program.plan.levels
 
 
 Specs = dict[int, CaseSpec]
@@ -133,6 +125,14 @@ class Report:
     def __bool__(self) -> bool:
         return bool(self.finished or self.printed or self.entities or self.counts or self.span)
 
+    @classmethod
+    def merged(cls, reports: Iterable[Report]) -> Report:
+        """Return everything that was reported as one report."""
+        whole = cls()
+        for report in reports:
+            whole.add(report)
+        return whole
+
     def add(self, other: Report) -> None:
         """Take in what was reported elsewhere, or later."""
         for case, finished in other.finished.items():
@@ -141,15 +141,6 @@ class Report:
         self.entities += other.entities
         self.counts.update(other.counts)
         self.span = other.span or self.span
-
-
-def shard_of(address: Address, shards: int) -> int:
-    """Return the id of the shard that holds an address.
-
-    The partitions of one component go to one shard each, as far as there are; cases are spread.
-    """
-    number = address.number + 31 * address.component + 7919 * address.case
-    return shard_ids(shards)[number % shards]
 
 
 def pack(value: Any) -> bytes:

@@ -48,6 +48,12 @@ class End(NamedTuple):
     error_type: str | None
 
 
+def just_before(order: Order) -> Order:
+    """Return a limit that all calls before `order` keep, and `order` itself does not."""
+    lineage, position, sink = order
+    return lineage, position, sink - 1
+
+
 @dataclass
 class Finished:
     """What is ready for the driver, of one case.

@@ -1,11 +1,29 @@
-"""Shard numbers that Spark spreads evenly."""
+"""Which shard holds whose entities, and shard numbers that Spark spreads evenly."""
 
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 _SEED = 42  # Spark's, for hash partitioning
 _WORD = 0xFFFFFFFF
+
+
+class Address(NamedTuple):
+    """Whose entities: of which case, which of its plan's components, which partition number."""
+
+    case: int
+    component: int
+    number: int
+
+
+def shard_of(address: Address, shards: int) -> int:
+    """Return the id of the shard that holds an address.
+
+    The partitions of one component go to one shard each, as far as there are; cases are spread.
+    """
+    number = address.number + 31 * address.component + 7919 * address.case
+    return shard_ids(shards)[number % shards]
 
 
 @functools.lru_cache(maxsize=64)

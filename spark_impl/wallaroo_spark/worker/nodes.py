@@ -2,7 +2,7 @@
 
 Such a function knows all that does not change from message to message: the user's call, the place
 to name in a dead letter, the functions of the nodes behind. It takes a message's lineage, a value
-that it may hand to user code, and the message frozen.
+that it may give to user code, and the message frozen.
 
 A value of an exact immutable type is its own frozen form in both modes, and most messages are one:
 that is looked at before a function is called.
@@ -11,51 +11,39 @@ that is looked at before a function is called.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wallaroo.keys import SINGLE_KEY
-from wallaroo.topology import Node, Sink, Source, Stateful, Stateless
+from wallaroo.topology import Sink, Stateful, Stateless
 from wallaroo.trace import Lineage, Reason
 from wallaroo_spark.wire.columns import Messages, Outputs
+from wallaroo_spark.worker.calls import Calls, Made
 from wallaroo_spark.worker.plan import Component
 from wallaroo_spark.worker.portable import ATOMS
 from wallaroo_spark.worker.program import Place
 from wallaroo_spark.worker.results import encoded, iterator_of, split_pair
-from wallaroo_spark.worker.states import ABSENT, Redo, entity_id
-
-if TYPE_CHECKING:
-    from wallaroo_spark.worker.flow import Flow
+from wallaroo_spark.worker.states import ABSENT, NeedsIsolation, States, entity_id
 
 Take = Callable[[Lineage, Any, Any], None]
 """Takes a message: its lineage, a value for user code, and its frozen form."""
 
+TakeItems = Callable[[Lineage, list[Made | None]], None]
+"""Takes the items of a multi result; `None` in the place of one that is left out."""
+
 Visit = Callable[[Lineage, bytes, Any, Any], None]
 """Takes a message to its entity: lineage, encoded key, value, frozen form."""
 
-Made = tuple[Any, Any]
-"""A new message: a value for user code, and its frozen form."""
+Goes = Callable[[Lineage, bytes, int, Any, Any], None]
+"""Takes a message with a known key: lineage, encoded key, partition number, value, frozen form."""
 
 
-def take_of(flow: Flow, index: int) -> Take:
-    """Return the function of a node."""
-    node: Node = flow.program.application.nodes[index]
-    if isinstance(node, Source):
-        return _one_from_one(flow, index, node.config.decoder.call, Reason.DECODE)
-    if isinstance(node, Sink):
-        return _encoder(flow, index, node)
-    operation = node.operation
-    if isinstance(operation, Stateful):
-        return _route(flow, index, operation)
-    if operation.computation.multi:
-        return _many_from_one(flow, index, operation)
-    return _one_from_one(flow, index, operation.computation.call, Reason.RAISED)
-
-
-def _one_from_one(flow: Flow, index: int, call: Callable[[Any], Any], reason: Reason) -> Take:
+def one_from_one(
+    calls: Calls, index: int, call: Callable[[Any], Any], reason: Reason, follow: Take
+) -> Take:
     """Return the function of a decoder, or of a computation that gives one message."""
-    place, printer, failed = flow.program.places[index], flow.printer, flow.failed
-    name, call = place.name, flow.watched(call, place)
-    made, follow = flow.maker(index), flow.follow(index)
+    place, printer, failed = calls.program.places[index], calls.printer, calls.failed
+    name, call = place.name, calls.reported(call, place)
+    made = calls.maker(index)
 
     def take(lineage: Lineage, value: Any, frozen: Any) -> None:
         printer.step = name
@@ -73,12 +61,11 @@ def _one_from_one(flow: Flow, index: int, call: Callable[[Any], Any], reason: Re
     return take
 
 
-def _many_from_one(flow: Flow, index: int, operation: Stateless) -> Take:
+def many_from_one(calls: Calls, index: int, operation: Stateless, follow_items: TakeItems) -> Take:
     """Return the function of a multi computation."""
-    place, printer, failed = flow.program.places[index], flow.printer, flow.failed
-    name, call = place.name, flow.watched(operation.computation.call, place)
-    consume, made = flow.watched(_consume, place), flow.maker(index)
-    follow_items = flow.follow_items(index)
+    place, printer, failed = calls.program.places[index], calls.printer, calls.failed
+    name, call = place.name, calls.reported(operation.computation.call, place)
+    consume, made = calls.reported(_consume, place), calls.maker(index)
 
     def take(lineage: Lineage, value: Any, _: Any) -> None:
         printer.step = name
@@ -93,18 +80,15 @@ def _many_from_one(flow: Flow, index: int, operation: Stateless) -> Take:
     return take
 
 
-def _route(flow: Flow, index: int, operation: Stateful) -> Take:
-    """Return what finds a message's key, and takes it to its entity or sends it there."""
-    place, printer, failed = flow.program.places[index], flow.printer, flow.failed
-    component = flow.program.component_of(operation)
-    here = component is flow.here
-    goes = _goes_on(flow, index) if here else _sends(flow, index, component)
-    keys = flow.program.keys[operation.partition]
+def route(calls: Calls, index: int, operation: Stateful, goes: Goes) -> Take:
+    """Return what finds a message's key and lets the message go to its entity."""
+    place, printer, failed = calls.program.places[index], calls.printer, calls.failed
+    keys = calls.program.keys[operation.partition]
     if operation.route is None:
         single = keys.judge(SINGLE_KEY)
         return lambda lineage, value, frozen: goes(lineage, *single, value, frozen)
     known, judge = keys.known, keys.judge
-    name, call = place.name, flow.watched(operation.route.call, place)
+    name, call = place.name, calls.reported(operation.route.call, place)
 
     def take(lineage: Lineage, value: Any, frozen: Any) -> None:
         printer.step = name
@@ -121,9 +105,9 @@ def _route(flow: Flow, index: int, operation: Stateful) -> Take:
     return take
 
 
-def _sends(flow: Flow, index: int, component: Component) -> Callable[..., None]:
+def sends(calls: Calls, index: int, component: Component) -> Goes:
     """Return what puts a message into the outbox, for the shard that holds its entity."""
-    outbox = flow.outbox
+    outbox = calls.outbox
     appends: dict[int, tuple[Callable[[Any], None], ...]] = {}
 
     def send(lineage: Lineage, key: bytes, number: int, _: Any, frozen: Any) -> None:
@@ -141,9 +125,9 @@ def _sends(flow: Flow, index: int, component: Component) -> Callable[..., None]:
     return send
 
 
-def _goes_on(flow: Flow, index: int) -> Callable[..., None]:
+def goes_on(calls: Calls, visit: Visit) -> Goes:
     """Return what takes a message whose key is known to its entity, which is here."""
-    visit, again = flow.visit_at(index), flow.again
+    again = calls.again
 
     def go(lineage: Lineage, key: bytes, _: int, value: Any, frozen: Any) -> None:
         visit(lineage, key, again(value, frozen), frozen)
@@ -151,20 +135,34 @@ def _goes_on(flow: Flow, index: int) -> Callable[..., None]:
     return go
 
 
-def state_step(flow: Flow, index: int, operation: Stateful) -> Visit:
-    """Return what takes a message whose key is known to a state step that is held here."""
-    place, printer = flow.program.places[index], flow.printer
+def state_step(
+    calls: Calls,
+    index: int,
+    operation: Stateful,
+    held: tuple[Component, States],
+    follow: Take,
+    follow_items: TakeItems,
+) -> Visit:
+    """Return what takes a message whose key is known to a state step.
+
+    Args:
+        calls: how user code is called.
+        index: the step's node.
+        operation: what it does.
+        held: what holds its entities, and these.
+        follow: takes its output on.
+        follow_items: takes the items of a multi output on.
+    """
+    place, printer = calls.program.places[index], calls.printer
     name, multi = place.name, operation.computation.multi
-    assert flow.here is not None
-    assert flow.states is not None
-    prefix = entity_id(flow.here, operation.partition, b"")
-    states, keep, add = flow.states, flow.states.keep, flow.states.build
-    application = flow.program.application
-    build = flow.watched(application.partition[operation.partition].builder.call, place)
-    call = flow.watched(operation.computation.call, place)
-    consume, made = flow.watched(_consume, place), flow.maker(index)
-    failed = flow.failed if flow.isolated else _redo
-    follow, follow_items = flow.follow(index), flow.follow_items(index)
+    component, states = held
+    prefix = entity_id(component, operation.partition, b"")
+    keep, add = states.keep, states.build
+    application = calls.program.application
+    build = calls.reported(application.partition[operation.partition].builder.call, place)
+    call = calls.reported(operation.computation.call, place)
+    consume, made = calls.reported(_consume, place), calls.maker(index)
+    failed = calls.failed if calls.isolated else _needs_isolation
 
     def visit(lineage: Lineage, key: bytes, value: Any, _: Any) -> None:
         printer.step = name
@@ -196,11 +194,12 @@ def state_step(flow: Flow, index: int, operation: Stateful) -> Visit:
     return visit
 
 
-def _encoder(flow: Flow, index: int, sink: Sink) -> Take:
-    place, printer, failed = flow.program.places[index], flow.printer, flow.failed
-    name, call = place.name, flow.watched(sink.config.encoder.call, place)
+def encoder(calls: Calls, index: int, sink: Sink) -> Take:
+    """Return the function of a sink."""
+    place, printer, failed = calls.program.places[index], calls.printer, calls.failed
+    name, call = place.name, calls.reported(sink.config.encoder.call, place)
     run = Outputs(index)
-    flow.outbox.finished.outputs.append(run)
+    calls.outbox.finished.outputs.append(run)
     add_lineage, add_output = run.lineages.append, run.outputs.append
 
     def take(lineage: Lineage, value: Any, _: Any) -> None:
@@ -220,10 +219,12 @@ def _encoder(flow: Flow, index: int, sink: Sink) -> Take:
     return take
 
 
-def _redo(place: Place, lineage: Lineage, reason: Reason, error: BaseException, key: bytes) -> None:
-    """Have a failure in trusting mode met again, isolated."""
+def _needs_isolation(
+    place: Place, lineage: Lineage, reason: Reason, error: BaseException, key: bytes
+) -> None:
+    """Say that the entity may be half changed: only isolated mode knows what it was before."""
     del place, lineage, reason, key
-    raise Redo from error
+    raise NeedsIsolation from error
 
 
 def _consume(result: Any) -> list[Any]:

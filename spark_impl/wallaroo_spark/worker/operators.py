@@ -13,7 +13,6 @@ import pickle
 from collections.abc import Iterable
 
 from wallaroo.canonical import structure_or_kind
-from wallaroo_spark.live.call_monitor import Teller
 from wallaroo_spark.wire.columns import Arrival, Messages, arrivals
 from wallaroo_spark.wire.job import (
     FINISHED,
@@ -24,16 +23,17 @@ from wallaroo_spark.wire.job import (
     Row,
     Specs,
     pack,
-    shard_of,
 )
 from wallaroo_spark.wire.outbox import Finished, Outbox
-from wallaroo_spark.wire.shards import shard_ids
+from wallaroo_spark.wire.shards import Address, shard_ids, shard_of
+from wallaroo_spark.worker.call_reporter import CallReporter
+from wallaroo_spark.worker.calls import Calls
 from wallaroo_spark.worker.captured_output import Printer, printing
 from wallaroo_spark.worker.faults import die_if_told
 from wallaroo_spark.worker.flow import Flow
-from wallaroo_spark.worker.program import program_of
-from wallaroo_spark.worker.segments import Address, Entities, Map, stored
-from wallaroo_spark.worker.states import IsolatedStates, Redo, TrustingStates
+from wallaroo_spark.worker.program import program_for, program_of
+from wallaroo_spark.worker.segments import Entities, Map, stored
+from wallaroo_spark.worker.states import IsolatedStates, NeedsIsolation, TrustingStates
 
 _FIRST_TASKS = 4
 
@@ -93,7 +93,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
             arrived = arrivals(messages[address])
             outbox, report.counts[address] = _run_address(case, address, arrived, store, printer)
             outboxes.append((address.case, outbox))
-            die_if_told(case.faults, case.program.plan.components[address.component].level + 1)
+            die_if_told(case.faults, program_for(case).plan.components[address.component].level + 1)
     report.printed = printer.finish()
     return _rows(cases, outboxes, report, shards, shard)
 
@@ -126,7 +126,7 @@ def _run_address(
     case: CaseSpec, address: Address, arrived: list[Arrival], store: Map, printer: Printer
 ) -> tuple[Outbox, int]:
     """Return what came out, and the number of entities there are now."""
-    component = case.program.plan.components[address.component]
+    component = program_for(case).plan.components[address.component]
     for isolated in (case.isolated, True):
         printed = len(printer.lines)
         entities = Entities(store, address, case.segment_bytes)
@@ -136,21 +136,23 @@ def _run_address(
         try:
             flow.visit(arrived)
             states.flush()
-        except Redo:
+        except NeedsIsolation:
             del printer.lines[printed:]
             continue
         return flow.outbox, entities.count
-    raise AssertionError("isolated mode asks for no redo")
+    raise AssertionError("isolated mode never needs isolation")
 
 
 def _flow(case: CaseSpec, printer: Printer, *, isolated: bool) -> Flow:
     return Flow(
-        case.program,
-        isolated=isolated,
-        stop_on_error=case.stop_on_error,
-        limit=case.limit,
-        printer=printer,
-        teller=None if case.watched is None else Teller(case.watched),
+        Calls(
+            program_for(case),
+            isolated=isolated,
+            stop_on_error=case.stop_on_error,
+            limit=case.limit,
+            printer=printer,
+            reporter=None if case.monitor is None else CallReporter(case.monitor),
+        )
     )
 
 
@@ -161,7 +163,7 @@ def _rows(
     blocks: dict[tuple[int, int], LevelBlock] = {}
     for number, outbox in outboxes:
         case = cases[number]
-        components = case.program.plan.components
+        components = program_for(case).plan.components
         for component, partition, run in outbox.messages:
             address = Address(number, component, partition)
             target = (shard_of(address, shards), components[component].level)

@@ -11,13 +11,13 @@ import pickle
 from typing import Any
 
 from wallaroo.trace import Reason, describe_error
-from wallaroo_spark.worker.results import FateError
+from wallaroo_spark.worker.results import DeadLetterError
 
 ATOMS = frozenset({str, bytes, int, float, bool, type(None)})
 PROTOCOL = 5
 
 
-class UnportableError(FateError):
+class UnportableError(DeadLetterError):
     """A value that does not survive a pickle round trip (`unportable`)."""
 
     reason = Reason.UNPORTABLE

@@ -7,6 +7,7 @@ import pickle
 from dataclasses import dataclass
 
 from wallaroo.topology import Application, Node, Sink, Source, Stateful, Step
+from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.wire.outbox import DECODER_POSITION, NO_SINK
 from wallaroo_spark.worker.plan import Component, plan
 from wallaroo_spark.worker.routing import Keys
@@ -73,6 +74,11 @@ class Program:
     def component_of(self, step: Stateful) -> Component:
         """Return what holds a state step's entities."""
         return self.plan.component[step.partition]
+
+
+def program_for(case: CaseSpec) -> Program:
+    """Return the program of a case's application; made once a process."""
+    return program_of(case.application, case.partitions)
 
 
 @functools.lru_cache(maxsize=_PROGRAMS)

@@ -10,8 +10,8 @@ from wallaroo.trace import Reason
 _PAIR_LENGTH = 2
 
 
-class FateError(Exception):
-    """A message cannot go on, and it is not that user code raised.
+class DeadLetterError(Exception):
+    """A message cannot go on, though user code did not raise: it becomes a dead letter.
 
     Attributes:
         reason: why.
@@ -22,13 +22,13 @@ class FateError(Exception):
     key: bytes | None = None
 
 
-class BadResultError(FateError):
+class BadResultError(DeadLetterError):
     """A result that is none of the shapes a computation may return."""
 
     reason = Reason.BAD_RESULT
 
 
-class BadOutputError(FateError):
+class BadOutputError(DeadLetterError):
     """What an encoder may not return, or text that UTF-8 refuses (sink-1)."""
 
     reason = Reason.ENCODE
@@ -92,7 +92,7 @@ def encoded(output: Any) -> bytes:
         try:
             return output.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise BadOutputError(f"not to be had as UTF-8: {error}") from None
+            raise BadOutputError(f"it cannot be written as UTF-8: {error}") from None
     if isinstance(output, bytes):
         return bytes(output)
     raise BadOutputError(

@@ -12,15 +12,15 @@ from wallaroo.keys import (
 )
 from wallaroo.topology import StatePartition
 from wallaroo.trace import Reason
-from wallaroo_spark.worker.results import FateError
+from wallaroo_spark.worker.results import DeadLetterError
 
 _U64_END = 1 << 64
 _REMEMBERED = 1 << 16  # keys of a type and partition
 _LONGEST = 256  # bytes of an encoded key that is remembered
 
 
-class KeyFateError(FateError):
-    """A message whose key sends it nowhere; `key` is the encoded key if it has one."""
+class RefusedKeyError(DeadLetterError):
+    """A key that is none (`bad-key`) or is not listed (`unknown-key`; `key` is its encoding)."""
 
     def __init__(self, reason: Reason, error: str, key: bytes | None = None) -> None:
         super().__init__(error)
@@ -53,16 +53,16 @@ class Keys:
         """Return a key's encoding and its partition number (route-2, -3, -4, -5).
 
         Raises:
-            KeyFateError: it is none, or none of those listed.
+            RefusedKeyError: it is none, or none of those listed.
         """
         try:
             encoded = encode_key(key)
         except BadKeyError as error:
-            raise KeyFateError(Reason.BAD_KEY, str(error)) from None
+            raise RefusedKeyError(Reason.BAD_KEY, str(error)) from None
         if self._u64 and not (type(key) is int and 0 <= key < _U64_END):
-            raise KeyFateError(Reason.BAD_KEY, f"expected 0 <= key < 2**64, not {show_key(key)}")
+            raise RefusedKeyError(Reason.BAD_KEY, f"expected 0 <= key < 2**64, not {show_key(key)}")
         if self._listed is not None and encoded not in self._listed:
-            raise KeyFateError(
+            raise RefusedKeyError(
                 Reason.UNKNOWN_KEY,
                 f"{show_key(key)} is none of the keys listed for state partition {self._name!r}",
                 encoded,

@@ -18,10 +18,10 @@ import pickle
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-SEGMENT_BYTES = 6 * 1024
-"""Weight of entities a segment holds on average, in bytes, before another one is added."""
+from wallaroo_spark.wire.job import SEGMENT_BYTES
+from wallaroo_spark.wire.shards import Address
 
 _ENTRY_BYTES = 16  # what a dict entry costs beside id and state
 _KEY = struct.Struct(">IHII")
@@ -29,14 +29,6 @@ _COUNTS = struct.Struct(">IQQ")  # segments, weight, entities
 _NOTHING = _COUNTS.pack(1, 0, 0)
 
 Segment = dict[bytes, bytes]
-
-
-class Address(NamedTuple):
-    """Whose entities: of which case, which of its plan's components, which partition number."""
-
-    case: int
-    component: int
-    number: int
 
 
 class Map(Protocol):

@@ -17,8 +17,8 @@ from wallaroo_spark.worker.portable import PROTOCOL, UnportableError, freeze, fr
 from wallaroo_spark.worker.segments import Entities
 
 
-class Redo(Exception):  # noqa: N818 - a request, not an error
-    """What was done in trusting mode must be done again, isolated."""
+class NeedsIsolation(Exception):  # noqa: N818 - a request, not an error
+    """Only isolated mode can keep the rules here: the messages must be taken again in it."""
 
 
 ABSENT: Any = object()
@@ -50,7 +50,7 @@ class States(Protocol):
         """Write what has changed.
 
         Raises:
-            Redo: some of it cannot be.
+            NeedsIsolation: some of it cannot be.
         """
 
 
@@ -132,7 +132,7 @@ class TrustingStates(dict[bytes, Any]):
                 (entity, _blob(freeze(self._changed[entity]))) for entity in sorted(self._changed)
             ]
         except UnportableError as error:
-            raise Redo from error
+            raise NeedsIsolation from error
         for entity, blob in blobs:
             self._entities.put(entity, blob)
         self._entities.flush()

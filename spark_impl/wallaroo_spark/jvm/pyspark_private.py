@@ -1,0 +1,100 @@
+"""Every private name of PySpark that this engine uses, in one place.
+
+PySpark has no public way to come up on a JVM that it has not started itself, nor to forget one that
+is gone so that another can take its place. What is used for that here may change with any release:
+``tests/spark`` starts, ends and kills sessions, and so tells when it has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+CONNECTION_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+"""The environment variable that tells a JVM where to write its gateway's port and secret."""
+
+
+def connect(port: int, secret: str, conf: Mapping[str, str]) -> Any:
+    """Return a `SparkSession` on the JVM with that gateway.
+
+    Args:
+        port: of the gateway.
+        secret: of the gateway.
+        conf: Spark's settings.
+    """
+    from pyspark.sql import SparkSession
+
+    given = {
+        "PYSPARK_GATEWAY_PORT": str(port),
+        "PYSPARK_GATEWAY_SECRET": secret,
+        # Workers run the Python that runs us; on a cluster there may be another one's path.
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+    }
+    with _environment(given), _quiet():
+        spark = SparkSession.builder.config(map=dict(conf)).getOrCreate()
+    # A JVM that is killed breaks this server's connection: no news, and no traceback either.
+    context: Any = spark.sparkContext
+    context._accumulatorServer.handle_error = lambda *_: None
+    return spark
+
+
+def conf_of_gateway() -> list[tuple[str, str]]:
+    """Return the settings of the JVM whose gateway the environment names."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    return SparkConf().getAll()
+
+
+def disconnect(*, stop_spark: bool) -> None:
+    """Give up the connection to the JVM, and PySpark's own notion of which session there is.
+
+    Args:
+        stop_spark: stop Spark first; not where the JVM is gone.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context: Any = SparkContext._active_spark_context
+    gateway: Any = SparkContext._gateway
+    with _quiet():
+        if context is not None and stop_spark:
+            with contextlib.suppress(Exception):
+                context.stop()
+        if gateway is not None:
+            with contextlib.suppress(Exception):
+                gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+
+
+@contextlib.contextmanager
+def _environment(given: Mapping[str, str]) -> Iterator[None]:
+    """Have these environment variables meanwhile."""
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence py4j's log about a JVM that is gone."""
+    logger = logging.getLogger("py4j")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before

@@ -1,0 +1,40 @@
+"""Reports each call of user code to the driver, while it looks for the call that kills workers.
+
+A process that is gone says nothing. So when workers have died of a batch, the batch is run again,
+and each worker sends a datagram before and after each call (`live.call_monitor` receives them).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+
+from wallaroo_spark.wire.outbox import Order
+
+
+class CallReporter:
+    """Reports the calls that this worker makes.
+
+    Args:
+        monitor: host and port of who listens.
+    """
+
+    def __init__(self, monitor: tuple[str, int]) -> None:
+        self._monitor = monitor
+        self._worker = f"{socket.gethostname()}/{os.getpid()}"
+
+    def begins(self, order: Order, pipeline: str, step: str | None) -> None:
+        """Report that a call begins."""
+        self._send([*order, pipeline, step])
+
+    def ends(self) -> None:
+        """Report that it has ended."""
+        self._send(None)
+
+    def _send(self, call: list[object] | None) -> None:
+        message = json.dumps({"worker": self._worker, "call": call}).encode()
+        # A socket for each report: such a batch is rare, and nobody has to close one at its end.
+        with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as sender:
+            sender.sendto(message, self._monitor)
