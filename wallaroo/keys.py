@@ -25,6 +25,9 @@ Key: TypeAlias = "str | bytes | int | tuple[Key, ...]"
 MAX_ENCODED_KEY = 64 * 1024
 """Longest canonical encoding of a key, in bytes (route-2)."""
 
+U64_END = 1 << 64
+"""The first int that is no key of `to_state_partition_u64` (route-5)."""
+
 SINGLE_KEY: Key = ()
 """The key of a `to_stateful` partition's one entity (route-6)."""
 
@@ -36,6 +39,11 @@ _SURELY_SHORT = MAX_ENCODED_KEY // 4 - 5  # code points whose encoding fits, whi
 
 class BadKeyError(ValueError):
     """A value that is no key (route-2)."""
+
+
+def is_u64(key: object) -> bool:
+    """Whether `key` is one that `to_state_partition_u64` takes: an int, 0 <= key < 2**64."""
+    return type(key) is int and 0 <= key < U64_END
 
 
 def encode_key(key: object) -> bytes:

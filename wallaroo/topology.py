@@ -8,12 +8,14 @@ windows and re-keying can join.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from wallaroo.components import (
+    Component,
     Computation,
     Decoder,
     Encoder,
@@ -134,6 +136,33 @@ Node: TypeAlias = Source | Step | Sink
 
 
 @dataclass(frozen=True)
+class ComponentUse:
+    """A component where it is used.
+
+    Args:
+        component: what is called there.
+        role: ``decoder``, ``computation``, ``partition function``, ``encoder`` or ``builder``.
+        user: the node that calls it; for a builder, the state partition.
+    """
+
+    component: Component
+    role: str
+    user: Node | StatePartition
+
+    @property
+    def where(self) -> str:
+        """Where it is used, for people, such as ``step 'count' of pipeline 'words'``."""
+        user = self.user
+        if isinstance(user, StatePartition):
+            return f"state partition {user.name!r}"
+        if isinstance(user, Step):
+            return f"step {user.name!r} of pipeline {user.pipeline!r}"
+        if isinstance(user, Sink):
+            return f"sink {user.index} of pipeline {user.pipeline!r}"
+        return f"pipeline {user.pipeline!r}"
+
+
+@dataclass(frozen=True)
 class Application:
     """A built application.
 
@@ -176,6 +205,63 @@ class Application:
         """The steps, pipeline by pipeline."""
         return (node for node in self.nodes if isinstance(node, Step))
 
+    def components(self) -> Iterator[ComponentUse]:
+        """Yield every component where it is used: builders, then those of the nodes in order."""
+        for partition in self.partitions:
+            yield ComponentUse(partition.builder, "builder", partition)
+        for node in self.nodes:
+            if isinstance(node, Source):
+                yield ComponentUse(node.config.decoder, "decoder", node)
+            elif isinstance(node, Sink):
+                yield ComponentUse(node.config.encoder, "encoder", node)
+            else:
+                operation = node.operation
+                if isinstance(operation, Stateful) and operation.route is not None:
+                    yield ComponentUse(operation.route, "partition function", node)
+                yield ComponentUse(operation.computation, "computation", node)
+
+    def map_components(self, change: Callable[[ComponentUse], Any]) -> Application:
+        """Return the same application with other components.
+
+        Args:
+            change: is given each component where it is used, as `components` yields them; returns
+                what takes its place, of the same kind.
+        """
+        changed = [change(use) for use in self.components()]
+        new = iter(changed)
+        partitions = [replace(partition, builder=next(new)) for partition in self.partitions]
+        nodes: list[Node] = []
+        for node in self.nodes:
+            if isinstance(node, Source):
+                nodes.append(replace(node, config=_with(node.config, "decoder", next(new))))
+            elif isinstance(node, Sink):
+                nodes.append(replace(node, config=_with(node.config, "encoder", next(new))))
+            else:
+                operation = node.operation
+                if isinstance(operation, Stateful) and operation.route is not None:
+                    operation = replace(operation, route=next(new))
+                operation = replace(operation, computation=next(new))
+                nodes.append(replace(node, operation=operation))
+        return replace(self, nodes=tuple(nodes), partitions=tuple(partitions))
+
+    def position(self, node: Node) -> int:
+        """Return a node's place among its pipeline's calls: -1 for a source, its steps from 0.
+
+        Every sink of a pipeline comes after the last step; sinks are told apart by their index.
+        """
+        if isinstance(node, Source):
+            return -1
+        if isinstance(node, Step):
+            return node.position
+        return sum([step.pipeline == node.pipeline for step in self.steps])
+
     def pipeline(self, name: str) -> tuple[Node, ...]:
         """Return the nodes of one pipeline: its source, steps and sinks, in order."""
         return tuple([node for node in self.nodes if node.pipeline == name])
+
+
+def _with(config: Any, attribute: str, component: Component) -> Any:
+    """Return a source's or sink's configuration with another component, not checked again."""
+    changed = copy.copy(config)
+    object.__setattr__(changed, attribute, component)
+    return changed

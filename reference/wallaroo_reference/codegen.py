@@ -171,9 +171,7 @@ class Program:
         self._line(indent + 1, f"m{index}, changed = pair_of(r{index})")
 
     def _sink(self, indent: int, index: int, sink: Sink, origin: int, several: bool) -> None:
-        position = len(
-            [n for n in self._application.pipeline(sink.pipeline) if isinstance(n, Step)]
-        )
+        position = self._application.position(sink)
         loops = self._spot.loops
         self._spot = Spot(sink.pipeline, None, position, sink.index, Reason.ENCODE, loops)
         encode = self._call("encode", index, sink.config.encoder)

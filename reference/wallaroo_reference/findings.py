@@ -23,7 +23,7 @@ from uuid import UUID
 from wallaroo.canonical import structure
 from wallaroo.components import Component
 from wallaroo.keys import Key
-from wallaroo.topology import Application, Stateful
+from wallaroo.topology import Application
 from wallaroo.trace import Finding, FindingKind, Lineage, Reason
 from wallaroo_reference.copies import ATOMS, PROTOCOL, Frozen, thaw
 from wallaroo_reference.places import EntityNow, Place
@@ -44,7 +44,9 @@ class Observer:
         self.findings: list[Finding] = []
         self._met: set[tuple[FindingKind, str, int]] = set()
         self._thorough = thorough
-        self._attributes = {id(record): _attributes(record) for record in _components(application)}
+        self._attributes = {
+            id(use.component): _attributes(use.component) for use in application.components()
+        }
 
     def called(self, place: Place, lineage: Lineage) -> None:
         """Look whether a component's own attributes are what they were when the run began.
@@ -186,19 +188,6 @@ HOW_IT_FAILED = {
     Reason.UNPORTABLE: "gave what cannot be pickled",
     None: "ended the run",
 }
-
-
-def _components(application: Application) -> Iterable[Component]:
-    for source in application.sources.values():
-        yield source.config.decoder
-    for step in application.steps:
-        yield step.operation.computation
-        if isinstance(step.operation, Stateful) and step.operation.route is not None:
-            yield step.operation.route
-    for partition in application.partitions:
-        yield partition.builder
-    for sink in application.sinks.values():
-        yield sink.config.encoder
 
 
 def _attributes(record: Component) -> Any:

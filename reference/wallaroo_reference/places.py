@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from wallaroo.components import Call, Component
-from wallaroo.keys import BadKeyError, Key, identity, show_key
+from wallaroo.keys import BadKeyError, Key, identity, is_u64, show_key
 from wallaroo.topology import Application, Node, Sink, SinkId, Source, Stateful, StatePartition
 from wallaroo.trace import Reason
 from wallaroo_reference.dead import Dead
@@ -16,8 +16,6 @@ E = TypeVar("E")
 
 KNOWN_BY_THEMSELVES = frozenset({str, bytes, int})
 """Exact types of keys that are their own identities (`wallaroo.keys.identity`)."""
-
-_U64 = 1 << 64
 
 
 @dataclass(slots=True, eq=False)
@@ -72,7 +70,7 @@ class Store(Generic[E]):
             known = identity(key)
         except BadKeyError as error:
             raise Dead(Reason.BAD_KEY, str(error)) from None
-        if self.partition.u64 and not (type(key) is int and 0 <= key < _U64):
+        if self.partition.u64 and not is_u64(key):
             shown = show_key(key)
             raise Dead(Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {shown}")
         return known
@@ -105,16 +103,15 @@ def places(application: Application) -> dict[str, Place]:
 
 def _place(application: Application, node: Node) -> Place:
     pipeline = node.pipeline
-    step, position, sink, multi, stateful = None, -1, None, False, None
+    step, position, sink, multi, stateful = None, application.position(node), None, False, None
     component: Component
     if isinstance(node, Source):
         component, reason = node.config.decoder, Reason.DECODE
     elif isinstance(node, Sink):
         component, reason, sink = node.config.encoder, Reason.ENCODE, node.id
-        position = len([step for step in application.steps if step.pipeline == pipeline])
     else:
         component, reason = node.operation.computation, Reason.RAISED
-        step, position = node.name, node.position
+        step = node.name
         multi = node.operation.computation.multi
         stateful = node.operation if isinstance(node.operation, Stateful) else None
     call = component.call

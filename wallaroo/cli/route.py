@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from wallaroo.cli.arguments import APP_HELP, count
 from wallaroo.cli.terminal import print_table
 from wallaroo.errors import WallarooError
-from wallaroo.keys import SINGLE_KEY, BadKeyError, Key, encode_key, partition_number
+from wallaroo.keys import SINGLE_KEY, BadKeyError, Key, encode_key, is_u64, partition_number
 from wallaroo.loading import load_application
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
 
-_U64 = 1 << 64
 
 _EXAMPLES = """\
 A KEY is text, or has its type before it: int:5, bytes:ab (its UTF-8 bytes), str:int:5 (the text
@@ -82,7 +81,7 @@ def route(options: argparse.Namespace) -> int:
 
 def _problem(key: Key, known: set[bytes] | None, *, u64: bool) -> str | None:
     """Return the dead letter a message with this key would be, and why (route-2, -3, -5)."""
-    if u64 and not (type(key) is int and 0 <= key < _U64):
+    if u64 and not is_u64(key):
         return "bad-key: keys are ints from 0 to 2**64 - 1 (write int:5)"
     if known is not None and encode_key(key) not in known:
         return f"unknown-key: not one of its {len(known)} keys"

@@ -11,7 +11,6 @@ import datetime
 import json
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +18,7 @@ from wallaroo.canonical import structure
 from wallaroo.engine import Case, Engine, load_engine
 from wallaroo.keys import BadKeyError, key_to_json
 from wallaroo.loading import load_application
-from wallaroo.topology import Application, Sink, Source, Stateful, Stateless, Step
+from wallaroo.topology import Application, ComponentUse
 from wallaroo.trace import InputLog, canonical_json
 
 _SHORT = 200  # characters of a call's result that are kept
@@ -117,33 +116,14 @@ def watched(application: Application, calls: list[list[Any]]) -> Application:
 
         return replace(record, call=noted)
 
-    nodes = []
-    for node in application.nodes:
-        if isinstance(node, Step):
-            operation = node.operation
-            computation = watch(operation.computation, node.name)
-            if isinstance(operation, Stateful):
-                route = None if operation.route is None else watch_route(operation.route)
-                changed: Stateful | Stateless = replace(
-                    operation, computation=computation, route=route
-                )
-            else:
-                changed = replace(operation, computation=computation)
-            nodes.append(replace(node, operation=changed))
-        elif isinstance(node, Source):
-            nodes.append(_with(node, "decoder", watch))
-        elif isinstance(node, Sink):
-            nodes.append(_with(node, "encoder", watch))
-    return replace(application, nodes=tuple(nodes))
+    def noting(use: ComponentUse) -> Any:
+        if use.role == "builder":
+            return use.component
+        if use.role == "partition function":
+            return watch_route(use.component)
+        return watch(use.component, use.component.name)
 
-
-def _with(node: Any, attribute: str, watch: Callable[[Any, str], Any]) -> Any:
-    record = getattr(node.config, attribute)
-    config = object.__new__(type(node.config))
-    for name, value in vars(node.config).items():
-        object.__setattr__(config, name, value)
-    object.__setattr__(config, attribute, watch(record, record.name))
-    return replace(node, config=config)
+    return application.map_components(noting)
 
 
 def _shown(result: Any) -> str:

@@ -33,7 +33,7 @@ def outputs_of(
         sink = cast("Sink", application.nodes[node])
         ordered = outputs_in_order(some)
         if end is not None:
-            position = sum([step.pipeline == sink.pipeline for step in application.steps])
+            position = application.position(sink)
             ordered = [output for output in ordered if (output[0], position, sink.index) < end]
         outputs[sink.id] = tuple([output for _, output in ordered])
     return outputs

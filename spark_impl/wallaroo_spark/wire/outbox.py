@@ -16,7 +16,6 @@ Order = tuple[Lineage, int, int]
 """Lineage, the step's position, the sink's index or -1: the order in which calls are made."""
 
 NO_SINK = -1
-DECODER_POSITION = -1
 
 
 class Letter(NamedTuple):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from wallaroo.topology import Application, Node, Sink, Source, Stateful, Step
 from wallaroo_spark.wire.job import CaseSpec
-from wallaroo_spark.wire.outbox import DECODER_POSITION, NO_SINK
+from wallaroo_spark.wire.outbox import NO_SINK
 from wallaroo_spark.worker.plan import Component, plan
 from wallaroo_spark.worker.routing import Keys
 
@@ -54,10 +54,7 @@ class Program:
         self.application = application
         self.plan = plan(application)
         nodes = application.nodes
-        lengths: dict[str, int] = {}
-        for node in nodes:
-            lengths[node.pipeline] = lengths.get(node.pipeline, 0) + isinstance(node, Step)
-        self.places = [_place(node, lengths[node.pipeline]) for node in nodes]
+        self.places = [_place(node, application.position(node)) for node in nodes]
         self.departs = [
             any(_is_stateful(nodes[index]) for index in consumers)
             for consumers in application.consumers
@@ -87,12 +84,12 @@ def program_of(application: bytes, partitions: int) -> Program:
     return Program(pickle.loads(application), partitions)  # noqa: S301 - the driver's, over Spark's own channels
 
 
-def _place(node: Node, length: int) -> Place:
+def _place(node: Node, position: int) -> Place:
     if isinstance(node, Source):
-        return Place(node.pipeline, None, node.config.decoder.name, DECODER_POSITION)
+        return Place(node.pipeline, None, node.config.decoder.name, position)
     if isinstance(node, Sink):
-        return Place(node.pipeline, None, node.config.encoder.name, length, node.index)
-    return Place(node.pipeline, node.name, node.name, node.position)
+        return Place(node.pipeline, None, node.config.encoder.name, position, node.index)
+    return Place(node.pipeline, node.name, node.name, position)
 
 
 def _is_stateful(node: Node) -> bool:

@@ -8,13 +8,13 @@ from wallaroo.keys import (
     BadKeyError,
     encode_key,
     encoded_partition_number,
+    is_u64,
     show_key,
 )
 from wallaroo.topology import StatePartition
 from wallaroo.trace import Reason
 from wallaroo_spark.worker.results import DeadLetterError
 
-_U64_END = 1 << 64
 _REMEMBERED = 1 << 16  # keys of a type and partition
 _LONGEST = 256  # bytes of an encoded key that is remembered
 
@@ -59,7 +59,7 @@ class Keys:
             encoded = encode_key(key)
         except BadKeyError as error:
             raise RefusedKeyError(Reason.BAD_KEY, str(error)) from None
-        if self._u64 and not (type(key) is int and 0 <= key < _U64_END):
+        if self._u64 and not is_u64(key):
             raise RefusedKeyError(Reason.BAD_KEY, f"expected 0 <= key < 2**64, not {show_key(key)}")
         if self._listed is not None and encoded not in self._listed:
             raise RefusedKeyError(
