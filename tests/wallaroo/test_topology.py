@@ -110,3 +110,35 @@ def test_topology_is_frozen(application):
             setattr(thing, name, None)
     assert isinstance(application.nodes, tuple)
     assert {type(node) for node in application.nodes} == {Source, Step, Sink}
+
+
+def test_topology_yields_every_component_where_it_is_used(application):
+    used = [(use.role, use.where) for use in application.components()]
+    assert used[:4] == [
+        ("builder", "state partition 'shared'"),
+        ("builder", "state partition 'one'"),
+        ("builder", "state partition 'numbers'"),
+        ("decoder", "pipeline 'p'"),
+    ]
+    assert ("partition function", "step 's' of pipeline 'p'") in used
+    assert ("computation", "step 's' of pipeline 'q'") in used
+    assert ("encoder", "sink 1 of pipeline 'p'") in used
+
+
+def test_topology_maps_components_and_leaves_the_rest(application):
+    def renamed(use):
+        return dataclasses.replace(use.component, name=f"{use.role} {use.component.name}")
+
+    changed = application.map_components(renamed)
+    assert [use.component.name for use in changed.components()] == [
+        f"{use.role} {use.component.name}" for use in application.components()
+    ]
+    assert [use.where for use in changed.components() if use.role == "decoder"] == [
+        use.where for use in application.components() if use.role == "decoder"
+    ]
+    assert application.map_components(lambda use: use.component) == application
+
+
+def test_topology_knows_each_nodes_position(application):
+    positions = [application.position(node) for node in application.pipeline("p")]
+    assert positions == [-1, 0, 1, 2, 3, 3]
