@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-import wallaroo_reference.codegen
 import wallaroo_reference.compiled
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.codegen import Program, Spot
@@ -39,6 +38,10 @@ def _lists_not_copied(self: Program, indent: int, text: str) -> None:
     _line(self, indent, text.replace("[:] if ", " if "))
 
 
+def _believed(self: Program, indent: int, index: int, visit: str) -> None:
+    _line(self, indent, f"m{index}, changed = {visit}")
+
+
 def _any_type(_self: Program, _partition: StatePartition, _key: str) -> str:
     return "True"
 
@@ -68,8 +71,8 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
     _mutant(
         "state-2",
         "every result believed a pair",
-        "a proof that looks at annotations",
-        (wallaroo_reference.codegen, "always_pairs", lambda _call: True),
+        "a result unpacked before it is judged",
+        (Program, "_pair", _believed),
     ),
     _mutant(
         "route-2",

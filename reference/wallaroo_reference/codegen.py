@@ -16,7 +16,6 @@ from typing import Any
 from wallaroo.keys import SINGLE_KEY, identity
 from wallaroo.topology import Application, Sink, Stateful, StatePartition, Step
 from wallaroo.trace import Reason
-from wallaroo_reference.proofs import always_pairs
 
 _DEEPEST = 6  # loops within the first in one function, a `try` in each; Python takes 20 blocks
 
@@ -113,7 +112,7 @@ class Program:
         multi = operation.computation.multi
         if isinstance(operation, Stateful):
             self._entity(indent, index, operation, origin)
-            self._pair(indent, index, f"{compute}(m{origin}, s{index})", operation)
+            self._pair(indent, index, f"{compute}(m{origin}, s{index})")
             if multi:
                 # A list may be part of the state, which a later step of the pipeline may alter.
                 items = (
@@ -156,11 +155,8 @@ class Program:
         self._line(indent, "except KeyError:")
         self._line(indent + 1, f"s{index} = enter(store_{number}, {key})")
 
-    def _pair(self, indent: int, index: int, visit: str, operation: Stateful) -> None:
-        """Write a call of a state computation, and how its result is judged if that can be odd."""
-        if always_pairs(operation.computation.call):
-            self._line(indent, f"m{index}, changed = {visit}  # by its code always a pair")
-            return
+    def _pair(self, indent: int, index: int, visit: str) -> None:
+        """Write a call of a state computation, and how its result is judged (state-2)."""
         whole = f"{self._use('type')}(r{index}) is {self._use('tuple')}"
         self._line(indent, f"r{index} = {visit}")
         self._line(indent, "try:")

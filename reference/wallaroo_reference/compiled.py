@@ -7,8 +7,7 @@ require to be checked is checked; what costs is left to the paths that are not t
 - a ``try`` that does not raise costs next to nothing, and one in each loop is enough: the line that
   raised tells which call it was;
 - a lineage is worked out only when somebody asks: a loop's position is what its iterator has left;
-- a key met before has been judged before, so a dictionary hit on a key of exact type is enough;
-- a function whose code can return nothing but a pair needs no check of its results (`proofs`).
+- a key met before has been judged before, so a dictionary hit on a key of exact type is enough.
 
 ``wallaroo graph APP --compiled`` prints the source.
 """
