@@ -23,7 +23,7 @@ from wallaroo.frames import frames
 
 shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 COMMAND = str(Path(sys.executable).with_name("wallaroo"))
 
 
