@@ -1,6 +1,7 @@
 """What `isolated` mode notices about an application: where `trusting` mode would not forgive it.
 
-Nothing here decides a result. What must be compared anyway (an entity that a call left without
+Nothing here decides a result. The interpreter tells the `Observer` of each call that was made, with
+what went in and what came out. What must be compared anyway (an entity that a call left without
 saying ``changed=True``) is looked at each time; what costs a walk over objects is looked at for
 each component's first calls and then ever more seldom, unless `thorough`.
 """
@@ -26,6 +27,7 @@ from wallaroo.keys import Key
 from wallaroo.topology import Application
 from wallaroo.trace import Finding, FindingKind, Lineage, Reason
 from wallaroo_reference.copies import ATOMS, PROTOCOL, Frozen, thaw
+from wallaroo_reference.dead import Dead
 from wallaroo_reference.places import EntityNow, Place
 
 _ALWAYS = 16  # first calls of each component that are looked at
@@ -48,56 +50,25 @@ class Observer:
             id(use.component): _attributes(use.component) for use in application.components()
         }
 
-    def called(self, place: Place, lineage: Lineage) -> None:
-        """Look whether a component's own attributes are what they were when the run began.
+    # -- what the interpreter tells ---------------------------------------------------------------
 
-        Says as well which of its calls is to be looked at next.
-        """
-        often = self._thorough or place.calls < _ALWAYS
-        place.next_look = place.calls + 1 if often else 2 * place.calls
-        route = None if place.stateful is None else place.stateful.route
-        self._unaltered(place, lineage, place.component)
-        if route is not None:
-            self._unaltered(place, lineage, route)
+    def decoded(self, place: Place, lineage: Lineage) -> None:
+        """A decoder has given a message."""
+        place.calls += 1
+        if place.calls >= place.next_look:
+            self._look_at_components(place, lineage)
 
-    def _unaltered(self, place: Place, lineage: Lineage, record: Component) -> None:
-        if _attributes(record) != self._attributes[id(record)]:
-            self._find(
-                FindingKind.COMPONENT_ALTERED,
-                place,
-                lineage,
-                None,
-                f"{record.name} altered attributes of its own or of its class. Other processes "
-                "have copies that do not see this: keep what must last in the state",
-            )
+    def computed(self, place: Place, lineage: Lineage, result: Any) -> None:
+        """A computation has returned `result`; of a multi one, the list of its items."""
+        place.calls += 1
+        if place.calls >= place.next_look:
+            self._look_at_components(place, lineage)
+            self._look_at_items(place, lineage, result)
 
-    def copied(self, place: Place, lineage: Lineage, message: Any, mine: Any, what: str) -> None:
-        """Look whether who was only to read a message has altered its copy."""
-        if type(mine) not in ATOMS and not _same(message, mine):
-            self._find(
-                FindingKind.SHARED_MESSAGE,
-                place,
-                lineage,
-                None,
-                f"{what} altered the message, which others get too. Let it read only",
-            )
-
-    def produced(self, place: Place, lineage: Lineage, items: Any) -> None:
-        """Look whether items of one multi output have an object in common."""
-        seen: dict[int, Any] = {}
-        for item in items if place.multi else ():
-            mine = _mutables(item)
-            shared = _shared(seen, mine)
-            if shared is not None:
-                self._find(
-                    FindingKind.SHARED_MESSAGE,
-                    place,
-                    lineage,
-                    None,
-                    f"two items of its result share a {shared}. Give each its own",
-                )
-                return
-            seen.update(mine)
+    def routed(self, place: Place, lineage: Lineage, message: Any, mine: Any) -> None:
+        """A partition function has read `mine`, its copy of the frozen `message`."""
+        if place.calls + 1 >= place.next_look:  # the visit that follows counts
+            self._look_at_copy(place, lineage, message, mine, "the partition function")
 
     def built(
         self, place: Place, lineage: Lineage, key: Key, builder: Component, state: Any
@@ -126,6 +97,99 @@ class Observer:
             )
 
     def visited(
+        self,
+        place: Place,
+        lineage: Lineage,
+        entity: EntityNow,
+        message: Any,
+        state: Any,
+        given: Any,
+    ) -> None:
+        """A state computation has taken a message and given its output, or a list of outputs."""
+        place.calls += 1
+        if place.calls >= place.next_look:
+            self._look_at_components(place, lineage)
+            self._look_at_state(place, lineage, entity.key, message, state, given)
+            self._look_at_items(place, lineage, given)
+
+    def unchanged(self, place: Place, lineage: Lineage, entity: EntityNow, state: Any) -> None:
+        """A state computation has said ``changed=False`` and left `state`, its copy, behind."""
+        self._look_at_rest(place, lineage, entity, state, "said changed=False")
+
+    def failed(
+        self, place: Place, lineage: Lineage, entity: EntityNow, state: Any, dead: Dead
+    ) -> None:
+        """A state computation has failed and left `state`, its copy, behind."""
+        self._look_at_rest(place, lineage, entity, state, _HOW_IT_FAILED[dead.reason])
+
+    def encoded(self, place: Place, lineage: Lineage, message: Any, mine: Any) -> None:
+        """An encoder has read `mine`, its copy of the frozen `message`."""
+        place.calls += 1
+        if place.calls >= place.next_look:
+            self._look_at_components(place, lineage)
+            self._look_at_copy(place, lineage, message, mine, "the encoder")
+
+    def buried(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+        """A message has become a dead letter."""
+        if dead.reason is Reason.UNPORTABLE:
+            self._find(FindingKind.UNPORTABLE, place, lineage, key, dead.error)
+
+    # -- what is looked at ------------------------------------------------------------------------
+
+    def _look_at_components(self, place: Place, lineage: Lineage) -> None:
+        """Look whether a component's own attributes are what they were when the run began.
+
+        Says as well which of its calls is to be looked at next.
+        """
+        often = self._thorough or place.calls < _ALWAYS
+        place.next_look = place.calls + 1 if often else 2 * place.calls
+        route = None if place.stateful is None else place.stateful.route
+        self._unaltered(place, lineage, place.component)
+        if route is not None:
+            self._unaltered(place, lineage, route)
+
+    def _unaltered(self, place: Place, lineage: Lineage, record: Component) -> None:
+        if _attributes(record) != self._attributes[id(record)]:
+            self._find(
+                FindingKind.COMPONENT_ALTERED,
+                place,
+                lineage,
+                None,
+                f"{record.name} altered attributes of its own or of its class. Other processes "
+                "have copies that do not see this: keep what must last in the state",
+            )
+
+    def _look_at_copy(
+        self, place: Place, lineage: Lineage, message: Any, mine: Any, what: str
+    ) -> None:
+        """Look whether who was only to read a message has altered its copy."""
+        if type(mine) not in ATOMS and not _same(message, mine):
+            self._find(
+                FindingKind.SHARED_MESSAGE,
+                place,
+                lineage,
+                None,
+                f"{what} altered the message, which others get too. Let it read only",
+            )
+
+    def _look_at_items(self, place: Place, lineage: Lineage, items: Any) -> None:
+        """Look whether items of one multi output have an object in common."""
+        seen: dict[int, Any] = {}
+        for item in items if place.multi else ():
+            mine = _mutables(item)
+            shared = _shared(seen, mine)
+            if shared is not None:
+                self._find(
+                    FindingKind.SHARED_MESSAGE,
+                    place,
+                    lineage,
+                    None,
+                    f"two items of its result share a {shared}. Give each its own",
+                )
+                return
+            seen.update(mine)
+
+    def _look_at_state(
         self, place: Place, lineage: Lineage, key: Key, message: Any, state: Any, given: Any
     ) -> None:
         """Look whether the state and a message have an object in common after the call."""
@@ -144,7 +208,9 @@ class Observer:
                     f"it left a {shared} that is part of {what} in the state. Keep a copy of it",
                 )
 
-    def left(self, place: Place, lineage: Lineage, entity: EntityNow, state: Any, how: str) -> None:
+    def _look_at_rest(
+        self, place: Place, lineage: Lineage, entity: EntityNow, state: Any, how: str
+    ) -> None:
         """Look whether a call that was not to change the state has altered its copy."""
         frozen = entity.state
         if not isinstance(frozen, Frozen):
@@ -169,10 +235,6 @@ class Observer:
             "Return (output, True) to keep what it did",
         )
 
-    def unportable(self, place: Place, lineage: Lineage, key: Key | None, error: str) -> None:
-        """Note a value that does not survive pickling."""
-        self._find(FindingKind.UNPORTABLE, place, lineage, key, error)
-
     def _find(
         self, kind: FindingKind, place: Place, lineage: Lineage, key: Key | None, text: str
     ) -> None:
@@ -182,7 +244,7 @@ class Observer:
             self.findings.append(Finding(kind, place.pipeline, step, key, lineage, text))
 
 
-HOW_IT_FAILED = {
+_HOW_IT_FAILED = {
     Reason.RAISED: "raised",
     Reason.BAD_RESULT: "returned a bad result",
     Reason.UNPORTABLE: "gave what cannot be pickled",

@@ -13,6 +13,9 @@ call, and frozen again only if that call said ``changed=True``. Everything the r
 may see whose changes (route-1, state-3, -4, -6, -7) follows from that, and a call that fails needs
 no undoing: what it did is dropped with the copy it did it to.
 
+Observation is no part of the rules. After each call the observer is told what went in and what
+came out; it looks for findings about the application and changes nothing (`findings.Observer`).
+
 What cannot go on raises `Dead` on its way down to the step that was visited; there it becomes a
 dead letter, and the message's siblings go on (dead-2). `_Stop` unwinds the whole frame when the run
 is over (dead-3, dead-4).
@@ -35,11 +38,11 @@ from wallaroo.keys import (
     partition_number,
 )
 from wallaroo.topology import Application, SinkId, Stateful
-from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Lineage, Reason
-from wallaroo_reference.copies import ATOMS, freeze, thaw
+from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Lineage
+from wallaroo_reference.copies import freeze, thaw
 from wallaroo_reference.dead import Dead, dead_by
-from wallaroo_reference.findings import HOW_IT_FAILED, Observer
-from wallaroo_reference.places import KNOWN_BY_THEMSELVES, EntityNow, Place, Store, places
+from wallaroo_reference.findings import Observer
+from wallaroo_reference.places import EntityNow, Place, Store, places
 from wallaroo_reference.results import BadResultError, items_of, pair_of, written_of
 
 
@@ -118,9 +121,7 @@ class Interpreter:
         except Dead as dead:
             self._bury(place, lineage, None, dead)
             return
-        place.calls += 1
-        if place.calls >= place.next_look:
-            self._observer.called(place, lineage)
+        self._observer.decoded(place, lineage)
         self._follow(place, produced, lineage)
 
     def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
@@ -149,10 +150,7 @@ class Interpreter:
         except Dead as dead:
             self._bury(place, lineage, None, dead)
             return
-        place.calls += 1
-        if place.calls >= place.next_look:
-            self._observer.called(place, lineage)
-            self._observer.produced(place, lineage, result)
+        self._observer.computed(place, lineage, result)
         self._send(place, output, lineage)
 
     def _items(self, place: Place, result: Any) -> tuple[list[Any], list[Any]]:
@@ -166,7 +164,7 @@ class Interpreter:
             raise
         except BaseException as error:
             raise dead_by(error, place.reason) from error
-        return items, [item if type(item) in ATOMS else freeze(item) for item in items]
+        return items, [freeze(item) for item in items]
 
     def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
         if not place.multi:
@@ -186,16 +184,11 @@ class Interpreter:
         key: Key | None = None
         try:
             candidate = self._route(place, operation, message, lineage)
-            entity = None
-            if type(candidate) in KNOWN_BY_THEMSELVES:  # and judged when it was met first
-                entity = store.entities.get(candidate)
+            known = store.judge(candidate)
+            key = candidate
+            entity = store.entities.get(known)
             if entity is None:
-                known = store.judge(candidate)
-                key = candidate
-                entity = store.entities.get(known)
-                if entity is None:
-                    entity = self._build(place, store, key, known, lineage)
-            key = entity.key
+                entity = self._build(place, store, key, known, lineage)
             output = self._visit(place, entity, message, lineage)
         except Dead as dead:
             self._bury(place, lineage, key, dead)
@@ -207,13 +200,12 @@ class Interpreter:
         route = operation.route
         if route is None:  # route-6
             return SINGLE_KEY
-        mine = message if type(message) in ATOMS else thaw(message)
+        mine = thaw(message)
         try:
             key = route.call(mine)
         except BaseException as error:
             raise dead_by(error, place.reason) from error
-        if place.calls + 1 >= place.next_look:
-            self._observer.copied(place, lineage, message, mine, "the partition function")
+        self._observer.routed(place, lineage, message, mine)
         return key
 
     def _build(
@@ -232,7 +224,7 @@ class Interpreter:
 
     def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
         """Return a state computation's frozen output, and leave the entity as the rules say."""
-        mine = message if type(message) in ATOMS else thaw(message)
+        mine = thaw(message)
         state = thaw(entity.state)
         try:
             try:
@@ -246,25 +238,19 @@ class Interpreter:
                 given, output = self._items(place, given)
             after = freeze(state) if changed else entity.state
         except Dead as dead:
-            how = HOW_IT_FAILED[dead.reason]
-            self._observer.left(place, lineage, entity, state, how)
+            self._observer.failed(place, lineage, entity, state, dead)
             raise  # the entity is as before the call: state-2, state-7
-        if changed:
-            entity.state = after  # state-3
-        else:  # state-4: what it did to its copy is dropped
-            self._observer.left(place, lineage, entity, state, "said changed=False")
-        place.calls += 1
-        if place.calls >= place.next_look:
-            self._observer.called(place, lineage)
-            self._observer.visited(place, lineage, entity.key, mine, state, given)
-            self._observer.produced(place, lineage, given)
+        if not changed:  # state-4: what the call did to its copy is dropped
+            self._observer.unchanged(place, lineage, entity, state)
+        entity.state = after  # state-3
+        self._observer.visited(place, lineage, entity, mine, state, given)
         return output
 
     # -- sinks -------------------------------------------------------------------------------
 
     def _encode(self, place: Place, message: Any, lineage: Lineage) -> None:
         try:
-            mine = message if type(message) in ATOMS else thaw(message)
+            mine = thaw(message)
             try:
                 output = place.call(mine)
             except BaseException as error:
@@ -277,10 +263,7 @@ class Interpreter:
             return
         assert place.sink is not None
         self.outputs[place.sink].append(written)
-        place.calls += 1
-        if place.calls >= place.next_look:
-            self._observer.called(place, lineage)
-            self._observer.copied(place, lineage, message, mine, "the encoder")
+        self._observer.encoded(place, lineage, message, mine)
 
     # -- what can go wrong -------------------------------------------------------------------
 
@@ -303,8 +286,7 @@ class Interpreter:
                 payload=self._payload,
             )
         )
-        if dead.reason is Reason.UNPORTABLE:
-            self._observer.unportable(place, lineage, key, dead.error)
+        self._observer.buried(place, lineage, key, dead)
         if self._stop_on_error:
             self._end("on-error", place, lineage, None)
 

@@ -66,6 +66,9 @@ class Store(Generic[E]):
         Raises:
             Dead: `bad-key`.
         """
+        known: Hashable = key
+        if type(key) in KNOWN_BY_THEMSELVES and known in self.entities:
+            return known  # it was judged when it was met first
         try:
             known = identity(key)
         except BadKeyError as error:
