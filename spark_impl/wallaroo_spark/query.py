@@ -7,6 +7,7 @@ Spark's threads call back for input (`wallaroo_spark.log_feed`) and with each ba
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from dataclasses import replace
@@ -15,6 +16,7 @@ from typing import Any
 from wallaroo.errors import WallarooError
 from wallaroo_spark.checkpoint import Checkpoint
 from wallaroo_spark.delivery import Delivery
+from wallaroo_spark.failures import explained
 from wallaroo_spark.feed import FeedServer
 from wallaroo_spark.log_feed import LogFeed
 from wallaroo_spark.options import SparkOptions
@@ -26,6 +28,8 @@ from wallaroo_spark.traces import merged
 from wallaroo_spark.watch import Watch, just_before
 
 _LOOK = 0.1  # seconds between looks whether the query still runs
+
+_log = logging.getLogger("wallaroo.spark")
 
 
 class LiveQuery:
@@ -82,9 +86,12 @@ class LiveQuery:
                 self._started(session)
                 try:
                     self._run_or_find_death(session, server.address)
+                except WallarooError:
+                    raise
                 except Exception as error:
                     # Only as long as there is Spark does its error tell its text.
-                    raise WallarooError(_first_line(error)) from error
+                    _log.debug("Spark failed", exc_info=error)
+                    raise WallarooError(explained(str(error), self._checkpoint)) from error
         except Exception:
             if not self.over.is_set():
                 raise  # what breaks while it is being ended breaks in vain
@@ -168,8 +175,3 @@ class LiveQuery:
 def _worker_died(error: Exception) -> bool:
     text = str(error)
     return "Python worker exited unexpectedly" in text or "Python worker crashed" in text
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:500]

@@ -26,6 +26,7 @@ from wallaroo.transport.listener import Address
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo_spark.checkpoint import Checkpoint
 from wallaroo_spark.delivery import Delivery
+from wallaroo_spark.identity import CheckpointError
 from wallaroo_spark.intake import Intake
 from wallaroo_spark.java import find_java
 from wallaroo_spark.job import CaseSpec
@@ -35,7 +36,7 @@ from wallaroo_spark.options import SparkOptions
 from wallaroo_spark.plan import plan
 from wallaroo_spark.query import LiveQuery
 from wallaroo_spark.shipping import pickle_application
-from wallaroo_spark.temporary import TemporaryDirectory
+from wallaroo_spark.temporary import TemporaryDirectory, temporary_parent
 
 _LOOK = 0.01  # seconds between looks whether all is committed
 _FIRST_BATCH = 60.0  # seconds without progress that a stop in no hurry waits for it at least
@@ -137,6 +138,11 @@ class Server:
             self._temporary = self._temporary or TemporaryDirectory("run")
             self._up.callback(self._forget, self._temporary)
             directory = self._temporary.path / "checkpoint"
+        elif parent := temporary_parent(directory):
+            raise CheckpointError(
+                f"the checkpoint {directory} is in {parent}, the temporary directory of a run, "
+                "which is removed when nobody uses it. Move it elsewhere, and name its new place"
+            )
         checkpoint = Checkpoint(
             directory,
             self._application,
@@ -145,6 +151,8 @@ class Server:
         )
         self._up.callback(checkpoint.close)
         log = InputLog.open(checkpoint.input_log, own.log_bytes)
+        self._up.callback(log.close)
+        checkpoint.check_input(log.first_sequence, log.next_sequence)
         case = CaseSpec(
             pickled,
             partitions=checkpoint.partitions,
@@ -160,7 +168,6 @@ class Server:
             failed=self._fail,
         )
         self._up.callback(self._feed.close)
-        checkpoint.check_input(log.first_sequence)
         self._loop = LoopThread("wallaroo-edges")
         self._edges = Edges(
             self._application,
