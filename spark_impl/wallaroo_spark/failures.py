@@ -12,7 +12,7 @@ import tempfile
 from wallaroo_spark.checkpoint import Checkpoint
 from wallaroo_spark.stored import StateError
 
-_ERROR = re.compile(r"^(?:Caused by: )?([\w.$]+(?:Error|Exception)\w*): (\S.*)", re.MULTILINE)
+_ERROR = re.compile(r"^(?:Caused by: )?([\w.$]+(?:Error|Exception)\w*)(?:: (.*))?$", re.MULTILINE)
 _WRAPPERS = ("py4j.", "pyspark.", "org.apache.spark.", "java.util.concurrent.")
 _PREFIX = re.compile(r"^(?:\[STREAM_FAILED\] )?Query \[.*?\] terminated with exception: ")
 _QUERY = "\n=== Streaming Query ==="
@@ -45,7 +45,7 @@ def explained(text: str, checkpoint: Checkpoint) -> str:
         )
     if kind in _DAMAGED or "CANNOT_LOAD_STATE_STORE" in text:
         return f"the checkpoint {checkpoint.directory} is damaged: {cause}. {_RESTORE}"
-    return f"Spark failed: {kind}: {cause}" if kind else f"Spark failed: {cause}"
+    return f"Spark failed: {': '.join(filter(None, (kind, cause)))}"
 
 
 def _cause(text: str) -> tuple[str, str]:

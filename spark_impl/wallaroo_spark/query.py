@@ -91,7 +91,8 @@ class LiveQuery:
                 except Exception as error:
                     # Only as long as there is Spark does its error tell its text.
                     _log.debug("Spark failed", exc_info=error)
-                    raise WallarooError(explained(str(error), self._checkpoint)) from error
+                    text = str(error) or type(error).__name__
+                    raise WallarooError(explained(text, self._checkpoint)) from error
         except Exception:
             if not self.over.is_set():
                 raise  # what breaks while it is being ended breaks in vain
