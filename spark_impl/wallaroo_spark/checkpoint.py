@@ -61,6 +61,9 @@ class Checkpoint:
                     _trust(part)
                     part.chmod(0o700)  # what an earlier version made, others could read
             self._spark_part = read_spark_part(self.spark)
+            if self._spark_part.planned and not any(self.input_log.glob("*.log")):
+                # Known before an empty log is begun there, which a copy would be mixed with.
+                raise self._ends_before(0)
             self.partitions = self._identify(application, partitions, default_partitions)
             make_private(self.spark)  # whatever Spark makes in it follows the umask
         except OSError as error:
@@ -101,17 +104,20 @@ class Checkpoint:
         Raises:
             CheckpointError: frames are missing that Spark has not committed, or that it has.
         """
-        committed, planned, _ = self._spark_part
+        committed, planned = self._spark_part.committed, self._spark_part.planned
         if first_sequence > committed:
             raise self._half_deleted(
                 f"its input begins at frame {first_sequence}, and Spark has committed those before "
                 f"{committed} only. Restore {self.spark}"
             )
         if next_sequence < planned:
-            raise self._half_deleted(
-                f"its input ends before frame {next_sequence}, and Spark has been given those "
-                f"before {planned}. Restore {self.input_log}"
-            )
+            raise self._ends_before(next_sequence)
+
+    def _ends_before(self, next_sequence: int) -> CheckpointError:
+        return self._half_deleted(
+            f"its input ends before frame {next_sequence}, and Spark has been given those before "
+            f"{self._spark_part.planned}. Restore {self.input_log}"
+        )
 
     def _half_deleted(self, why: str) -> CheckpointError:
         return CheckpointError(

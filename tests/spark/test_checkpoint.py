@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -98,6 +99,8 @@ def spark_wrote(directory, offsets, commits, partitions=2):
         (directory / "spark" / "offsets" / str(number)).write_text(f"v1\n{settings}\n{offset}")
     for number in commits:
         (directory / "spark" / "commits" / str(number)).write_text("v1\n{}")
+    (directory / "input").mkdir(exist_ok=True)
+    (directory / "input" / f"{0:020}.log").touch()
 
 
 @pytest.mark.parametrize(
@@ -128,6 +131,15 @@ def test_recover_1_a_checkpoint_half_of_which_is_gone_is_refused(
     else:
         with pytest.raises(CheckpointError, match=f"half deleted: its input {problem}"):
             found.check_input(first, following)
+
+
+def test_recover_1_an_input_that_is_gone_is_refused_and_not_begun_anew(tmp_path, opened):
+    opened()
+    spark_wrote(tmp_path / "c", {0: 5}, [0])
+    shutil.rmtree(tmp_path / "c" / "input")
+    with pytest.raises(CheckpointError, match="half deleted: its input ends before frame 0"):
+        opened()
+    assert not (tmp_path / "c" / "input").exists()
 
 
 @pytest.mark.parametrize(

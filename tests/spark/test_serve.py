@@ -424,6 +424,7 @@ def counted(app, checkpoint):
 
 
 @pytest.mark.alone
+@pytest.mark.timeout(900)  # three starts of Spark
 def test_recover_1_an_application_that_was_moved_goes_on_with_its_state(tmp_path):
     before, after = tmp_path / "before" / "counting.py", tmp_path / "after" / "counting.py"
     checkpoint = tmp_path / "checkpoint"
