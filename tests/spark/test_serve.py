@@ -420,6 +420,7 @@ def counted(app, checkpoint):
     """Run an application on the line "a", and return how that ended."""
     command = [COMMAND, "run", str(app), "--engine", "spark", "--stdin", "--stdout"]
     command += ["--checkpoint", str(checkpoint), "--partitions", "1", "--progress", "none"]
+    command += ["--stop-timeout", "250"]  # of a machine with other work
     return subprocess.run(command, input="a\n", capture_output=True, text=True, timeout=300)
 
 
@@ -430,9 +431,11 @@ def test_recover_1_an_application_that_was_moved_goes_on_with_its_state(tmp_path
     checkpoint = tmp_path / "checkpoint"
     before.parent.mkdir()
     before.write_text(COUNTING)
-    assert counted(before, checkpoint).stdout == "a 1\n"
+    done = counted(before, checkpoint)
+    assert done.stdout == "a 1\n", done.stderr
     before.parent.rename(after.parent)
-    assert counted(after, checkpoint).stdout == "a 2\n"
+    done = counted(after, checkpoint)
+    assert done.stdout == "a 2\n", done.stderr
     others = [path for path in [checkpoint, *checkpoint.iterdir()] if path.stat().st_mode & 0o077]
     assert others == []
     # And if it has changed so that its state cannot be read, that is said.
