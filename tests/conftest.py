@@ -94,7 +94,7 @@ def small_disk(tmp_path):
     """(path, words): a command after these words has one MiB of disk at that path, and only it."""
     path = tmp_path / "disk"
     path.mkdir()
-    mounted = 'mount -t tmpfs -o size=1m tmpfs "$0" && exec "$@"'
+    mounted = 'mount -t tmpfs -o size=1m,mode=700 tmpfs "$0" && exec "$@"'
     words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounted, str(path)]
     if shutil.which("unshare") is None or subprocess.run([*words, "true"]).returncode:
         pytest.skip("file systems cannot be mounted here")

@@ -1,19 +1,22 @@
 """Loading an application: a file or a module in, a built `Application` out.
 
-A file is loaded under a name that can clash with nothing (`wallaroo_app_<stem>_<hash of path>`),
-so an application may be called ``json.py``. Its directory goes to the *end* of `sys.path`: what
-lies beside it can be imported, and shadows neither the standard library nor an installed package.
+A file is loaded under the name `wallaroo_app_<stem>`, so an application may be called ``json.py``
+and shadow nothing. State in a checkpoint is pickled by that name, and the same file in another
+folder reads it. Where a process loads two files of one stem, the second, third, … get a number.
+
+A file's directory goes to the *end* of `sys.path`: what lies beside it can be imported, and shadows
+neither the standard library nor an installed package.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.util
 import itertools
 import os
 import re
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +30,9 @@ from wallaroo.errors import ApplicationLoadError, WallarooParameterError
 from wallaroo.topology import Application
 
 _ADDRESS_OPTIONS = (("--in", "-i", "--input"), ("--out", "-o", "--output"))
+MODULE_PREFIX = "wallaroo_app_"
+"""How the names of modules begin that were loaded from a file."""
+
 _PLACEHOLDER = "127.0.0.1:0"
 _MOST_PLACEHOLDERS = 8  # addresses an application is offered before we give up guessing
 
@@ -92,7 +98,7 @@ def load_module(app: str | os.PathLike[str]) -> LoadedModule:
 
 
 def load_file(path: Path, name: str | None = None) -> LoadedModule:
-    """Import the file at `path` as the module `name`; by default a name made from its path.
+    """Import the file at `path` as the module `name`; by default a name made from its own.
 
     Raises:
         ApplicationLoadError: there is no such file, or importing it raised.
@@ -165,10 +171,17 @@ def _load_by_name(name: str) -> LoadedModule:
     return LoadedModule(module, name, path, path.parents[levels])
 
 
+_names: dict[str, Path] = {}  # modules' names and their files; a name once given stays its file's
+_naming = threading.Lock()
+
+
 def _unique_name(path: Path) -> str:
-    stem = re.sub(r"\W", "_", path.stem)
-    digest = hashlib.blake2b(os.fsencode(path), digest_size=6).hexdigest()
-    return f"wallaroo_app_{stem}_{digest}"
+    plain = MODULE_PREFIX + re.sub(r"\W", "_", path.stem)
+    with _naming:
+        for name in itertools.chain([plain], (f"{plain}_{n}" for n in itertools.count(2))):
+            if _names.setdefault(name, path) == path:
+                return name
+    raise AssertionError("itertools.count has no end")
 
 
 def _make_importable(directory: Path) -> None:

@@ -104,6 +104,17 @@ def _last_doubled(machine: Logging, log: Log) -> None:
         outputs[:] = given[sink]
 
 
+def _last_lost(machine: Logging, log: Log) -> None:
+    """Lose the last frame, whose outputs may have been sent before the kill."""
+    machine.run_again(log)
+    given = {sink: outputs[:] for sink, outputs in machine.outputs.items()}
+    machine.forget()
+    del log[-1:]
+    machine.run_again(log)
+    for sink, outputs in machine.outputs.items():
+        outputs[:] = given[sink]
+
+
 def _not_sent(machine: Logging, log: Log) -> None:
     machine.run_again(log)
     for outputs in machine.outputs.values():
@@ -125,6 +136,9 @@ RECOVERY_MUTANTS: tuple[Mutant, ...] = (
     _mutant("recover-1", "state gone after a kill", "a checkpoint that forgets", _forgetful),
     _mutant(
         "recover-1", "last frame counted twice", "an offset saved before the state", _last_doubled
+    ),
+    _mutant(
+        "recover-1", "last frame of the log lost", "a good block taken for a torn end", _last_lost
     ),
     _mutant("recover-2", "outputs under way lost", "what was handed on counts as sent", _not_sent),
     _mutant("recover-2", "outputs repeated backwards", "a stack of what is to be sent", _backwards),

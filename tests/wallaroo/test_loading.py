@@ -60,7 +60,7 @@ def test_a_file_is_loaded_with_its_arguments(tmp_path: Path) -> None:
 
 def test_a_file_named_as_a_standard_module_shadows_nothing(tmp_path: Path) -> None:
     loaded = load_module(str(write(tmp_path / "json.py")))
-    assert loaded.name.startswith("wallaroo_app_json_")
+    assert loaded.name.startswith("wallaroo_app_json")
     assert sys.modules["json"] is json
     fresh = "import sys; sys.modules.pop('json', None); import wallaroo.loading as l; "
     fresh += f"l.load_module({str(tmp_path / 'json.py')!r}); sys.modules.pop('json', None); "
@@ -73,6 +73,35 @@ def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
     two = load_module(str(write(tmp_path / "b" / "same.py")))
     assert one.name != two.name
     assert load_module(str(tmp_path / "a" / "same.py")).module is one.module
+
+
+def test_two_files_whose_names_differ_in_punctuation_are_two_modules(tmp_path: Path) -> None:
+    files = ["of-a_kind.py", "of_a-kind.py", "of_a_kind.py", "of_a_kind_2.py"]
+    names = [load_module(str(write(tmp_path / name))).name for name in files]
+    plain = "wallaroo_app_of_a_kind"
+    assert names == [plain, f"{plain}_2", f"{plain}_3", f"{plain}_2_2"]
+
+
+def test_what_a_file_defines_has_the_same_name_in_another_folder(tmp_path: Path) -> None:
+    script = "import sys, pickle; from wallaroo.loading import load_module; "
+    dump = script + "m = load_module(sys.argv[1]).module; open(sys.argv[2], 'wb').write("
+    dump += "pickle.dumps(m.Count()))"
+    load = script + "m = load_module(sys.argv[1]).module; "
+    load += "assert type(pickle.load(open(sys.argv[2], 'rb'))) is m.Count"
+    text = APPLICATION + "\nclass Count:\n    pass\n"
+    for folder, code in (("a", dump), ("b", load)):
+        path = write(tmp_path / folder / "counting.py", text)
+        command = [sys.executable, "-c", code, path, tmp_path / "pickle"]
+        subprocess.run(command, check=True, timeout=60)
+
+
+def test_a_file_that_could_not_be_imported_keeps_its_name(tmp_path: Path) -> None:
+    broken = write(tmp_path / "a" / "mending.py", "1 / 0")
+    with pytest.raises(ApplicationLoadError):
+        load_module(str(broken))
+    other = load_module(str(write(tmp_path / "b" / "mending.py")))
+    write(broken)
+    assert load_module(str(broken)).name != other.name
 
 
 def test_what_a_file_defines_pickles_by_reference(tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ batches of it, and cuts off what lies behind a commit::
 - The bound is soft: `append` never refuses what was already received. Whoever fills the log looks
   at `full` after each append and stops reading; the excess is what was read before that.
 - After kill -9 everything `sync` has returned for is there. An append that was cut in the middle is
-  dropped whole, with a warning that says how many bytes. Damage anywhere else is an error.
+  dropped whole, with a warning that says how many bytes. Damage anywhere else is an error; so is
+  a bad block at the end that has a whole one behind it (`wallaroo.transport.torn_end`).
+- Directory and files are for their owner alone; a directory that others can write is refused.
 - A write that fails raises `InputLogError`, `InputLogFullError` on a full disk, takes none of that
   append's frames, and leaves the log as it was: a later append may succeed. A failed sync is final,
   because nobody can tell any more what is on the disk.
@@ -94,12 +96,11 @@ class InputLog:
             segment_bytes: size of a file; an eighth of `max_bytes` unless told.
 
         Raises:
-            InputLogError: the directory cannot be used, another process has the log open, or a
-                file in it is damaged elsewhere than at the log's end.
+            InputLogError: the directory cannot be used, others can write into it, another process
+                has the log open, or a file in it is damaged elsewhere than at the log's end.
         """
         directory = Path(path)
         try:
-            directory.mkdir(parents=True, exist_ok=True)
             lock_fd = locked(directory)
         except OSError as error:
             raise InputLogError(

@@ -1,4 +1,7 @@
-"""The files of an input log: who has them, how they begin, and how a torn end is repaired."""
+"""The files of an input log: who has them, how they begin, and how a torn end is repaired.
+
+They are for their owner alone, whatever the umask.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,13 @@ import contextlib
 import fcntl
 import logging
 import os
+import shlex
 from pathlib import Path
 
 from wallaroo.errors import WallarooError
+from wallaroo.transport.private import make_private, open_to_others, opener
 from wallaroo.transport.segment import START, CorruptSegmentError, Segment, file_header
+from wallaroo.transport.torn_end import block_behind
 
 _SUFFIX = ".log"
 _RESERVE = "reserve"
@@ -23,8 +29,11 @@ class InputLogError(WallarooError):
 
 
 def locked(directory: Path) -> int:
-    """Take a log's lock, and return the descriptor that holds it."""
-    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    """Take the lock of the log in `directory`, made if it is not there; return its descriptor."""
+    make_private(directory)
+    if problem := open_to_others(directory):
+        raise InputLogError(f"the input log cannot be trusted: {problem}")
+    fd = opener(str(directory / "lock"), os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -41,7 +50,7 @@ def create(directory: Path, first: int) -> Segment:
     path = directory / f"{first:020d}{_SUFFIX}"
     partial = path.with_suffix(".new")
     try:
-        with partial.open("wb") as file:
+        with open(partial, "wb", opener=opener) as file:
             file.write(file_header(first))
             file.flush()
             os.fsync(file.fileno())
@@ -58,7 +67,7 @@ def keep_reserve(directory: Path) -> None:
     path = directory / _RESERVE
     try:
         if not path.exists() or path.stat().st_size < _RESERVE_BYTES:
-            with path.open("wb") as file:
+            with open(path, "wb", opener=opener) as file:
                 file.write(os.urandom(_RESERVE_BYTES))  # no file system stores that in less
                 file.flush()
                 os.fsync(file.fileno())
@@ -82,13 +91,19 @@ def _sync_directory(directory: Path) -> None:
 
 
 def recover(directory: Path) -> list[Segment]:
-    """Return the segments on disk, one at least, after dropping a torn end."""
+    """Return the segments on disk, one at least, after dropping a torn end.
+
+    Raises:
+        InputLogError: something is damaged or missing.
+    """
     for partial in directory.glob("*.new"):
         partial.unlink()
     paths = sorted(directory.glob(f"*{_SUFFIX}"))
     segments: list[Segment] = []
     for path in paths:
-        segment = Segment(path, int(path.stem) if path.stem.isdigit() else -1)
+        if not path.stem.isdecimal():
+            raise InputLogError(f"{path} is no file of an input log; move it elsewhere")
+        segment = Segment(path, int(path.stem))
         if segments and segment.first != segments[-1].next:
             raise InputLogError(
                 f"the input log {directory} is damaged: frames {segments[-1].next} to "
@@ -98,14 +113,10 @@ def recover(directory: Path) -> list[Segment]:
             segment.scan()
         except CorruptSegmentError as error:
             if path is not paths[-1] or error.offset < START:
-                raise InputLogError(f"the input log's file {path} is damaged: {error}") from error
-            dropped = path.stat().st_size - error.offset
-            os.truncate(path, error.offset)
-            _log.warning(
-                "the input log %s ends in an append that was cut off; its %d bytes are dropped",
-                directory,
-                dropped,
-            )
+                raise InputLogError(
+                    f"the input log's file {path} is damaged: {error}. Restore it from a copy"
+                ) from error
+            _drop_torn_end(segment, error)
         segments.append(segment)
     if segments:
         # Read back from the page cache, they are not yet known to be on the disk.
@@ -115,3 +126,27 @@ def recover(directory: Path) -> list[Segment]:
         finally:
             os.close(fd)
     return segments or [create(directory, 0)]
+
+
+def _drop_torn_end(last: Segment, error: CorruptSegmentError) -> None:
+    """Cut off what a crash has left half written; `error` says where it begins.
+
+    Raises:
+        InputLogError: it is not half written but damaged: a whole block lies behind it.
+    """
+    path = last.path
+    found = block_behind(path, error.offset, last.next)
+    if found is not None:
+        raise InputLogError(
+            f"the input log's file {path} is damaged: {error}, and whole frames lie behind it, "
+            f"from byte {found.offset} (frame {found.first}) on. Restore the file from a copy; or "
+            f"give up every frame from {last.next} on with: "
+            f"truncate -s {error.offset} {shlex.quote(str(path))}"
+        )
+    dropped = path.stat().st_size - error.offset
+    os.truncate(path, error.offset)
+    _log.warning(
+        "the input log %s ends in an append that was cut off; its %d bytes are dropped",
+        path.parent,
+        dropped,
+    )

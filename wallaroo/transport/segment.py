@@ -13,6 +13,7 @@ write leaves nothing that could be mistaken for a frame.
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 import zlib
@@ -20,7 +21,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 MAGIC = b"wallaroo input log 1\n"
 _FIRST = struct.Struct(">Q")
@@ -29,6 +30,13 @@ _INNER = struct.Struct(">QIH")
 _HEAD = _OUTER.size + _INNER.size
 START = len(MAGIC) + _FIRST.size
 """Bytes of a file before its first block."""
+
+SEQUENCE_AT = _OUTER.size
+"""Where in a block the sequence of its first frame stands."""
+FRAME_BYTES = 4
+"""What a frame takes in a block at least: its length."""
+
+_Bytes: TypeAlias = bytes | mmap.mmap
 
 _INDEX_EVERY = 64 * 1024  # bytes of file for each entry of the index
 
@@ -185,6 +193,33 @@ def _read_block(fd: int, offset: int, end: int) -> tuple[bytes, int]:
     if len(body) < length or zlib.crc32(body) != checksum:
         raise CorruptSegmentError(offset, "a block's checksum does not fit")
     return body, following
+
+
+def block_at(data: _Bytes, offset: int) -> Block | None:
+    """Return the block that begins at a byte, if what its header says of it agrees.
+
+    It is longer than `data` where its payloads are cut off; its checksum is not looked at.
+    """
+    with memoryview(data)[offset:] as view:
+        if len(view) < _HEAD:
+            return None
+        length, _ = _OUTER.unpack_from(view)
+        first, count, name_length = _INNER.unpack_from(view, _OUTER.size)
+        payloads = _HEAD + name_length + 4 * count
+        if not count or payloads > min(len(view), _OUTER.size + length):
+            return None
+        sizes = struct.unpack_from(f">{count}I", view, _HEAD + name_length)
+        end = payloads + sum(sizes)
+        return Block(first, count, offset, offset + end) if end == _OUTER.size + length else None
+
+
+def is_whole(data: _Bytes, block: Block) -> bool:
+    """Return whether all of a block is there and its checksum fits."""
+    with memoryview(data) as view:
+        if block.end > len(view):
+            return False
+        checksum: int = _OUTER.unpack_from(view, block.offset)[1]
+        return zlib.crc32(view[block.offset + _OUTER.size : block.end]) == checksum
 
 
 def _run(body: bytes, start: int, stop: int) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,9 @@ SETTINGS = {
     "spark.task.maxFailures": "4",
     "spark.log.structuredLogging.enabled": "false",
 }
+
+
+_IN_ONE_JVM = re.compile(r"local(\[.*\])?")  # and not local-cluster[…]
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,10 @@ class SessionSettings:
         }
         if not self.verbose:
             conf["spark.log.level"] = "OFF"
+        if _IN_ONE_JVM.fullmatch(self.master):
+            # Even without a cluster Spark listens, and trusts whoever connects. It makes the secret
+            # itself; on a cluster the daemons would have to know it.
+            conf["spark.authenticate"] = "true"
         if self.local:
             conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"
         conf.update(self.conf)

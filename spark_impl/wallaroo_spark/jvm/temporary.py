@@ -1,7 +1,7 @@
 """Temporary directories that end with their owners, and what is left of those that were killed.
 
-Each holds a file ``lock``, which its owner's processes keep locked. A directory whose lock is free
-has outlived them all (kill -9); whoever starts next removes it.
+Each holds a file that nothing else has, a mark, which its owner's processes keep locked. A
+directory whose mark is free has outlived them all (kill -9); whoever starts next removes it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from wallaroo_spark.live.checkpoint import IDENTITY
+
 _KINDS = ("run", "spark")
-_LOCK = "lock"
+_MARK = "wallaroo-removes-this-directory"
 
 
 class TemporaryDirectory:
@@ -33,10 +35,10 @@ class TemporaryDirectory:
         assert kind in _KINDS
         self.path = Path(tempfile.mkdtemp(prefix=f"wallaroo-{kind}-"))
         # It gets its name when it is locked: nobody ever meets it free.
-        partial = self.path / f"{_LOCK}.new"
+        partial = self.path / f"{_MARK}.new"
         self.lock = os.open(partial, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(self.lock, fcntl.LOCK_EX)
-        partial.rename(self.path / _LOCK)
+        partial.rename(self.path / _MARK)
 
     def close(self) -> None:
         """Remove it; nothing happens the second time."""
@@ -44,6 +46,12 @@ class TemporaryDirectory:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self.lock)
             self.lock = -1
+
+
+def temporary_parent(path: Path) -> Path | None:
+    """Return the temporary directory that `path` is, or is in, if there is one."""
+    path = path.resolve()
+    return next((one for one in (path, *path.parents) if (one / _MARK).exists()), None)
 
 
 def remove_abandoned() -> None:
@@ -55,9 +63,10 @@ def remove_abandoned() -> None:
 
 
 def _remove_if_free(path: Path) -> None:
-    if path.stat().st_uid != os.getuid():
+    # Whatever a directory is called: a checkpoint at its top is somebody's.
+    if path.stat().st_uid != os.getuid() or (path / IDENTITY).exists():
         return
-    lock = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    lock = os.open(path / _MARK, os.O_RDWR | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(path, ignore_errors=True)

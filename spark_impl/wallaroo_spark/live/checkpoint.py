@@ -1,37 +1,32 @@
 """A run's directory: whose it is, Spark's checkpoint and the input log in it, and its lock.
 
-A checkpoint means something to one application, one topology and one number of partitions. These
-are written down beside it, in words, and another one is refused by name.
+A checkpoint means something to one application, one topology and one number of partitions; another
+one is refused by name. State is unpickled from it, which can run any code: so it is for its owner
+alone, and one that others can write is refused.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from wallaroo.errors import WallarooError
-from wallaroo.topology import Application, Sink, Source, Stateful, Step
+from wallaroo.topology import Application
+from wallaroo.transport.private import make_private, open_to_others, opener
+from wallaroo_spark.live.identity import CheckpointError, identify, write_identity
+from wallaroo_spark.live.spark_part import read_spark_part
 
-_FORMAT = 1
-_IDENTITY = "identity.json"
+IDENTITY = "identity.json"
 _LOCK = "lock"
 _LOCK_TIMEOUT = 20.0  # seconds a run before us has to end: it may have been killed just now
-
-
-class CheckpointError(WallarooError):
-    """A checkpoint cannot be used; says which, why, and what to do."""
 
 
 class Checkpoint:
     """A directory that is ours alone while it is open.
 
     Args:
-        directory: made if it is not there.
+        directory: made if it is not there, for its owner alone.
         application: whose it is, or becomes.
         partitions: number of partitions; `None`: what it was made with, else `default_partitions`.
         default_partitions: for a new one.
@@ -42,7 +37,8 @@ class Checkpoint:
             has ended too.
 
     Raises:
-        CheckpointError: it cannot be written, is in use, or belongs to something else.
+        CheckpointError: it cannot be written, others can write it, it is in use, damaged, or
+            belongs to something else.
     """
 
     def __init__(
@@ -54,16 +50,27 @@ class Checkpoint:
         default_partitions: int,
     ) -> None:
         self.directory = directory
+        self.lock = -1
         try:
-            directory.mkdir(parents=True, exist_ok=True)
-            self.lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+            make_private(directory)
+            _trust(directory)
+            self.lock = opener(str(directory / _LOCK), os.O_RDWR | os.O_CREAT)
+            self._take_lock()
+            for part in (self.spark, self.input_log):
+                if part.exists():
+                    _trust(part)
+                    part.chmod(0o700)  # what an earlier version made, others could read
+            self._spark_part = read_spark_part(self.spark)
+            if self._spark_part.planned and not any(self.input_log.glob("*.log")):
+                # Known before an empty log is begun there, which a copy would be mixed with.
+                raise self._ends_before(0)
+            self.partitions = self._identify(application, partitions, default_partitions)
+            make_private(self.spark)  # whatever Spark makes in it follows the umask
         except OSError as error:
+            self.close()
             raise CheckpointError(
                 f"the checkpoint {directory} cannot be written: {error.strerror}"
             ) from error
-        try:
-            self._take_lock()
-            self.partitions = self._identify(application, partitions, default_partitions)
         except BaseException:
             self.close()
             raise
@@ -84,21 +91,39 @@ class Checkpoint:
             os.close(self.lock)
             self.lock = -1
 
-    def check_input(self, first_sequence: int) -> None:
+    def check_input(self, first_sequence: int, next_sequence: int) -> None:
         """Refuse a checkpoint that has lost what belongs to the rest of it.
+
+        To be called before anything is received: new frames would get numbers that Spark has
+        done with already.
 
         Args:
             first_sequence: of the input log that was found.
+            next_sequence: of the same.
 
         Raises:
-            CheckpointError: the input log was cut back and Spark's part is gone.
+            CheckpointError: frames are missing that Spark has not committed, or that it has.
         """
-        if first_sequence and not (self.spark / "metadata").exists():
-            raise CheckpointError(
-                f"the checkpoint {self.directory} is half deleted: its input begins at frame "
-                f"{first_sequence}, and the state of what came before is gone. Restore "
-                f"{self.spark}, or begin anew with an empty directory"
+        committed, planned = self._spark_part.committed, self._spark_part.planned
+        if first_sequence > committed:
+            raise self._half_deleted(
+                f"its input begins at frame {first_sequence}, and Spark has committed those before "
+                f"{committed} only. Restore {self.spark}"
             )
+        if next_sequence < planned:
+            raise self._ends_before(next_sequence)
+
+    def _ends_before(self, next_sequence: int) -> CheckpointError:
+        return self._half_deleted(
+            f"its input ends before frame {next_sequence}, and Spark has been given those before "
+            f"{self._spark_part.planned}. Restore {self.input_log}"
+        )
+
+    def _half_deleted(self, why: str) -> CheckpointError:
+        return CheckpointError(
+            f"the checkpoint {self.directory} is half deleted: {why} from a copy, or begin anew "
+            "with an empty directory"
+        )
 
     def _take_lock(self) -> None:
         deadline = time.monotonic() + _LOCK_TIMEOUT
@@ -117,78 +142,21 @@ class Checkpoint:
     def _identify(
         self, application: Application, partitions: int | None, default_partitions: int
     ) -> int:
-        path = self.directory / _IDENTITY
-        ours = {
-            "format": _FORMAT,
-            "application": application.name,
-            "topology": describe_topology(application),
-            "partitions": partitions,
-        }
-        try:
-            theirs = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            if self.spark.exists():
-                raise CheckpointError(
-                    f"{self.directory} holds a checkpoint without {_IDENTITY}, so nobody knows "
-                    "whose it is; restore that file, or take an empty directory"
-                ) from None
-            ours["partitions"] = partitions or default_partitions
-            self._write(path, ours)
-            return partitions or default_partitions
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"{path} cannot be read: {error}") from error
-        made_with: int = theirs["partitions"]
-        if partitions is None:
-            ours["partitions"] = made_with
-        for what, difference in _differences(theirs, ours):
+        path = self.directory / IDENTITY
+        found = identify(path, application, partitions, self._spark_part.partitions)
+        if found is not None:
+            return found
+        if self.spark.exists():
             raise CheckpointError(
-                f"the checkpoint {self.directory} belongs to another {what}: {difference}. "
-                "Take another directory, or run what it belongs to"
+                f"{self.directory} holds a checkpoint without {IDENTITY}, so nobody knows whose "
+                "it is; restore that file, or take an empty directory"
             )
-        return made_with
-
-    def _write(self, path: Path, identity: dict[str, Any]) -> None:
-        partial = path.with_suffix(".new")
-        try:
-            with partial.open("w", encoding="utf-8") as file:
-                json.dump(identity, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.rename(path)
-        except OSError as error:
-            raise CheckpointError(
-                f"the checkpoint {self.directory} cannot be written: {error.strerror}"
-            ) from error
+        write_identity(path, application, partitions or default_partitions)
+        return partitions or default_partitions
 
 
-def describe_topology(application: Application) -> list[str]:
-    """Return what must not change between runs on one checkpoint, a line for each node."""
-    lines = []
-    for node in application.nodes:
-        if isinstance(node, Source):
-            lines.append(f"pipeline {node.pipeline!r}")
-        elif isinstance(node, Sink):
-            lines.append(f"pipeline {node.pipeline!r}, sink {node.index}")
-        elif isinstance(node, Step):
-            line = f"pipeline {node.pipeline!r}, step {node.position}: {node.name!r}"
-            if isinstance(node.operation, Stateful):
-                partition = application.partition[node.operation.partition]
-                keyed = "64-bit keys" if partition.u64 else "keys"
-                line += f" over state partition {partition.name!r} by {keyed}"
-            lines.append(line)
-    return lines
-
-
-def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    if theirs["format"] != ours["format"]:
-        yield "version", f"its format is {theirs['format']}, ours {ours['format']}"
-    if theirs["application"] != ours["application"]:
-        yield "application", f"{theirs['application']!r}, not {ours['application']!r}"
-    if theirs["topology"] != ours["topology"]:
-        gone = [line for line in theirs["topology"] if line not in ours["topology"]]
-        new = [line for line in ours["topology"] if line not in theirs["topology"]]
-        parts = [f"it has {gone[0]}"] if gone else []
-        parts += [f"this one has {new[0]}"] if new else []
-        yield "topology", "; ".join(parts) or "its steps stand in another order"
-    if theirs["partitions"] != ours["partitions"]:
-        yield "number of partitions", f"{theirs['partitions']}, not {ours['partitions']}"
+def _trust(directory: Path) -> None:
+    if problem := open_to_others(directory):
+        raise CheckpointError(
+            f"the checkpoint cannot be trusted, since state is unpickled from it: {problem}"
+        )

@@ -7,6 +7,7 @@ Spark's threads call back for input (`live.log_feed`) and with each batch's outp
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from dataclasses import replace
@@ -18,6 +19,7 @@ from wallaroo_spark.jvm.shipping import ship
 from wallaroo_spark.live.call_monitor import CallMonitor
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.delivery import Delivery
+from wallaroo_spark.live.failures import explained
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.plans.feed import FeedServer
@@ -27,6 +29,8 @@ from wallaroo_spark.wire.outbox import just_before
 from wallaroo_spark.wire.rows import collected
 
 _LOOK = 0.1  # seconds between looks whether the query still runs
+
+_log = logging.getLogger("wallaroo.spark")
 
 
 class LiveQuery:
@@ -83,9 +87,13 @@ class LiveQuery:
                 self._started(session)
                 try:
                     self._run_or_find_killing_call(session, server.address)
+                except WallarooError:
+                    raise
                 except Exception as error:
                     # Only as long as there is Spark does its error tell its text.
-                    raise WallarooError(_first_line(error)) from error
+                    _log.debug("Spark failed", exc_info=error)
+                    text = str(error) or type(error).__name__
+                    raise WallarooError(explained(text, self._checkpoint)) from error
         except Exception:
             if not self.over.is_set():
                 raise  # an error while it is being ended changes nothing
@@ -169,8 +177,3 @@ class LiveQuery:
 def _worker_died(error: Exception) -> bool:
     text = str(error)
     return "Python worker exited unexpectedly" in text or "Python worker crashed" in text
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:500]

@@ -27,9 +27,10 @@ from wallaroo.transport.loop_thread import LoopThread
 from wallaroo_spark.jvm.java import find_java
 from wallaroo_spark.jvm.process import SubmittingJvm
 from wallaroo_spark.jvm.shipping import pickle_application
-from wallaroo_spark.jvm.temporary import TemporaryDirectory
+from wallaroo_spark.jvm.temporary import TemporaryDirectory, temporary_parent
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.delivery import Delivery
+from wallaroo_spark.live.identity import CheckpointError
 from wallaroo_spark.live.intake import Intake
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
@@ -137,6 +138,11 @@ class Server:
             self._temporary = self._temporary or TemporaryDirectory("run")
             self._up.callback(self._forget, self._temporary)
             directory = self._temporary.path / "checkpoint"
+        elif parent := temporary_parent(directory):
+            raise CheckpointError(
+                f"the checkpoint {directory} is in {parent}, the temporary directory of a run, "
+                "which is removed when nobody uses it. Move it elsewhere, and name its new place"
+            )
         checkpoint = Checkpoint(
             directory,
             self._application,
@@ -145,6 +151,8 @@ class Server:
         )
         self._up.callback(checkpoint.close)
         log = InputLog.open(checkpoint.input_log, own.log_bytes)
+        self._up.callback(log.close)
+        checkpoint.check_input(log.first_sequence, log.next_sequence)
         case = CaseSpec(
             pickled,
             partitions=checkpoint.partitions,
@@ -160,7 +168,6 @@ class Server:
             failed=self._fail,
         )
         self._up.callback(self._feed.close)
-        checkpoint.check_input(log.first_sequence)
         self._loop = LoopThread("wallaroo-edges")
         self._edges = Edges(
             self._application,

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from wallaroo_spark.worker.plan import Component
 from wallaroo_spark.worker.portable import PROTOCOL, UnportableError, freeze, freeze_checked
 from wallaroo_spark.worker.segments import Entities
+from wallaroo_spark.worker.stored import restored
 
 
 class NeedsIsolation(Exception):  # noqa: N818 - a request, not an error
@@ -80,7 +81,7 @@ class IsolatedStates:
         if entity in self._spare:
             return self._spare.pop(entity)
         blob = self._entities.get(entity)
-        return ABSENT if blob is None else pickle.loads(blob)  # noqa: S301 - bytes we made
+        return ABSENT if blob is None else restored(blob)
 
     def build(self, entity: bytes, state: Any) -> Any:
         """See `States`."""
@@ -116,7 +117,7 @@ class TrustingStates(dict[bytes, Any]):
         blob = self._entities.get(entity)
         if blob is None:
             return ABSENT
-        state = self[entity] = pickle.loads(blob)  # noqa: S301 - bytes we made
+        state = self[entity] = restored(blob)
         return state
 
     def build(self, entity: bytes, state: Any) -> Any:

@@ -9,6 +9,13 @@ from pathlib import Path
 
 import pytest
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, remove_abandoned
+from wallaroo_spark.live.checkpoint import Checkpoint
+from wallaroo_spark.live.identity import CheckpointError
+
+import wallaroo
+from wallaroo.engine import ServeOptions
+
+MARK = "wallaroo-removes-this-directory"
 
 OWNER = """
 import sys, time
@@ -18,6 +25,11 @@ made = TemporaryDirectory("run")
 print(made.path, flush=True)
 time.sleep(600)
 """
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return payload
 
 
 @pytest.fixture(autouse=True)
@@ -58,9 +70,34 @@ def test_a_child_that_has_the_lock_is_an_owner_too(folder):
     assert list(folder.iterdir()) == []
 
 
-def test_what_has_no_lock_is_not_touched(folder):
+def test_what_has_no_mark_is_not_touched(folder):
     (folder / "wallaroo-run-abc").mkdir()
     (folder / "wallaroo-spark-abc").mkdir()
-    (folder / "wallaroo-spark-abc" / "lock").symlink_to(folder / "elsewhere")
+    (folder / "wallaroo-spark-abc" / MARK).symlink_to(folder / "elsewhere")
     remove_abandoned()
     assert len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", ["wallaroo-run-mine", "wallaroo-spark-mine"])
+def test_recover_1_a_checkpoint_is_not_removed_whatever_its_name(folder, name):
+    app = wallaroo.ApplicationBuilder("app")
+    app.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
+    path = folder / name
+    Checkpoint(path, app.done().build(), partitions=1, default_partitions=1).close()
+    before = sorted(path.iterdir())
+    remove_abandoned()
+    assert sorted(path.iterdir()) == before
+    (path / MARK).touch()  # nor where a run that was killed had its files at first
+    remove_abandoned()
+    assert sorted(path.iterdir()) == sorted([*before, path / MARK])
+
+
+def test_a_checkpoint_in_a_temporary_directory_of_ours_is_refused(folder, spark_engine):
+    made = TemporaryDirectory("run")
+    inside = made.path / "checkpoint"
+    app = wallaroo.ApplicationBuilder("app")
+    app.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
+    with pytest.raises(CheckpointError, match=r"which is removed when nobody uses it\. Move it"):
+        spark_engine.serve(app.done().build(), ServeOptions(options={"checkpoint": inside}))
+    assert not inside.exists()
+    made.close()

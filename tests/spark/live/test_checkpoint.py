@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 
@@ -82,30 +84,177 @@ def test_a_directory_that_cannot_be_written_is_refused(tmp_path):
 def test_a_checkpoint_that_lost_its_identity_is_refused(tmp_path, opened):
     opened()
     (tmp_path / "c" / "identity.json").unlink()
-    (tmp_path / "c" / "spark").mkdir()
     with pytest.raises(CheckpointError, match=r"without identity\.json"):
         opened()
 
 
-def test_a_checkpoint_that_lost_sparks_part_is_refused(opened):
-    found = opened()
-    found.check_input(0)
-    with pytest.raises(CheckpointError, match="half deleted: its input begins at frame 100"):
-        found.check_input(100)
+def spark_wrote(directory, offsets, commits, partitions=2):
+    """Write what Spark writes of its batches: where they end, and which are committed."""
+    for folder in ("offsets", "commits"):
+        (directory / "spark" / folder).mkdir(parents=True, exist_ok=True)
+        (directory / "spark" / folder / ".0.crc").write_bytes(b"crc")
+    settings = json.dumps({"conf": {"spark.sql.shuffle.partitions": str(partitions)}})
+    for number, end in offsets.items():
+        offset = json.dumps({"next": end})
+        (directory / "spark" / "offsets" / str(number)).write_text(f"v1\n{settings}\n{offset}")
+    for number in commits:
+        (directory / "spark" / "commits" / str(number)).write_text("v1\n{}")
+    (directory / "input").mkdir(exist_ok=True)
+    (directory / "input" / f"{0:020}.log").touch()
 
 
-def test_a_damaged_identity_is_refused(tmp_path, opened):
+@pytest.mark.parametrize(
+    ("offsets", "commits", "first", "following", "problem"),
+    [
+        ({}, [], 0, 0, None),
+        ({}, [], 0, 9, None),
+        ({}, [], 100, 200, r"begins at frame 100, .* before 0 only. Restore .*/spark from"),
+        ({0: 5}, [], 0, 5, None),
+        ({0: 5}, [], 0, 4, r"ends before frame 4, .* given those before 5. Restore .*/input from"),
+        ({0: 5}, [0], 5, 5, None),
+        ({0: 5}, [0], 0, 0, r"ends before frame 0"),
+        ({0: 5}, [0], 6, 9, r"begins at frame 6, and Spark has committed those before 5 only"),
+        ({8: 50, 9: 60}, [7, 8], 50, 60, None),
+        ({8: 50, 9: 60}, [7, 8], 51, 60, r"begins at frame 51"),
+        ({8: 50, 9: 60}, [7, 8], 50, 59, r"ends before frame 59"),
+        ({9: 60, 10: 70}, [9, 10], 65, 70, None),
+    ],
+)
+def test_recover_1_a_checkpoint_half_of_which_is_gone_is_refused(
+    tmp_path, opened, offsets, commits, first, following, problem
+):
     opened()
-    (tmp_path / "c" / "identity.json").write_text("{")
-    with pytest.raises(CheckpointError, match=r"identity\.json cannot be read"):
+    spark_wrote(tmp_path / "c", offsets, commits)
+    found = opened()
+    if problem is None:
+        found.check_input(first, following)
+    else:
+        with pytest.raises(CheckpointError, match=f"half deleted: its input {problem}"):
+            found.check_input(first, following)
+
+
+def test_recover_1_an_input_that_is_gone_is_refused_and_not_begun_anew(tmp_path, opened):
+    opened()
+    spark_wrote(tmp_path / "c", {0: 5}, [0])
+    shutil.rmtree(tmp_path / "c" / "input")
+    with pytest.raises(CheckpointError, match="half deleted: its input ends before frame 0"):
+        opened()
+    assert not (tmp_path / "c" / "input").exists()
+
+
+@pytest.mark.parametrize(
+    ("offsets", "commits"), [({}, [0]), ({5: 50}, []), ({5: 50}, [3]), ({5: 50}, [4, 5, 6])]
+)
+def test_recover_1_sparks_part_with_batches_missing_is_refused(tmp_path, opened, offsets, commits):
+    opened()
+    spark_wrote(tmp_path / "c", offsets, commits)
+    with pytest.raises(CheckpointError, match="spark is half deleted: Spark has planned"):
+        opened()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "v1\n", "v1\n{}\n{}", 'v1\n{"conf": {}}\n{"next": 1}', "\0" * 9]
+)
+def test_a_damaged_file_of_sparks_is_refused_by_name(tmp_path, opened, text):
+    opened()
+    spark_wrote(tmp_path / "c", {0: 5, 1: 6}, [0])
+    (tmp_path / "c" / "spark" / "offsets" / "1").write_text(text)
+    with pytest.raises(CheckpointError, match=r"offsets/1 is damaged\. Restore .* or delete it"):
+        opened()
+
+
+def edited(tmp_path, **changes):
+    path = tmp_path / "c" / "identity.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "{}", "[]", "\0" * 300, '{"format": 2}', '{"format": "2"}']
+)
+def test_a_damaged_identity_is_refused_in_a_line_with_what_to_do(tmp_path, opened, text):
+    opened()
+    (tmp_path / "c" / "identity.json").write_text(text)
+    with pytest.raises(CheckpointError, match=r"identity\.json is damaged: .* Restore") as caught:
+        opened()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("changes", [{"partitions": 4}, {"topology": []}, {"checksum": None}])
+def test_recover_1_an_edited_identity_is_refused(tmp_path, opened, changes):
+    opened()
+    edited(tmp_path, **changes)
+    with pytest.raises(CheckpointError, match=r"identity\.json is damaged: its checksum"):
+        opened()
+
+
+def of_the_first_format(tmp_path, **changes):
+    path = tmp_path / "c" / "identity.json"
+    identity = {**json.loads(path.read_text()), "format": 1, **changes}
+    del identity["checksum"]
+    path.write_text(json.dumps(identity))
+
+
+def test_an_identity_of_the_first_format_is_taken_and_renewed(tmp_path, opened):
+    opened(partitions=3)
+    before = (tmp_path / "c" / "identity.json").read_text()
+    of_the_first_format(tmp_path)
+    assert opened().partitions == 3
+    assert (tmp_path / "c" / "identity.json").read_text() == before
+
+
+def test_recover_1_an_identity_that_spark_contradicts_is_refused(tmp_path, opened):
+    opened(partitions=2)
+    spark_wrote(tmp_path / "c", {0: 5}, [0], partitions=2)
+    opened()
+    of_the_first_format(tmp_path, partitions=4)
+    with pytest.raises(CheckpointError, match="it says 4 partitions, and Spark's part has 2"):
         opened()
 
 
 def test_a_future_format_is_refused(tmp_path, opened):
     opened()
-    path = tmp_path / "c" / "identity.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 9}))
-    with pytest.raises(CheckpointError, match="another version: its format is 9, ours 1"):
+    edited(tmp_path, format=9)
+    with pytest.raises(CheckpointError, match="another version: its format is 9, ours 2"):
+        opened()
+
+
+def test_a_checkpoint_is_for_its_owner_alone(tmp_path, opened):
+    before = os.umask(0)
+    try:
+        found = opened()
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in found.directory.iterdir()}
+    assert modes == {"identity.json": 0o600, "lock": 0o600, "spark": 0o700}
+    assert found.directory.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_an_earlier_version_let_others_read_is_closed_to_them(opened):
+    found = opened()
+    for part in (found.spark, found.input_log):
+        part.mkdir(exist_ok=True)
+        part.chmod(0o755)
+    opened()
+    assert [part.stat().st_mode & 0o777 for part in (found.spark, found.input_log)] == [0o700] * 2
+
+
+@pytest.mark.parametrize("part", ["", "spark", "input"])
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+def test_a_checkpoint_that_others_can_write_is_refused_with_what_to_do(opened, part, mode):
+    found = opened()
+    (found.directory / part).mkdir(exist_ok=True)
+    (found.directory / part).chmod(mode)
+    with pytest.raises(CheckpointError, match="state is unpickled from it: others can") as caught:
+        opened()
+    subprocess.run(str(caught.value).rpartition("with: ")[2], shell=True, check=True)
+    opened()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_a_checkpoint_that_belongs_to_another_user_is_refused(opened):
+    found = opened()
+    os.chown(found.directory, 1234, -1)
+    with pytest.raises(CheckpointError, match="belongs to user 1234, not to the one who runs this"):
         opened()
 
 

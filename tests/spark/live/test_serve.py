@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from wallaroo_spark.jvm.session import session
+from wallaroo_spark.live.checkpoint import Checkpoint
+from wallaroo_spark.live.identity import CheckpointError
 
 import wallaroo
 import wallaroo.loading
@@ -354,6 +356,96 @@ def test_a_refused_checkpoint_is_one_line_and_no_java(tmp_path):
     done = subprocess.run(command, input="", capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert "cannot be written: File exists" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_recover_1_a_checkpoint_without_its_input_is_refused_before_a_port_is_bound(
+    spark_engine, tmp_path
+):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        builder = wallaroo.ApplicationBuilder("live")
+        address = ("127.0.0.1", taken.getsockname()[1])
+        builder.new_pipeline("p", wallaroo.TCPSourceConfig(*address, text))
+        app = builder.done().build()
+        made = Checkpoint(tmp_path / "checkpoint", app, partitions=2, default_partitions=2)
+        made.close()
+        settings = '{"conf": {"spark.sql.shuffle.partitions": "2"}}'
+        for folder in ("offsets", "commits"):
+            (made.spark / folder).mkdir()
+            (made.spark / folder / "0").write_text(f'v1\n{settings}\n{{"next": 2600}}')
+        # It would say that the address is taken, if it had come so far.
+        with pytest.raises(CheckpointError, match=r"input ends before frame 0, .* before 2600"):
+            spark_engine.serve(app, options(tmp_path))
+
+
+COUNTING = """
+import wallaroo
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return payload.decode()
+
+
+class Count:
+    number = 0
+
+
+@wallaroo.partition
+def whole(word):
+    return word
+
+
+@wallaroo.state_computation(name="count")
+def count(word, state):
+    state.number += 1
+    return f"{word} {state.number}", True
+
+
+@wallaroo.encoder
+def encode(text):
+    return f"{text}\\n"
+
+
+def application_setup(args):
+    (source,), (sink,) = wallaroo.tcp_parse_input_addrs(args), wallaroo.tcp_parse_output_addrs(args)
+    builder = wallaroo.ApplicationBuilder("counting")
+    builder.new_pipeline("p", wallaroo.TCPSourceConfig(*source, decode))
+    builder.to_state_partition(count, Count, "counts", whole)
+    return builder.to_sink(wallaroo.TCPSinkConfig(*sink, encode)).build()
+"""
+
+
+def counted(app, checkpoint):
+    """Run an application on the line "a", and return how that ended."""
+    command = [COMMAND, "run", str(app), "--engine", "spark", "--stdin", "--stdout"]
+    command += ["--checkpoint", str(checkpoint), "--partitions", "1", "--progress", "none"]
+    command += ["--stop-timeout", "250"]  # of a machine with other work
+    return subprocess.run(command, input="a\n", capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.alone
+@pytest.mark.timeout(900)  # three starts of Spark
+def test_recover_1_an_application_that_was_moved_goes_on_with_its_state(tmp_path):
+    before, after = tmp_path / "before" / "counting.py", tmp_path / "after" / "counting.py"
+    checkpoint = tmp_path / "checkpoint"
+    before.parent.mkdir()
+    before.write_text(COUNTING)
+    done = counted(before, checkpoint)
+    assert done.stdout == "a 1\n", done.stderr
+    before.parent.rename(after.parent)
+    done = counted(after, checkpoint)
+    assert done.stdout == "a 2\n", done.stderr
+    others = [path for path in [checkpoint, *checkpoint.iterdir()] if path.stat().st_mode & 0o077]
+    assert others == []
+    # And if it has changed so that its state cannot be read, that is said.
+    after.write_text(
+        COUNTING.replace("Count,", "Counter,").replace("class Count:", "class Counter:")
+    )
+    done = counted(after, checkpoint)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "its class Count of the file counting.py is not there" in done.stderr
+    assert f"ended early: the checkpoint {checkpoint} does not fit the application" in done.stderr
     assert "Traceback" not in done.stderr
 
 

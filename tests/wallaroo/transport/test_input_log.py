@@ -328,3 +328,138 @@ def test_recover_1_what_was_synced_outlives_kill_9(tmp_path):
         held = log.next_sequence
         assert [int(r.payload) for r in log.read(0, held)] == list(range(held))
         log.close()
+
+
+def a_log(tmp_path: Path, *appends: list[bytes], first: int = 0) -> tuple[Path, list[int]]:
+    """Return the only file of a log, and where each of its blocks begins."""
+    log = InputLog.open(tmp_path / "log", max_bytes=64 * MIB)
+    log.append("p", [b""] * first)
+    begins = []
+    for payloads in appends:
+        begins.append(log.size)
+        log.append("p", payloads)
+    log.sync()
+    log.close()
+    (path,) = log.path.glob("*.log")
+    return path, begins
+
+
+@pytest.mark.parametrize("first", [0, 250])
+def test_one_flipped_bit_before_the_last_append_is_refused_wherever_it_is(tmp_path, first):
+    path, (begins, middle, last) = a_log(
+        tmp_path, [b"one", b"two"], [b"three"], [b"four"], first=first
+    )
+    data = path.read_bytes()
+    for place in range(begins, last):
+        for bit in (1, 128):
+            damaged = bytearray(data)
+            damaged[place] ^= bit
+            path.write_bytes(damaged)
+            with pytest.raises(InputLogError, match=f"{path} is damaged: .* at byte ") as caught:
+                InputLog.open(path.parent, max_bytes=MIB)
+            where = begins if place < middle else middle
+            assert f"truncate -s {where} {path}" in str(caught.value)
+            assert path.read_bytes() == damaged
+
+
+def test_the_line_that_gives_up_frames_gives_up_no_more(tmp_path):
+    path, (_, second, _) = a_log(tmp_path, [b"one"], [b"two"], [b"three"])
+    damaged = bytearray(path.read_bytes())
+    damaged[second + 28] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(InputLogError, match="give up every frame from 1 on with: ") as caught:
+        InputLog.open(path.parent, max_bytes=MIB)
+    subprocess.run(str(caught.value).rpartition("with: ")[2], shell=True, check=True)
+    log = InputLog.open(path.parent, max_bytes=MIB)
+    assert log.read(0, log.next_sequence) == [Record(0, "p", b"one")]
+    log.close()
+
+
+def test_frames_far_behind_a_bad_block_are_found(tmp_path):
+    path, (begins, _, _) = a_log(
+        tmp_path, [bytes(3 * MIB)], [random.Random(1).randbytes(3 * MIB)], [b"x"]
+    )
+    damaged = bytearray(path.read_bytes())
+    damaged[begins] ^= 1  # its length: nobody can tell where it ends
+    path.write_bytes(damaged)
+    with pytest.raises(InputLogError, match=r"behind it, from byte \d+ \(frame 1\)"):
+        InputLog.open(path.parent, max_bytes=MIB)
+
+
+def test_a_torn_append_that_holds_a_copy_of_a_log_is_dropped(tmp_path):
+    (tmp_path / "other").mkdir()
+    other, _ = a_log(tmp_path / "other", *[[b"x"]] * 20)
+    path, (last,) = a_log(tmp_path, [other.read_bytes() * 2])
+    data = path.read_bytes()
+    for cut in range(last, len(data)):
+        path.write_bytes(data[:cut])
+        log = InputLog.open(path.parent, max_bytes=MIB)
+        assert log.next_sequence == 0
+        log.close()
+
+
+@pytest.mark.parametrize("lost", [slice(0, None), slice(10, None), slice(100, 200)])
+def test_a_hole_of_zeros_in_the_last_append_is_a_torn_end(tmp_path, lost):
+    path, (_, last) = a_log(tmp_path, [b"one"], [b"x" * 300])
+    data = bytearray(path.read_bytes())
+    hole = range(last, len(data))[lost]
+    data[hole.start : hole.stop] = bytes(len(hole))
+    path.write_bytes(data + bytes(5000))
+    log = InputLog.open(path.parent, max_bytes=MIB)
+    assert log.read(0, log.next_sequence) == [Record(0, "p", b"one")]
+    log.close()
+
+
+def test_a_block_with_a_number_that_belongs_elsewhere_is_refused(tmp_path):
+    path, (begins, second) = a_log(tmp_path, [b"one"], [b"two"])
+    data = path.read_bytes()
+    for doubled in (data + data[second:], data[:second] + data[begins:second]):
+        path.write_bytes(doubled)
+        with pytest.raises(InputLogError, match=r"frame \d where \d belongs at byte"):
+            InputLog.open(path.parent, max_bytes=MIB)
+
+
+def test_a_damaged_header_of_the_last_file_is_refused(tmp_path):
+    path, (begins,) = a_log(tmp_path, [b"one"])
+    data = path.read_bytes()
+    assert begins == START
+    for place in range(START):
+        damaged = bytearray(data)
+        damaged[place] ^= 1
+        path.write_bytes(damaged)
+        with pytest.raises(InputLogError, match="no header of an input log at byte 0"):
+            InputLog.open(path.parent, max_bytes=MIB)
+    path.write_bytes(data[: START - 1])
+    with pytest.raises(InputLogError, match="no header of an input log at byte 0"):
+        InputLog.open(path.parent, max_bytes=MIB)
+
+
+def test_a_file_with_a_foreign_name_is_refused(tmp_path):
+    (tmp_path / "diary.log").touch()
+    with pytest.raises(InputLogError, match=r"diary\.log is no file of an input log"):
+        InputLog.open(tmp_path, max_bytes=MIB)
+
+
+@pytest.mark.parametrize("umask", [0, 0o022, 0o077])
+def test_a_log_is_for_its_owner_alone(tmp_path, umask):
+    path = tmp_path / "log"
+    script = (
+        f"import os, sys; os.umask({umask}); from wallaroo.transport.input_log import InputLog; "
+        "log = InputLog.open(sys.argv[1], max_bytes=1 << 20, segment_bytes=1); "
+        "log.append('p', [b'x']); log.append('p', [b'y']); log.sync(); log.close()"
+    )
+    subprocess.run([sys.executable, "-c", script, path], check=True)
+    modes = {found.name: found.stat().st_mode & 0o777 for found in [path, *path.iterdir()]}
+    assert len(modes) == 5
+    assert modes.pop("log") == 0o700
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_directory_that_others_can_write_is_refused_with_what_to_do(tmp_path):
+    path = tmp_path / "the log"
+    path.mkdir()
+    path.chmod(0o770)
+    with pytest.raises(InputLogError, match="others can write into") as caught:
+        InputLog.open(path, max_bytes=MIB)
+    subprocess.run(str(caught.value).rpartition("with: ")[2], shell=True, check=True)
+    InputLog.open(path, max_bytes=MIB).close()

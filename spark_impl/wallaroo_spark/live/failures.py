@@ -1,0 +1,58 @@
+"""Why Spark has failed, in a line.
+
+What Spark tells is a page: its own wrappers, Python's traceback and Java's, one inside the other,
+the query's plan. The cause is the last error named there that wraps no other.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+
+from wallaroo_spark.live.checkpoint import Checkpoint
+from wallaroo_spark.worker.stored import StateError
+
+_ERROR = re.compile(r"^(?:Caused by: )?([\w.$]+(?:Error|Exception)\w*)(?:: (.*))?$", re.MULTILINE)
+_WRAPPERS = ("py4j.", "pyspark.", "org.apache.spark.", "java.util.concurrent.")
+_PREFIX = re.compile(r"^(?:\[STREAM_FAILED\] )?Query \[.*?\] terminated with exception: ")
+_QUERY = "\n=== Streaming Query ==="
+_LONGEST = 500  # characters of a cause
+_FULL = ("No space left on device", "Disk quota exceeded")
+_DAMAGED = ("ChecksumException", "EOFException", "FileNotFoundException", "RocksDBException")
+_RESTORE = "Restore it from a copy, or begin anew with an empty directory"
+
+
+def explained(text: str, checkpoint: Checkpoint) -> str:
+    """Return what to say of a failure.
+
+    Args:
+        text: all that Spark tells of it.
+        checkpoint: of the run.
+    """
+    kind, cause = _cause(text)
+    if any(full in text for full in _FULL):
+        return (
+            f"the disk is full: {cause}. Spark writes to {checkpoint.spark} and to "
+            f"{tempfile.gettempdir()}: make room, and start again; nothing that was received "
+            "is lost to the checkpoint"
+        )
+    if kind == StateError.__name__:
+        return f"the checkpoint {checkpoint.directory} does not fit the application: {cause}"
+    if kind == "OutOfMemoryError":
+        return (
+            f"Spark's JVM ran out of memory: {cause}. Give it more, with --conf "
+            "spark.driver.memory=4g, or take smaller batches, with --batch-bytes"
+        )
+    if kind in _DAMAGED or "CANNOT_LOAD_STATE_STORE" in text:
+        return f"the checkpoint {checkpoint.directory} is damaged: {cause}. {_RESTORE}"
+    return f"Spark failed: {': '.join(filter(None, (kind, cause)))}"
+
+
+def _cause(text: str) -> tuple[str, str]:
+    """Return the cause's class, without its package, and its text."""
+    text = text.partition(_QUERY)[0].strip()
+    found = _ERROR.findall(text)
+    causes = [error for error in found if not error[0].startswith(_WRAPPERS)] or found[-1:]
+    causes = causes or [("", _PREFIX.sub("", text.partition("\n")[0]))]
+    kind, cause = causes[-1]
+    return re.split(r"[.$]", kind)[-1], cause.strip().rstrip(".")[:_LONGEST]

@@ -1,0 +1,158 @@
+"""Whose a checkpoint is, in words, beside it: application, topology, number of partitions.
+
+What is written there decides which entity a message meets, so it has a checksum, and is compared
+with what Spark's own part says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from wallaroo.errors import WallarooError
+from wallaroo.topology import Application, Sink, Source, Stateful, Step
+from wallaroo.transport.private import opener
+
+_FORMAT = 2
+_FORMAT_WITHOUT_CHECKSUM = 1
+_TYPES = {"application": str, "topology": list, "partitions": int}
+
+
+class CheckpointError(WallarooError):
+    """A checkpoint cannot be used; says which, why, and what to do."""
+
+
+def identify(
+    path: Path, application: Application, partitions: int | None, made_with: int | None
+) -> int | None:
+    """Return the number of partitions of a checkpoint; `None`: there is no identity yet.
+
+    Args:
+        path: the file.
+        application: who wants to use it.
+        partitions: the number that is asked for; `None`: whatever it was made with.
+        made_with: the number that Spark's own part was made with; `None`: there is none yet.
+
+    Raises:
+        CheckpointError: it is damaged, or belongs to something else.
+    """
+    try:
+        theirs = _read(path)
+    except FileNotFoundError:
+        return None
+    ours = {
+        "application": application.name,
+        "topology": describe_topology(application),
+        "partitions": theirs["partitions"] if partitions is None else partitions,
+    }
+    for what, difference in _differences(theirs, ours):
+        raise CheckpointError(
+            f"the checkpoint {path.parent} belongs to another {what}: {difference}. "
+            "Take another directory, or run what it belongs to"
+        )
+    found: int = theirs["partitions"]
+    if made_with not in (None, found):
+        raise _damaged(path, f"it says {found} partitions, and Spark's part has {made_with}")
+    if theirs["format"] != _FORMAT:
+        write_identity(path, application, found)
+    return found
+
+
+def write_identity(path: Path, application: Application, partitions: int) -> None:
+    """Write down whose a checkpoint is.
+
+    Raises:
+        CheckpointError: it cannot be written.
+    """
+    identity: dict[str, Any] = {
+        "format": _FORMAT,
+        "application": application.name,
+        "topology": describe_topology(application),
+        "partitions": partitions,
+    }
+    identity["checksum"] = _checksum(identity)
+    partial = path.with_suffix(".new")
+    try:
+        with open(partial, "w", encoding="utf-8", opener=opener) as file:
+            json.dump(identity, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.rename(path)
+    except OSError as error:
+        raise CheckpointError(
+            f"the checkpoint {path.parent} cannot be written: {error.strerror}"
+        ) from error
+
+
+def describe_topology(application: Application) -> list[str]:
+    """Return what must not change between runs on one checkpoint, a line for each node."""
+    lines = []
+    for node in application.nodes:
+        if isinstance(node, Source):
+            lines.append(f"pipeline {node.pipeline!r}")
+        elif isinstance(node, Sink):
+            lines.append(f"pipeline {node.pipeline!r}, sink {node.index}")
+        elif isinstance(node, Step):
+            line = f"pipeline {node.pipeline!r}, step {node.position}: {node.name!r}"
+            if isinstance(node.operation, Stateful):
+                partition = application.partition[node.operation.partition]
+                keyed = "64-bit keys" if partition.u64 else "keys"
+                line += f" over state partition {partition.name!r} by {keyed}"
+            lines.append(line)
+    return lines
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return what stands in a file, of the types it should be of.
+
+    Raises:
+        CheckpointError: it is damaged, or of another version.
+        FileNotFoundError: it is not there.
+    """
+    try:
+        identity = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise _damaged(path, "it is no JSON") from error
+    if not isinstance(identity, dict) or type(identity.get("format")) is not int:
+        raise _damaged(path, "it does not say its format")
+    if identity["format"] not in (_FORMAT, _FORMAT_WITHOUT_CHECKSUM):
+        raise CheckpointError(
+            f"the checkpoint {path.parent} belongs to another version: its format is "
+            f"{identity['format']}, ours {_FORMAT}. Take another directory, or run that version"
+        )
+    if any(type(identity.get(name)) is not kind for name, kind in _TYPES.items()):
+        raise _damaged(path, f"it does not say {', '.join(_TYPES)}")
+    if identity["format"] == _FORMAT and identity.pop("checksum", None) != _checksum(identity):
+        raise _damaged(path, "its checksum does not fit what it says")
+    return identity
+
+
+def _checksum(identity: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def _damaged(path: Path, why: str) -> CheckpointError:
+    return CheckpointError(
+        f"{path} is damaged: {why}. Restore it from a copy, or begin anew with an empty directory"
+    )
+
+
+def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if theirs["application"] != ours["application"]:
+        yield "application", f"{theirs['application']!r}, not {ours['application']!r}"
+    if theirs["topology"] != ours["topology"]:
+        gone = [line for line in theirs["topology"] if line not in ours["topology"]]
+        new = [line for line in ours["topology"] if line not in theirs["topology"]]
+        parts = [f"it has {gone[0]}"] if gone else []
+        parts += [f"this one has {new[0]}"] if new else []
+        yield "topology", "; ".join(parts) or "its steps stand in another order"
+    if theirs["partitions"] != ours["partitions"]:
+        yield "number of partitions", f"{theirs['partitions']}, not {ours['partitions']}"

@@ -1,0 +1,98 @@
+"""Why Spark failed: the cause out of the pages that it tells. The texts are Spark's, shortened."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from wallaroo_spark.live.failures import explained
+
+CHECKPOINT = SimpleNamespace(directory=Path("/c"), spark=Path("/c/spark"))
+
+QUERY = "[STREAM_FAILED] Query [id = 096e-e6, runId = 6f-87] terminated with exception: "
+IN_BATCH = (
+    "[FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function in "
+    "foreach batch sink. Reason: An exception was raised by the Python Proxy. Return Message: "
+    "Traceback (most recent call last):\n"
+    '  File "py4j/clientserver.py", line 644, in _call_proxy\n'
+    "    return_value = getattr(self.pool[obj_id], method)(*params)\n"
+)
+IN_JAVA = (
+    "    raise Py4JJavaError(\n"
+    "py4j.protocol.Py4JJavaError: An error occurred while calling o127.getResult.\n"
+    ": org.apache.spark.SparkException: Exception thrown in awaitResult: \n"
+    "\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:70)\n"
+    "Caused by: org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error "
+    "occurred during loading state.  SQLSTATE: 58030\n"
+    "\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotLoadStore(Q.scala:2256)\n"
+    "Caused by: {}\n"
+    "\tat org.apache.hadoop.fs.FSInputChecker.verifySums(FSInputChecker.java:336)\n"
+)
+IN_PYTHON = (
+    "pyspark.errors.exceptions.captured.PythonException: An exception was thrown from the Python "
+    "worker:\nTraceback (most recent call last):\n"
+    '  File "wallaroo_spark/stored.py", line 30, in restored\n'
+    "    return reader.load()\n"
+    "ModuleNotFoundError: No module named 'wallaroo_app_x'\n\n"
+    "The above exception was the direct cause of the following exception:\n\n"
+    "Traceback (most recent call last):\n"
+    '  File "wallaroo_spark/nodes.py", line 172, in visit\n'
+    "    state = states[entity]\n"
+    "{}\n"
+)
+END = (
+    " SQLSTATE: 39000 SQLSTATE: XXKST\n=== Streaming Query ===\n"
+    "Identifier: [id = 096e-e6, runId = 6f-87]\nSomeError: in the plan\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (
+            QUERY
+            + IN_BATCH
+            + IN_JAVA.format(
+                "org.apache.hadoop.fs.ChecksumException: Checksum error: "
+                "file:/c/spark/state/0/1/1.changelog at 0 exp: 63 got: -16"
+            )
+            + END,
+            "the checkpoint /c is damaged: Checksum error: file:/c/spark/state/0/1/1.changelog at "
+            "0 exp: 63 got: -16. Restore it from a copy, or begin anew with an empty directory",
+        ),
+        (
+            QUERY + IN_BATCH + IN_JAVA.format("java.io.IOException: No space left on device") + END,
+            "the disk is full: No space left on device. Spark writes to /c/spark and to "
+            f"{tempfile.gettempdir()}: make room, and start again; nothing that was received is "
+            "lost to the checkpoint",
+        ),
+        (
+            QUERY
+            + IN_BATCH
+            + IN_PYTHON.format(
+                "wallaroo_spark.worker.stored.StateError: its class Count is not there"
+            )
+            + END,
+            "the checkpoint /c does not fit the application: its class Count is not there",
+        ),
+        (
+            QUERY + IN_BATCH + IN_PYTHON.format("KeyError: 'x'") + END,
+            "Spark failed: KeyError: 'x'",
+        ),
+        (QUERY + IN_BATCH + "AssertionError\n" + END, "Spark failed: AssertionError"),
+        (
+            QUERY + IN_BATCH + IN_JAVA.format("java.lang.OutOfMemoryError: Java heap space") + END,
+            "Spark's JVM ran out of memory: Java heap space. Give it more, with --conf "
+            "spark.driver.memory=4g, or take smaller batches, with --batch-bytes",
+        ),
+        (
+            QUERY + "Job aborted due to stage failure" + END,
+            "Spark failed: Job aborted due to stage failure SQLSTATE: 39000 SQLSTATE: XXKST",
+        ),
+        ("[Errno 111] Connection refused", "Spark failed: [Errno 111] Connection refused"),
+    ],
+)
+def test_the_cause_is_told_in_a_line(told, said):
+    assert explained(told, CHECKPOINT) == said
