@@ -41,6 +41,8 @@ class Feeder:
         self._outlets = [(machine.outputs[id_], sink) for id_, sink in edges.sinks.items()]
         self._failed = failed
         self._backlog: deque[tuple[str, Sequence[bytes]]] = deque()
+        self._taken = 0  # frames that were delivered to us
+        self._closings: deque[tuple[int, Callable[[], None]]] = deque()
         self._frames = _MOST_FRAMES  # fed at once, as many as a turn allows
         self._paused = False
         self._scheduled = False
@@ -55,6 +57,7 @@ class Feeder:
         """Take frames, and process them unless others are waiting."""
         if self._over:
             return
+        self._taken += len(payloads)
         self._backlog.append((source, payloads))
         if not self._paused:
             self.go_on()
@@ -71,6 +74,8 @@ class Feeder:
             if self._backlog and now - began > _TURN:
                 self._schedule()
                 break
+        if self._closings:
+            self._close_some()
         wait = bool(self._backlog) or self._full()
         if wait and not self._paused:
             self._paused = True
@@ -78,6 +83,13 @@ class Feeder:
         elif self._paused and not wait:
             self._paused = False
             self._edges.resume()
+
+    def when_processed(self, close: Callable[[], None]) -> None:
+        """Have `close` called once all that was delivered is processed; never if the run ends."""
+        if self._over:
+            return
+        self._closings.append((self._taken, close))
+        self._close_some()
 
     async def idle(self) -> None:
         """Wait until nothing waits."""
@@ -88,11 +100,17 @@ class Feeder:
         """Process nothing more."""
         self._over = True
         self._backlog.clear()
+        self._closings.clear()
 
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self.go_on)
+
+    def _close_some(self) -> None:
+        processed = self._taken - self.unprocessed
+        while self._closings and self._closings[0][0] <= processed:
+            self._closings.popleft()[1]()
 
     def _full(self) -> bool:
         for sink in self._sinks:  # noqa: SIM110 - any() takes four times as long, for each message

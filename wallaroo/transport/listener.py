@@ -5,6 +5,9 @@ completed, in the order of the bytes (frame-1, frame-5). A header that cannot be
 connection and no other (frame-3). What a connection leaves unfinished is dropped and counted
 (frame-4).
 
+An orderly close tells a sender that all before is sequenced. Every other end is a reset, also that
+of the whole process (frame-4, `sockets`).
+
 The listener holds one incomplete frame per connection and nothing else. Whoever cannot take more
 calls `pause`, and senders feel it by TCP's own flow control.
 """
@@ -19,7 +22,7 @@ import functools
 import logging
 import socket
 import termios
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import IO, Any, TypeAlias
 
 from wallaroo.config import TCPSourceConfig, format_address
@@ -27,13 +30,14 @@ from wallaroo.errors import UnsupportedTopology, WallarooError
 from wallaroo.frames import FrameParser
 from wallaroo.text import reason
 from wallaroo.topology import Source
+from wallaroo.transport.forks import in_child
 from wallaroo.transport.rate_limit import RateLimited
+from wallaroo.transport.sockets import end_in_order, listening
 
 Deliver: TypeAlias = Callable[[str, list[bytes]], None]
 Address: TypeAlias = tuple[str, int]
 
 _READ = 64 * 1024  # bytes at a time
-_BACKLOG = 1024  # connections the system keeps for us until they are accepted
 _WITHOUT_ACCEPTING = 0.5  # seconds, once there are no file descriptors left
 
 _log = logging.getLogger("wallaroo.listener")
@@ -69,7 +73,8 @@ class Listener:
         deliver: takes the frames; what it raises is a bug.
         when_sequenced: is given a function to call, from the loop's thread, once all that was
             delivered before is sequenced; then the connection of a sender that has half-closed is
-            closed from this side too (frame-4). By default that is at once.
+            closed in order from this side too (frame-4). By default that is at once. A function
+            that is never called leaves the connection to be reset.
         addresses: where to listen instead, for sources that must be found where they were.
 
     Attributes:
@@ -138,10 +143,10 @@ class Listener:
             connection.follow()
 
     async def stop(self) -> None:
-        """Stop listening, read what senders have sent by now, and close all connections.
+        """Stop listening, read what senders have sent by now, and close all connections in order.
 
         What lies in the system's buffers counts as received, since senders were told so. It is
-        still delivered, by and by if `paused`; this returns when all of it has been.
+        still delivered, by and by if `paused`; this returns when all of it is sequenced.
         """
         loop = asyncio.get_running_loop()
         for name, sock in self._sockets.items():
@@ -157,7 +162,7 @@ class Listener:
             await self._all_closed
 
     def close(self) -> None:
-        """Stop listening and drop all connections and what they have not delivered."""
+        """Stop listening and reset all connections; what they have not delivered is dropped."""
         loop = asyncio.get_running_loop()
         for sock in self._sockets.values():
             loop.remove_reader(sock.fileno())
@@ -201,6 +206,7 @@ class Listener:
                 loop.remove_reader(sock.fileno())
                 loop.call_later(_WITHOUT_ACCEPTING, self._start_accepting, name)
                 return
+            in_child(accepted.close)
             accepted.setblocking(False)
             opening = loop.create_task(self._open(name, accepted))
             self._opening.add(opening)
@@ -261,12 +267,11 @@ class Connection(asyncio.BufferedProtocol):
         elif self._to_read is not None:
             self._to_read -= nbytes
             if self._to_read <= 0:
-                self._transport.close()
+                self._end()
 
     def eof_received(self) -> bool:
         """Close this side too once all before is sequenced (frame-4); asyncio calls this."""
-        self._ended = True
-        self._listener.when_sequenced(self._transport.close)
+        self._end()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -287,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def follow(self) -> None:
         """Read or do not, as the listener says."""
-        if self._transport.is_closing():
+        if self._ended or self._transport.is_closing():
             return
         if self._listener.paused:
             self._transport.pause_reading()
@@ -295,16 +300,27 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def finish(self) -> None:
-        """Close once what has arrived by now is read."""
+        """Close in order once what has arrived by now is read and sequenced."""
         if self._ended or self._transport.is_closing():
             return
         self._to_read = _unread(self._transport.get_extra_info("socket").fileno())
         if not self._to_read:
-            self._transport.close()
+            self._end()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Reset it at once, unless it has been closed in order."""
         self._transport.abort()
+
+    def _end(self) -> None:
+        """Read nothing more, and close in order once all before is sequenced."""
+        self._ended = True
+        self._transport.pause_reading()
+        self._listener.when_sequenced(self._close)
+
+    def _close(self) -> None:
+        if not self._transport.is_closing():
+            end_in_order(self._transport.get_extra_info("socket"))
+            self._transport.close()
 
     def _refuse(self) -> None:
         self._listener.dropped[self._source] += 1
@@ -328,19 +344,8 @@ def _unread(fd: int) -> int:
 
 def _bound(source: str, host: str, port: int) -> socket.socket:
     try:
-        family, _, _, _, address = _resolved(host, port)[0]
-        sock = socket.create_server(
-            tuple(address[:2]), family=socket.AddressFamily(family), backlog=_BACKLOG
-        )
+        return listening(host, port)
     except OSError as error:
         raise ListenError(
             f"source {source} cannot listen on {format_address(host, port)}: {reason(error)}"
         ) from error
-    sock.setblocking(False)
-    return sock
-
-
-def _resolved(host: str, port: int) -> Sequence[Any]:
-    """Return the host's addresses, IPv4 first: what is printed is one address."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return sorted(found, key=lambda info: info[0] != socket.AF_INET)

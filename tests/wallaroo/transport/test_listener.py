@@ -150,6 +150,69 @@ def test_frame_4_a_half_closed_connection_stays_until_all_before_is_sequenced(
         assert closed_by_peer(sock)
 
 
+def told_that_all_is_taken(sock):
+    """Whether the other side closes in order, and does not reset the connection."""
+    try:
+        return sock.recv(1) == b""
+    except ConnectionResetError:
+        return False
+
+
+def test_frame_4_only_what_is_sequenced_is_closed_in_order(loop_thread, edge, eventually):
+    closings = []
+    e = edge(when_sequenced=closings.append)
+    with e.connect() as taken, e.connect() as open_still, e.connect() as waiting:
+        for number, sock in enumerate((taken, waiting), 1):
+            sock.sendall(STREAM)
+            sock.shutdown(socket.SHUT_WR)
+            eventually(lambda number=number: len(closings) == number)
+        open_still.sendall(STREAM)
+        eventually(lambda: len(e.order) == 3 * len(PAYLOADS))
+        loop_thread.call(closings[0])
+        e.close()
+        loop_thread.call(closings[1])  # it comes too late
+        assert told_that_all_is_taken(taken)
+        assert not told_that_all_is_taken(waiting)
+        assert not told_that_all_is_taken(open_still)
+
+
+def test_frame_4_a_refused_header_is_answered_by_a_reset(edge):
+    e = edge()
+    with e.connect() as sock:
+        sock.sendall(b"\xff" * 4)
+        assert not told_that_all_is_taken(sock)
+
+
+def test_frame_4_a_stop_closes_in_order_once_all_is_sequenced(loop_thread, edge, eventually):
+    closings = []
+    e = edge(when_sequenced=closings.append)
+    with e.connect() as sock, e.connect() as silent:
+        sock.sendall(STREAM + b"\0")
+        eventually(lambda: len(e.order) == len(PAYLOADS))
+        stopping = threading.Thread(target=loop_thread.run, args=(e.listener.stop(),))
+        stopping.start()
+        eventually(lambda: len(closings) == 2)
+        assert stopping.is_alive(), "it waits until what it has read is sequenced"
+        for close in closings:
+            loop_thread.call(close)
+        stopping.join()
+        assert told_that_all_is_taken(sock)
+        assert told_that_all_is_taken(silent)
+
+
+def test_frame_4_a_stop_that_is_given_up_resets(loop_thread, edge, eventually):
+    closings = []
+    e = edge(when_sequenced=closings.append)
+    with e.connect() as sock:
+        sock.sendall(STREAM)
+        eventually(lambda: len(e.order) == len(PAYLOADS))
+        stopping = asyncio.run_coroutine_threadsafe(e.listener.stop(), loop_thread._loop)
+        eventually(lambda: closings)
+        stopping.cancel()
+        e.close()
+        assert not told_that_all_is_taken(sock)
+
+
 def test_frame_5_frames_of_a_connection_keep_their_order(edge, eventually):
     e = edge()
     payloads = [b"%d" % n for n in range(20_000)]
