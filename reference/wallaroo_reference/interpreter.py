@@ -39,6 +39,7 @@ from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Lineage, Reason
 from wallaroo_reference.copies import ATOMS, freeze, thaw
 from wallaroo_reference.dead import Dead, dead_by
 from wallaroo_reference.findings import HOW_IT_FAILED, Observer
+from wallaroo_reference.meter import PORTION, Meter, TooMuchOutputError
 from wallaroo_reference.places import KNOWN_BY_THEMSELVES, EntityNow, Place, Store, places
 from wallaroo_reference.results import BadResultError, items_of, pair_of, written_of
 
@@ -65,6 +66,7 @@ class Interpreter:
         self.outputs: dict[SinkId, list[bytes]] = {sink: [] for sink in application.sinks}
         self.dead_letters: list[DeadLetter] = []
         self.ended: Ended | None = None
+        self.meter = Meter(self.outputs.values())
         self._partitions = partitions
         self._stop_on_error = on_error == "stop"
         self._observer = Observer(application, thorough=thorough)
@@ -80,6 +82,7 @@ class Interpreter:
     def feed(self, source: str, payloads: Sequence[bytes]) -> None:
         """Process frames of one source, in order."""
         place = self._places[source]
+        self.meter.begin(payloads, self.sequence)
         for payload in payloads:
             if self.ended is not None:
                 return
@@ -173,9 +176,15 @@ class Interpreter:
             if output is not None:
                 self._follow(place, output, lineage)
             return
-        for index, item in enumerate(output):
-            if item is not None:
-                self._follow(place, item, (*lineage, index))
+        items = output
+        if len(output) > PORTION:
+            items = self.meter.portions(iter(output), lineage[0])
+        try:
+            for index, item in enumerate(items):
+                if item is not None:
+                    self._follow(place, item, (*lineage, index))
+        except TooMuchOutputError:
+            self._end("exit", place, lineage, TooMuchOutputError.__name__)
 
     # -- state computations ------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ without them.
 
 from __future__ import annotations
 
+import math
+import resource
 import socket
 import struct
 from collections.abc import Sequence
@@ -22,6 +24,16 @@ _KEEPALIVE = (  # a sender whose machine is gone is noticed after about two minu
     ("TCP_KEEPINTVL", 15),  # seconds between probes
     ("TCP_KEEPCNT", 4),  # probes without an answer
 )
+
+_KEPT_FILES = 64  # open files kept for all that is no connection, or half of few
+
+
+def room_for_connections() -> float:
+    """Return how many connections the limit of open files leaves room for."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return math.inf
+    return max(1, limit - min(_KEPT_FILES, limit // 2))
 
 
 def listening(host: str, port: int) -> socket.socket:

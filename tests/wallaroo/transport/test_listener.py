@@ -340,6 +340,67 @@ def test_stop_1_connections_being_accepted_at_the_end_are_closed(loop_thread):
         sock.close()
 
 
+def test_one_connection_too_many_is_reset_and_the_others_go_on(edge, eventually, caplog):
+    e = edge("a", "b", max_connections=2)
+    with e.connect() as one, e.connect("b") as two:
+        eventually(lambda: len(e.listener._connections) == 2)
+        with pytest.raises(ConnectionResetError), e.connect() as three:
+            three.recv(1)
+        one.sendall(STREAM)
+        two.close()
+        eventually(lambda: len(e.order) == len(PAYLOADS))
+        eventually(lambda: len(e.listener._connections) == 1)
+        with e.connect() as four:
+            four.sendall(STREAM)
+            eventually(lambda: len(e.order) == 2 * len(PAYLOADS))
+    assert e.listener.refused == {"a": 1, "b": 0}
+    assert caplog.messages == [
+        "source a: a connection is refused: 2 are open, the most it takes (--max-connections)"
+    ]
+
+
+def test_dead_peers_are_noticed(edge, eventually):
+    e = edge()
+    with e.connect() as sock:
+        sock.sendall(STREAM)
+        eventually(lambda: e.order)
+        (connection,) = e.listener._connections
+        accepted = connection._transport.get_extra_info("socket")
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+
+
+def test_frame_4_an_idle_connection_is_closed_and_makes_room(edge, eventually, caplog):
+    e = edge(max_connections=1, idle_timeout=0.05)
+    with e.connect() as silent:
+        silent.sendall(STREAM + b"\0\0")
+        assert told_that_all_is_taken(silent)
+        eventually(lambda: not e.listener._connections)
+        with e.connect() as healthy:
+            healthy.sendall(STREAM)
+            healthy.shutdown(socket.SHUT_WR)
+            assert told_that_all_is_taken(healthy)
+    assert e.delivered["a"] == 2 * PAYLOADS
+    assert e.listener.dropped == {"a": 1}
+    assert "has sent nothing for 0.05 s; the connection is closed (--idle-timeout)" in caplog.text
+    assert "its 2 bytes are dropped (frame-4)" in caplog.text
+
+
+def test_while_paused_nobody_is_idle(loop_thread, edge, eventually):
+    e = edge(idle_timeout=0.01)
+    with e.connect() as sock:
+        sock.sendall(STREAM)
+        eventually(lambda: e.order)
+        loop_thread.call(e.listener.pause)
+        sock.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            sock.recv(1)
+        loop_thread.call(e.listener.resume)
+        sock.settimeout(20)
+        assert told_that_all_is_taken(sock)
+
+
 def test_a_port_in_use_is_one_line_and_closes_the_others(edge):
     e = edge()
     host, port = e.listener.addresses["a"]
