@@ -170,7 +170,7 @@ class Compiled:
         lineage: Lineage,
         error_type: str | None,
     ) -> None:
-        self.ended = Ended(kind, spot.pipeline, spot.step, lineage, error_type)
+        self.ended = Ended(kind, spot.pipeline, spot.step, lineage, error_type, spot.sink)
         raise _Stop
 
 

@@ -324,7 +324,8 @@ class Interpreter:
         lineage: Lineage,
         error_type: str | None,
     ) -> NoReturn:
-        self.ended = Ended(kind, place.pipeline, place.step, lineage, error_type)
+        sink = None if place.sink is None else place.sink[1]
+        self.ended = Ended(kind, place.pipeline, place.step, lineage, error_type, sink)
         raise _Stop
 
 

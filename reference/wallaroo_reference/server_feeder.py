@@ -216,8 +216,8 @@ def _end_child(source: str, first: int) -> NoReturn:
 
 
 def _described(ended: Ended) -> str:
-    where = f"step {ended.step}" if ended.step is not None else "decoder or encoder"
-    place = f"pipeline {ended.pipeline}, {where}, message {'.'.join(map(str, ended.lineage))}"
+    message = ".".join(map(str, ended.lineage))
+    place = f"pipeline {ended.pipeline}, {ended.where}, message {message}"
     if ended.error_type == TooMuchOutputError.__name__:
         return (
             f"one message made more than {MOST_OF_A_MESSAGE / 2**20:g} MiB of outputs, which is "

@@ -521,8 +521,23 @@ def test_dead_4_on_error_stop_delivers_exactly_what_precedes(serve, receiver, is
         summary = handle.wait(20)
     assert receiver.data == b"A\nB\n"
     assert summary.exit_code == 1
-    assert summary.problem.startswith("the first dead letter ended the run, as --on-error stop")
+    assert summary.problem == (
+        "the first dead letter ended the run, as --on-error stop says: pipeline p, decoder, "
+        "message 2 (dead-4)"
+    )
     assert summary.dead_letters == {("p", None, "decode"): 1}
+
+
+@BOTH
+def test_dead_4_on_error_stop_names_the_encoder(serve, receiver, isolation):
+    picky = wallaroo.encoder(_if_bad(_raising))
+    handle = serve(
+        application(receiver.port, encoder=picky, sinks=2), isolation=isolation, on_error="stop"
+    )
+    with connect(handle) as sock:
+        sock.sendall(frame(b"bad"))
+        summary = handle.wait(20)
+    assert ": pipeline p, encoder of sink 0, message 0 (dead-4)" in summary.problem
 
 
 def test_a_full_disk_under_the_dead_letters_ends_the_run(serve, receiver):

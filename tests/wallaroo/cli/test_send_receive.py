@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -233,7 +234,7 @@ def test_receive_framed_writes_payloads_as_lines(tmp_path: Path) -> None:
     with receiving("--framed", "--expect", "3", "--output", str(path)) as (process, address):
         say(address, frame(b"a")[:3], frame(b"a")[3:] + frames([b"", b"has one\n"]))
         assert process.wait(timeout=30) == 0
-    assert path.read_bytes() == b"a\n\nhas one\n"
+    assert path.read_bytes() == b"a\n\nhas one\n\n", "a payload's own newline is kept"
 
 
 def test_receive_framed_tells_what_is_no_frame_and_goes_on() -> None:
@@ -250,6 +251,38 @@ def test_receive_framed_tells_what_is_no_frame_and_goes_on() -> None:
     assert (process.returncode, output) == (1, b"good\n")
     assert b"header ff ff ff ff claims a payload of 4294967295 bytes" in errors
     assert b"it ended 7 bytes into a frame" in errors
+
+
+def test_receive_gives_up_on_a_line_without_an_end() -> None:
+    with receiving("--expect", "1") as (process, address):
+        with socket.create_connection(address, timeout=30) as endless:
+            with contextlib.suppress(ConnectionError):
+                for _ in range(80):
+                    endless.sendall(b"x" * (1 << 20))
+            with contextlib.suppress(ConnectionError):
+                assert endless.recv(1) == b""
+        say(address, b"good\n")
+        output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (1, b"good\n")
+    assert b"it sent 67,108,864 bytes without a newline; is it no text" in errors
+
+
+def test_receive_refuses_connections_that_are_too_many() -> None:
+    with receiving("--expect", "2", "--max-connections", "1") as (process, address):
+        with socket.create_connection(address, timeout=30) as one:
+            one.sendall(b"one\n")
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"one\n"
+            with (
+                contextlib.suppress(ConnectionError),
+                socket.create_connection(address, timeout=30) as two,
+            ):
+                assert two.recv(1) == b""
+            one.sendall(b"more\n")
+            output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (0, b"more\n")
+    assert b": 1 are open (--max-connections); it is refused" in errors
+    assert b"refused 1 connections\n" in errors
 
 
 def test_receive_raw_counts_bytes() -> None:
