@@ -127,7 +127,8 @@ class Lines:
             self.held += len(rest)
             if self.held > _LARGEST:
                 raise WallarooError(
-                    f"it sent {_LARGEST:,} bytes without a newline; is it no text (--raw, --framed)?"
+                    f"it sent {_LARGEST:,} bytes without a newline; for what is no text "
+                    "there are --raw and --framed"
                 )
         return [line + b"\n" for line in lines]
 

@@ -127,8 +127,8 @@ def send(options: argparse.Namespace) -> int:
             raise _unknown(f"interrupted after {_amount(sent)}") from None
         if not closed:
             raise _unknown(
-                f"{where} has not closed its side {options.wait:g} s after {_amount(sent)}, perhaps "
-                "because it is busy (--wait S waits longer)"
+                f"{where} has not closed its side {options.wait:g} s after {_amount(sent)}; it may "
+                "be busy (--wait S waits longer)"
             )
         taken = time.monotonic() - started
     print(

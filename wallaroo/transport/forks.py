@@ -30,7 +30,7 @@ def forked_at() -> str:
 
 def _after_fork() -> None:
     global _forked_at  # noqa: PLW0603 - of a process there is one
-    code = (frame := sys._getframe(1)).f_code  # noqa: SLF001 - the only way to learn who forked
+    code = (frame := sys._getframe(1)).f_code  # the only way to learn who forked
     _forked_at = f"{code.co_name} ({code.co_filename}, line {frame.f_lineno})"
     for reference in list(_methods):
         if (method := reference()) is not None:

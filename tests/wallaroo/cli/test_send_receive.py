@@ -194,8 +194,8 @@ def test_send_tells_a_receiver_that_does_not_close(
         path = write(tmp_path / "lines", b"a\n")
         assert main(["send", path, "--to", address, "--wait", "0.1"]) == 1
     assert capsys.readouterr().err == (
-        f"wallaroo: {address} has not closed its side 0.1 s after 1 message (5 bytes), perhaps "
-        f"because it is busy (--wait S waits longer): {UNKNOWN}"
+        f"wallaroo: {address} has not closed its side 0.1 s after 1 message (5 bytes); it may "
+        f"be busy (--wait S waits longer): {UNKNOWN}"
     )
 
 
@@ -264,22 +264,24 @@ def test_receive_gives_up_on_a_line_without_an_end() -> None:
         say(address, b"good\n")
         output, errors = process.communicate(timeout=60)
     assert (process.returncode, output) == (1, b"good\n")
-    assert b"it sent 67,108,864 bytes without a newline; is it no text" in errors
+    assert b"it sent 67,108,864 bytes without a newline; for what is no text" in errors
 
 
 def test_receive_refuses_connections_that_are_too_many() -> None:
-    with receiving("--expect", "2", "--max-connections", "1") as (process, address):
-        with socket.create_connection(address, timeout=30) as one:
-            one.sendall(b"one\n")
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"one\n"
-            with (
-                contextlib.suppress(ConnectionError),
-                socket.create_connection(address, timeout=30) as two,
-            ):
-                assert two.recv(1) == b""
-            one.sendall(b"more\n")
-            output, errors = process.communicate(timeout=60)
+    with (
+        receiving("--expect", "2", "--max-connections", "1") as (process, address),
+        socket.create_connection(address, timeout=30) as one,
+    ):
+        one.sendall(b"one\n")
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"one\n"
+        with (
+            contextlib.suppress(ConnectionError),
+            socket.create_connection(address, timeout=30) as two,
+        ):
+            assert two.recv(1) == b""
+        one.sendall(b"more\n")
+        output, errors = process.communicate(timeout=60)
     assert (process.returncode, output) == (0, b"more\n")
     assert b": 1 are open (--max-connections); it is refused" in errors
     assert b"refused 1 connections\n" in errors

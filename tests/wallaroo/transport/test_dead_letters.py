@@ -190,7 +190,7 @@ def test_a_fifo_whose_reader_stops_reading_ends_it_and_blocks_nothing(tmp_path, 
     letters = DeadLetters(path)
     letters.add([letter(1)])
     assert json.loads(os.read(reader, 10_000))["lineage"] == [1, 2]
-    with pytest.raises(DeadLetterFileError, match="its reader has read nothing for 0.01 s"):
+    with pytest.raises(DeadLetterFileError, match=r"its reader has read nothing for 0\.01 s"):
         letters.add([letter(2, payload=bytes(1 << 20))])
     letters.close()
     os.close(reader)
