@@ -142,7 +142,7 @@ class Feeder:
         source, payloads = self._backlog.popleft()
         most = min(len(payloads), self._frames)
         done = made = 0
-        while done < most and made < _AT_ONCE and not self._over:
+        while done < most and made < _AT_ONCE and not self._over and not self._machine.ended:
             self._fed = list(payloads[done : done + min(self._slice, most - done)])
             self._run(source)
             done += len(self._fed)
