@@ -291,6 +291,7 @@ def test_frame_4_a_forked_child_holds_no_connection_open(forking):
             socket.create_server(("127.0.0.1", process.port)).close()
         finally:
             os.kill(child, signal.SIGKILL)
+    assert process.wait()[0] == -signal.SIGKILL
 
 
 def test_idle_peers_do_not_lock_out_a_sender_under_a_small_limit_of_files(app, tmp_path):
