@@ -18,6 +18,8 @@ from wallaroo.topology import Application, SinkId
 from wallaroo.trace import Finding, InputLog, Trace
 
 ENTRY_POINTS = "wallaroo.engines"
+MAX_CONNECTIONS = 1024
+"""Connections of senders that an engine takes at once, unless told otherwise."""
 
 Isolation: TypeAlias = Literal["isolated", "trusting"]
 OnError: TypeAlias = Literal["skip", "stop"]
@@ -102,6 +104,9 @@ class ServeOptions:
         stdout: the outputs of all sinks go here instead of over TCP, a line an output: one that
             does not end in a newline gets one.
         stop_timeout: seconds a clean stop may take before it gives up.
+        max_connections: connections of senders at once, of all sources together; more are reset.
+        idle_timeout: seconds without a byte after which a sender's connection is closed; `None`:
+            never.
         partitions: number of partitions; `None`: the engine's own choice.
         options: the engine's own, as its `add_arguments` named them.
     """
@@ -112,6 +117,8 @@ class ServeOptions:
     stdin: IO[bytes] | None = None
     stdout: IO[bytes] | None = None
     stop_timeout: float = 10.0
+    max_connections: int = MAX_CONNECTIONS
+    idle_timeout: float | None = None
     partitions: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -130,6 +137,7 @@ class Summary:
         exit_code: 0 if all was delivered, else 1 (stop-1).
         problem: why it ended early, in a line, or `None`.
         findings: about the application, in `isolated` mode.
+        refused_connections: connections per source beyond `ServeOptions.max_connections`.
     """
 
     received: Mapping[str, int]
@@ -141,6 +149,7 @@ class Summary:
     exit_code: int
     problem: str | None = None
     findings: Sequence[Finding] = ()
+    refused_connections: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

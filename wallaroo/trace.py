@@ -169,6 +169,7 @@ class Ended:
         step: the computation's name, `None` for a decoder or an encoder.
         lineage: that message.
         error_type: the exception's class name for ``exit``, else `None`.
+        sink: the sink's index, where it was an encoder.
     """
 
     kind: Literal["on-error", "exit"]
@@ -176,6 +177,14 @@ class Ended:
     step: str | None
     lineage: Lineage
     error_type: str | None
+    sink: int | None = None
+
+    @property
+    def where(self) -> str:
+        """Which of the pipeline's calls it was."""
+        if self.step is not None:
+            return f"step {self.step}"
+        return "decoder" if self.sink is None else f"encoder of sink {self.sink}"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -183,6 +192,7 @@ class Ended:
             "kind": self.kind,
             "pipeline": self.pipeline,
             "step": self.step,
+            "sink": self.sink,
             "lineage": list(self.lineage),
             "error_type": self.error_type,
         }

@@ -15,6 +15,7 @@ from wallaroo.engine import Capabilities, Case, Summary
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.frames import FrameParser
 from wallaroo.trace import Trace
+from wallaroo.transport.listener import Connection
 from wallaroo.transport.sink import TCPSink
 from wallaroo_mutants.engine import patched
 from wallaroo_mutants.recovering import RECOVERY_EQUIVALENT, RECOVERY_MUTANTS
@@ -47,6 +48,10 @@ def _claim_believed(original: Any) -> Any:
 
 def _not_counted(_: Any) -> Any:
     return property(lambda self: 0)
+
+
+def _orderly_death(_: Any) -> Any:
+    return Connection._close
 
 
 def _one_buffer(original: Any) -> Any:
@@ -122,6 +127,12 @@ EDGE_MUTANTS: tuple[Mutant, ...] = (
         "unfinished frame not counted",
         "dropped with its buffer",
         FrameParser, "pending", _not_counted,
+    ),
+    _edge(
+        "frame-4",
+        "orderly death",
+        "an engine's death looks like the end of a stop",
+        Connection, "abort", _orderly_death,
     ),
     _edge(
         "frame-5", "connections mixed", "one buffer for all", FrameParser, "feed", _one_buffer

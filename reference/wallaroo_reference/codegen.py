@@ -16,7 +16,9 @@ from typing import Any
 from wallaroo.keys import SINGLE_KEY, identity
 from wallaroo.topology import Application, Sink, Stateful, StatePartition, Step
 from wallaroo.trace import Reason
+from wallaroo_reference.meter import PORTION
 
+_FRAMES = (("payloads", "frames"),)  # the loop of a source's function
 _DEEPEST = 6  # loops within the first in one function, a `try` in each; Python takes 20 blocks
 
 
@@ -61,7 +63,7 @@ class Program:
         origin = next(i for i, node in enumerate(nodes) if node.pipeline == pipeline)
         name = f"feed_{index}_{_identifier(pipeline)}"
         self.functions[pipeline] = name
-        loops = (("payloads", "frames"),)
+        loops = _FRAMES
         self._spot = Spot(pipeline, None, -1, None, Reason.DECODE, loops)
         head = self._head(f"{name}(payloads, start")
         self._line(1, f"# source {_shown(pipeline)}")
@@ -129,7 +131,9 @@ class Program:
             self._consumers(indent, index, skip)
         elif self._application.consumers[index]:
             self._line(indent, f"n{index} = iter(i{index})")
-            self._line(indent, f"for m{index} in n{index}:")
+            portions = f"{self._use('portions')}(n{index}, {_sequence(loops)})"
+            short = f"{self._use('len')}(i{index}) <= {PORTION}"
+            self._line(indent, f"for m{index} in n{index} if {short} else {portions}:")
             self._line(indent + 1, "try:")
             self._spot = replace(self._spot, loops=(*loops, (f"i{index}", f"n{index}")))
             self._consumers(indent + 2, index, "continue")
@@ -236,11 +240,18 @@ class Program:
 def _lineage(loops: tuple[tuple[str, str], ...]) -> str:
     """Return the expression for where loops stand: a loop's position is what its iterator left."""
     positions = [f"len({items}) - 1 - {rest}.__length_hint__()" for items, rest in loops]
-    if loops[:1] == (("payloads", "frames"),):
+    if loops[:1] == _FRAMES:
         positions[0] = f"start + {positions[0]}"
     else:
         positions.insert(0, "*lineage")
     return f"({', '.join(positions)},)"
+
+
+def _sequence(loops: tuple[tuple[str, str], ...]) -> str:
+    """Return the expression for the current message's sequence number."""
+    if loops[:1] == _FRAMES:
+        return "start + len(payloads) - 1 - frames.__length_hint__()"
+    return "lineage[0]"
 
 
 def _shown(name: str) -> str:

@@ -14,6 +14,7 @@ require to be checked is checked; what costs is left to the paths that are not t
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -33,6 +34,7 @@ from wallaroo.trace import (
 )
 from wallaroo_reference.codegen import Program, Spot
 from wallaroo_reference.dead import Dead, dead_by
+from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.places import Store
 from wallaroo_reference.results import items_of, pair_of, written_of
 
@@ -58,6 +60,7 @@ class Compiled:
         self.outputs: dict[SinkId, list[bytes]] = {sink: [] for sink in application.sinks}
         self.dead_letters: list[DeadLetter] = []
         self.ended: Ended | None = None
+        self.meter = Meter(self.outputs.values())
         self._partitions = partitions
         self._stop_on_error = on_error == "stop"
         self.stores = {part.name: Store[Any](part) for part in application.partitions}
@@ -77,11 +80,10 @@ class Compiled:
             return
         self._source = source
         start = self.sequence
-        self.sequence += len(payloads)
-        try:
+        self.meter.begin(payloads, start)
+        with contextlib.suppress(_Stop):
             self._feeds[source](payloads, start)
-        except _Stop:
-            return
+        self.sequence = start + len(payloads)
 
     def entities(self) -> list[Entity]:
         """Return the state entities as they are now."""
@@ -98,6 +100,7 @@ class Compiled:
         """Return a function per source, bound to this machine's outputs and entities."""
         names: dict[str, Any] = {
             "fail": self.fail,
+            "portions": self.meter.portions,
             "enter": _enter,
             "items_of": items_of,
             "pair_of": pair_of,
@@ -126,6 +129,8 @@ class Compiled:
             raise  # noqa: PLE0704 - what the caller is handling
         error = sys.exception()
         assert error is not None
+        if type(error) is TooMuchOutputError:
+            self._end("exit", spot, _lineage(spot, names), TooMuchOutputError.__name__)
         # By type: an object may say of itself that it is of another class.
         known = issubclass(type(error), Dead)
         dead = cast(Dead, error) if known else dead_by(error, spot.reason)
@@ -164,7 +169,7 @@ class Compiled:
         lineage: Lineage,
         error_type: str | None,
     ) -> None:
-        self.ended = Ended(kind, spot.pipeline, spot.step, lineage, error_type)
+        self.ended = Ended(kind, spot.pipeline, spot.step, lineage, error_type, spot.sink)
         raise _Stop
 
 

@@ -42,6 +42,7 @@ from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Lineage
 from wallaroo_reference.copies import freeze, thaw
 from wallaroo_reference.dead import Dead, dead_by
 from wallaroo_reference.findings import Observer
+from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.places import EntityNow, Place, Store, places
 from wallaroo_reference.results import BadResultError, items_of, pair_of, written_of
 
@@ -68,6 +69,7 @@ class Interpreter:
         self.outputs: dict[SinkId, list[bytes]] = {sink: [] for sink in application.sinks}
         self.dead_letters: list[DeadLetter] = []
         self.ended: Ended | None = None
+        self.meter = Meter(self.outputs.values())
         self._partitions = partitions
         self._stop_on_error = on_error == "stop"
         self._observer = Observer(application, thorough=thorough)
@@ -83,6 +85,7 @@ class Interpreter:
     def feed(self, source: str, payloads: Sequence[bytes]) -> None:
         """Process frames of one source, in order."""
         place = self._places[source]
+        self.meter.begin(payloads, self.sequence)
         for payload in payloads:
             if self.ended is not None:
                 return
@@ -171,9 +174,12 @@ class Interpreter:
             if output is not None:
                 self._follow(place, output, lineage)
             return
-        for index, item in enumerate(output):
-            if item is not None:
-                self._follow(place, item, (*lineage, index))
+        try:
+            for index, item in enumerate(self.meter.portions(iter(output), lineage[0])):
+                if item is not None:
+                    self._follow(place, item, (*lineage, index))
+        except TooMuchOutputError:
+            self._end("exit", place, lineage, TooMuchOutputError.__name__)
 
     # -- state computations ------------------------------------------------------------------
 
@@ -297,7 +303,8 @@ class Interpreter:
         lineage: Lineage,
         error_type: str | None,
     ) -> NoReturn:
-        self.ended = Ended(kind, place.pipeline, place.step, lineage, error_type)
+        sink = None if place.sink is None else place.sink[1]
+        self.ended = Ended(kind, place.pipeline, place.step, lineage, error_type, sink)
         raise _Stop
 
 

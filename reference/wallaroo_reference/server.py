@@ -3,6 +3,8 @@
 The caller's thread is free to wait, to show progress and to take signals; user code runs in the
 server's, so that code which never returns cannot keep the caller from giving up on it.
 
+A sender is told that all was taken (frame-4) once the machine has processed it.
+
 A stop goes in order (stop-1) and ends after `stop_timeout` seconds at the latest. When the end of
 stdin was the reason nobody is in a hurry: then the seconds count from the last thing that went on,
 and a slow reader of stdout is waited for without end.
@@ -75,6 +77,7 @@ class Server:
             lines_ended=self._on_lines_ended,
             broken=self._on_broken,
             on_room=self._on_room,
+            when_sequenced=self._when_sequenced,
             addresses=addresses,
         )
         self._feeder = Feeder(self._machine, self._edges, failed=self._fail)
@@ -154,6 +157,10 @@ class Server:
 
     def _deliver(self, source: str, payloads: list[bytes]) -> None:
         self._feeder.deliver(source, payloads)
+
+    def _when_sequenced(self, close: Callable[[], None]) -> None:
+        # There is no log: what has its place in the sequence and is not processed, a death loses.
+        self._feeder.when_processed(close)
 
     def _on_room(self) -> None:
         self._feeder.go_on()

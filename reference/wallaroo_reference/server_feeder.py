@@ -8,18 +8,31 @@ anything waits there, nothing more is read.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from wallaroo.errors import WallarooError
 from wallaroo.trace import Ended
 from wallaroo.transport.edges import Edges
+from wallaroo.transport.forks import forked_at, in_child
 from wallaroo_reference.machine import Machine
+from wallaroo_reference.meter import TooMuchOutputError
 
 _TURN = 0.02  # seconds the machine may run before the loop sees to its connections
-_MOST_FRAMES = 1024  # fed at once: by what comes of these, outputs may exceed what sinks take
+_MOST_FRAMES = 1024  # handed to the machine before its outputs are handed on
+
+# The machine gets its frames in slices, longer ones while little comes of them, so that what
+# exceeds what sinks take is what one slice made, or one message. More than the most of one message
+# ends the run: it would have to be held at once, several times over.
+_LONGEST_SLICE = 64  # frames
+_SLICE = 1 << 20  # bytes of outputs after which a slice goes no further
+_AT_ONCE = 1 << 20  # bytes of outputs that are handed on at once
+MOST_OF_A_MESSAGE = 256 << 20  # bytes of outputs
 
 _log = logging.getLogger("wallaroo.reference")
 
@@ -41,10 +54,18 @@ class Feeder:
         self._outlets = [(machine.outputs[id_], sink) for id_, sink in edges.sinks.items()]
         self._failed = failed
         self._backlog: deque[tuple[str, Sequence[bytes]]] = deque()
+        self._taken = 0  # frames that were delivered to us
+        self._closings: deque[tuple[int, Callable[[], None]]] = deque()
         self._frames = _MOST_FRAMES  # fed at once, as many as a turn allows
         self._paused = False
         self._scheduled = False
         self._over = False
+        self._process = os.getpid()
+        self._fed: list[bytes] = []  # the slice that the machine is being fed
+        self._slice = 1  # frames in it
+        self._meter = machine.meter
+        self._meter.enough, self._meter.most = _SLICE, MOST_OF_A_MESSAGE
+        in_child(self._fork)
 
     @property
     def unprocessed(self) -> int:
@@ -55,6 +76,7 @@ class Feeder:
         """Take frames, and process them unless others are waiting."""
         if self._over:
             return
+        self._taken += len(payloads)
         self._backlog.append((source, payloads))
         if not self._paused:
             self.go_on()
@@ -71,6 +93,8 @@ class Feeder:
             if self._backlog and now - began > _TURN:
                 self._schedule()
                 break
+        if self._closings:
+            self._close_some()
         wait = bool(self._backlog) or self._full()
         if wait and not self._paused:
             self._paused = True
@@ -78,6 +102,13 @@ class Feeder:
         elif self._paused and not wait:
             self._paused = False
             self._edges.resume()
+
+    def when_processed(self, close: Callable[[], None]) -> None:
+        """Have `close` called once all that was delivered is processed; never if the run ends."""
+        if self._over:
+            return
+        self._closings.append((self._taken, close))
+        self._close_some()
 
     async def idle(self) -> None:
         """Wait until nothing waits."""
@@ -88,11 +119,17 @@ class Feeder:
         """Process nothing more."""
         self._over = True
         self._backlog.clear()
+        self._closings.clear()
 
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self.go_on)
+
+    def _close_some(self) -> None:
+        processed = self._taken - self.unprocessed
+        while self._closings and self._closings[0][0] <= processed:
+            self._closings.popleft()[1]()
 
     def _full(self) -> bool:
         for sink in self._sinks:  # noqa: SIM110 - any() takes four times as long, for each message
@@ -101,17 +138,22 @@ class Feeder:
         return False
 
     def _feed(self) -> int:
-        """Feed some of what waits first; return how many frames."""
+        """Feed some of what waits first, and hand on what comes of it; return how many frames."""
         source, payloads = self._backlog.popleft()
-        if len(payloads) > self._frames:
-            self._backlog.appendleft((source, payloads[self._frames :]))
-            payloads = payloads[: self._frames]
-        try:
-            self._machine.feed(source, payloads)
-        except Exception as error:  # noqa: BLE001 - an engine's bug must not end in silence
-            # User code cannot get here: the machine turns what it raises into dead letters.
-            _log.exception("the engine itself failed; this is a bug in it")
-            self._fail(f"the engine itself failed: {type(error).__name__}: {error}")
+        most = min(len(payloads), self._frames)
+        done = made = 0
+        while done < most and made < _AT_ONCE and not self._over and not self._machine.ended:
+            self._fed = list(payloads[done : done + min(self._slice, most - done)])
+            self._run(source)
+            done += len(self._fed)
+            size = self._meter.size()
+            made += size
+            if size > _SLICE:
+                self._slice = 1
+            elif self._slice < _LONGEST_SLICE and size < _SLICE // 2:
+                self._slice *= 2
+        if done < len(payloads):
+            self._backlog.appendleft((source, payloads[done:]))
         for outputs, sink in self._outlets:
             if outputs:
                 sink.write(outputs)
@@ -120,7 +162,25 @@ class Feeder:
             self._bury()
         if self._machine.ended is not None:
             self._fail(_described(self._machine.ended))
-        return len(payloads)
+        elif self._over:
+            self._backlog.clear()
+        return done
+
+    def _run(self, source: str) -> None:
+        """Feed a slice to the machine, which may cut it short."""
+        first = self._machine.sequence
+        try:
+            self._machine.feed(source, self._fed)
+        except Exception as error:  # noqa: BLE001 - an engine's bug must not end in silence
+            # User code cannot get here: the machine turns what it raises into dead letters.
+            _log.exception("the engine itself failed; this is a bug in it")
+            self._fail(f"the engine itself failed: {type(error).__name__}: {error}")
+        if os.getpid() != self._process:
+            _end_child(source, first)
+
+    def _fork(self) -> None:
+        """Let a forked child, if it comes back here, go on with no other message."""
+        self._fed.clear()
 
     def _adapt(self, seconds: float, frames: int) -> None:
         """Feed fewer at once where user code is slow, so that the loop gets its turn."""
@@ -143,9 +203,27 @@ class Feeder:
             self._failed(problem)
 
 
+def _end_child(source: str, first: int) -> NoReturn:
+    """End a process that user code has forked and let come back: there is one engine, no two."""
+    text = (
+        f"wallaroo: pipeline {source}, message {first} or one after it: a process forked in "
+        f"{forked_at()} came back into the engine, and ends here, with nothing sent. Let a forked "
+        "process end with os._exit, or start one with subprocess\n"
+    )
+    with contextlib.suppress(OSError):
+        os.write(2, text.encode())
+    os._exit(1)
+
+
 def _described(ended: Ended) -> str:
-    where = f"step {ended.step}" if ended.step is not None else "decoder or encoder"
-    place = f"pipeline {ended.pipeline}, {where}, message {'.'.join(map(str, ended.lineage))}"
+    message = ".".join(map(str, ended.lineage))
+    place = f"pipeline {ended.pipeline}, {ended.where}, message {message}"
+    if ended.error_type == TooMuchOutputError.__name__:
+        return (
+            f"one message made more than {MOST_OF_A_MESSAGE / 2**20:g} MiB of outputs, which is "
+            f"more than the engine holds at once: {place}. What was made before it is delivered, "
+            "of it nothing. Let the step give less for one message, or send it less at once"
+        )
     if ended.kind == "exit":
         return f"{ended.error_type} ended the run: {place} (dead-3)"
     return f"the first dead letter ended the run, as --on-error stop says: {place} (dead-4)"

@@ -158,8 +158,7 @@ def send(handle, data, source="p"):
     with connect(handle, source) as sock:
         sock.sendall(data)
         sock.shutdown(socket.SHUT_WR)
-        with contextlib.suppress(ConnectionResetError):
-            assert sock.recv(1) == b""
+        assert sock.recv(1) == b""
 
 
 def stopped(handle, seconds=20.0):
@@ -206,7 +205,8 @@ def test_frame_3_garbage_harms_no_other_connection(serve, receiver, caplog):
     handle = serve(application(receiver.port, ("to", shout)))
     with connect(handle) as good:
         good.sendall(frame(b"one"))
-        send(handle, frame(b"two") + b"\xff\xff\xff\xff")
+        with pytest.raises(ConnectionResetError):
+            send(handle, frame(b"two") + b"\xff\xff\xff\xff")
         good.sendall(frame(b"three"))
         eventually(lambda: handle.progress().written == 3)
     summary = stopped(handle)
@@ -521,8 +521,23 @@ def test_dead_4_on_error_stop_delivers_exactly_what_precedes(serve, receiver, is
         summary = handle.wait(20)
     assert receiver.data == b"A\nB\n"
     assert summary.exit_code == 1
-    assert summary.problem.startswith("the first dead letter ended the run, as --on-error stop")
+    assert summary.problem == (
+        "the first dead letter ended the run, as --on-error stop says: pipeline p, decoder, "
+        "message 2 (dead-4)"
+    )
     assert summary.dead_letters == {("p", None, "decode"): 1}
+
+
+@BOTH
+def test_dead_4_on_error_stop_names_the_encoder(serve, receiver, isolation):
+    picky = wallaroo.encoder(_if_bad(_raising))
+    handle = serve(
+        application(receiver.port, encoder=picky, sinks=2), isolation=isolation, on_error="stop"
+    )
+    with connect(handle) as sock:
+        sock.sendall(frame(b"bad"))
+        summary = handle.wait(20)
+    assert ": pipeline p, encoder of sink 0, message 0 (dead-4)" in summary.problem
 
 
 def test_a_full_disk_under_the_dead_letters_ends_the_run(serve, receiver):
@@ -659,3 +674,55 @@ def test_progress_tells_what_is_going_on(serve, receiver):
     progress = handle.progress()
     assert (progress.received, progress.pending, progress.dead_letters) == (2, 0, 1)
     stopped(handle)
+
+
+@BOTH
+@pytest.mark.parametrize("calm", [0, 2000])
+def test_memory_is_bounded_where_a_few_bytes_make_many(serve, isolation, calm):
+    @wallaroo.computation_multi(name="multiply")
+    def multiply(message):
+        return [message] if message == "calm" else [message * 1000] * 2000
+
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+    handle = serve(application(port, ("to", multiply)), isolation=isolation, stop_timeout=0.2)
+    with connect(handle) as sock:
+        # 6 kB of input would make 2 GB of outputs, each message 2 MB.
+        sock.sendall(frames([b"calm"] * calm + [b"x"] * 1000))
+        eventually(lambda: handle.progress().pending > calm)
+        summary = stopped(handle)
+    # Sinks are full at 16 MiB; beyond it there is what one message made.
+    undelivered = summary.undelivered[("p", 0)]
+    assert undelivered - calm <= (16 << 20) / 2000 + 2 * 2000
+    assert summary.exit_code == 1
+
+
+@BOTH
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_single_message_that_makes_too_much_ends_the_run_and_is_named(
+    serve, receiver, isolation, deep, monkeypatch
+):
+    monkeypatch.setattr("wallaroo_reference.server_feeder.MOST_OF_A_MESSAGE", 8 << 20)
+
+    @wallaroo.computation_multi(name="multiply")
+    def multiply(message):
+        return [message] if message in "ab" else [message * 1000] * (100 if deep else 1000)
+
+    steps = [("to", multiply)]
+    if deep:
+        again = wallaroo.computation_multi(name="again")(lambda message: [message] * 65)
+        steps = [("to", multiply), ("to", again)]
+    handle = serve(application(receiver.port, *steps), isolation=isolation)
+    data = [b"a", b"b", b"boom boom boom", b"a"]
+    with connect(handle) as sock:
+        sock.sendall(frames(data))
+        summary = handle.wait(20)
+        with pytest.raises(ConnectionResetError):
+            sock.recv(1)
+    times = 65 if deep else 1
+    assert receiver.data == b"a\n" * times + b"b\n" * times
+    assert summary.exit_code == 1
+    assert summary.problem.startswith(
+        "one message made more than 8 MiB of outputs, which is more than the engine holds at once: "
+        f"pipeline p, step {'again, message 2.' if deep else 'multiply, message 2. What was made'}"
+    )

@@ -21,8 +21,9 @@ from wallaroo.text import escaped
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
 
-_LONGEST_LINE = 16 * 1024 * 1024  # bytes held until a newline comes
-_LARGEST_FRAME = 64 * 1024 * 1024
+_LARGEST = 64 * 1024 * 1024  # bytes of a line or a frame
+_MOST_HELD = 4 * _LARGEST  # bytes of messages whose end has not come, of all connections together
+_MOST_CONNECTIONS = 256
 
 _EXAMPLES = """\
 examples:
@@ -54,12 +55,20 @@ def register(subparsers: Subparsers) -> None:
     form.add_argument(
         "--framed",
         action="store_true",
-        help="a frame with a 4-byte header is a message; its payload is written as a line",
+        help="a frame with a 4-byte header is a message; its payload is written as it is, and a "
+        "newline after it",
     )
     form.add_argument("--raw", action="store_true", help="bytes as they come; a byte is a message")
     parser.add_argument("--output", metavar="FILE", help="write there instead of to stdout")
     parser.add_argument("--expect", metavar="N", type=count, help="end after N messages")
     parser.add_argument("--timeout", metavar="S", type=seconds, help="end after S seconds")
+    parser.add_argument(
+        "--max-connections",
+        metavar="N",
+        type=count,
+        default=_MOST_CONNECTIONS,
+        help=f"connections at once; more are refused ({_MOST_CONNECTIONS})",
+    )
     parser.set_defaults(run=receive)
 
 
@@ -70,7 +79,7 @@ def receive(options: argparse.Namespace) -> int:
         output: IO[bytes] = sys.stdout.buffer
         if options.output is not None:
             output = stack.enter_context(Path(options.output).open("wb"))
-        receiver = Receiver(form, output, options.expect)
+        receiver = Receiver(form, output, options.expect, options.max_connections)
         return asyncio.run(receiver.run(options.listen, options.timeout))
 
 
@@ -79,7 +88,15 @@ Messages: TypeAlias = list[bytes] | bytes
 
 
 class Form(Protocol):
-    """How one connection's bytes become messages."""
+    """How one connection's bytes become messages.
+
+    Attributes:
+        held: bytes of a message whose end has not come.
+    """
+
+    @property
+    def held(self) -> int:
+        """See above."""
 
     def feed(self, data: bytes) -> Messages:
         """Return the messages that `data` completes."""
@@ -92,29 +109,45 @@ class Lines:
     """Messages end with a newline; the last line of a connection gets one if it has none."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest: list[bytes] = []
+        self.held = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that `data` completes."""
+        """Return the lines that `data` completes.
+
+        Raises:
+            WallarooError: a line is too long.
+        """
         *lines, rest = data.split(b"\n")
-        if not lines:
-            self._rest += rest
-            return self.end() if len(self._rest) > _LONGEST_LINE else []
-        lines[0] = self._rest + lines[0]
-        self._rest = rest
+        if lines:
+            lines[0] = b"".join([*self._rest, lines[0]])
+            self._rest, self.held = [], 0
+        if rest:
+            self._rest.append(rest)
+            self.held += len(rest)
+            if self.held > _LARGEST:
+                raise WallarooError(
+                    f"it sent {_LARGEST:,} bytes without a newline; for what is no text "
+                    "there are --raw and --framed"
+                )
         return [line + b"\n" for line in lines]
 
     def end(self) -> list[bytes]:
         """Return the line that has no newline."""
-        rest, self._rest = self._rest, b""
+        rest, self._rest, self.held = b"".join(self._rest), [], 0
         return [rest + b"\n"] if rest else []
 
 
 class Framed:
-    """Messages are frames; each is written as a line."""
+    """Messages are frames; each payload is written with a newline after it."""
 
     def __init__(self) -> None:
-        self._parser = FrameParser(max_size=_LARGEST_FRAME)
+        self._parser = FrameParser(max_size=_LARGEST)
+
+    @property
+    def held(self) -> int:
+        """Bytes of an incomplete frame."""
+        return self._parser.pending
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the payloads that `data` completes.
@@ -125,7 +158,7 @@ class Framed:
         payloads = self._parser.feed(data)
         if self._parser.error is not None and not payloads:
             raise self._parser.error
-        return [payload.removesuffix(b"\n") + b"\n" for payload in payloads]
+        return [payload + b"\n" for payload in payloads]
 
     def end(self) -> list[bytes]:
         """Return nothing.
@@ -142,6 +175,8 @@ class Framed:
 
 class Raw:
     """Every byte is a message."""
+
+    held = 0
 
     def feed(self, data: bytes) -> bytes:
         """Return `data`."""
@@ -160,12 +195,17 @@ class Receiver:
         form: makes the `Form` of a connection.
         output: where messages go. Writing there may block, and so holds the senders back.
         expected: number of messages after which to end; `None`: never.
+        most: connections at once.
     """
 
     form: Callable[[], Form]
     output: IO[bytes]
     expected: int | None
+    most: int = _MOST_CONNECTIONS
     received: int = 0
+    open: int = 0  # connections
+    held: int = 0  # bytes of messages whose end has not come
+    refused: int = 0  # connections that were too many
     broken: int = 0  # connections whose bytes were not what they should be
 
     async def run(self, listen: tuple[str, int], timeout: float | None) -> int:
@@ -192,6 +232,8 @@ class Receiver:
         of = "" if self.expected is None else f" of {self.expected:,}"
         what = "bytes" if self.form is Raw else "messages"
         print(f"received {self.received:,}{of} {what}", file=sys.stderr)
+        if self.refused:
+            print(f"refused {self.refused:,} connections", file=sys.stderr)
         return 0 if enough and not self.broken else 1
 
     def take(self, messages: Messages) -> None:
@@ -224,26 +266,58 @@ class _Connection(asyncio.Protocol):
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
         self._form = receiver.form()
+        self._held = 0
         self._peer = ""
+        self._refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._peer = format_address(*transport.get_extra_info("peername")[:2])
+        peer = transport.get_extra_info("peername")  # None if it has gone already
+        self._peer = format_address(*peer[:2]) if peer else "a sink that is gone"
+        self._receiver.open += 1
+        if self._receiver.open > self._receiver.most:
+            self._refused = True
+            if not self._receiver.refused:
+                text = f"{self._receiver.most} are open (--max-connections); it is refused"
+                self._say(f"{text}, and so is who comes after it meanwhile")
+            self._receiver.refused += 1
+            transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        if self._transport.is_closing():
+            return
         try:
             self._receiver.take(self._form.feed(data))
+            self._hold(self._form.held)
+            if self._receiver.held > _MOST_HELD:
+                raise WallarooError(
+                    f"its message's end has not come, and with others there are {_MOST_HELD:,} "
+                    "bytes of such"
+                )
         except WallarooError as error:
             self._complain(error)
             self._form = self._receiver.form()  # nothing left to say of it at the end
+            self._hold(0)
             self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._receiver.open -= 1
+        if self._refused:
+            return
+        self._hold(0)
         try:
             self._receiver.take(self._form.end())
         except WallarooError as error:
             self._complain(error)
 
+    def _hold(self, size: int) -> None:
+        self._receiver.held += size - self._held
+        self._held = size
+
     def _complain(self, error: WallarooError) -> None:
         self._receiver.broken += 1
-        print(f"connection from {self._peer}: {escaped(str(error))}", file=sys.stderr)
+        self._say(escaped(str(error)))
+
+    def _say(self, text: str) -> None:
+        print(f"connection from {self._peer}: {text}", file=sys.stderr, flush=True)

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 from wallaroo.cli.arguments import APP_HELP, count, seconds
 from wallaroo.cli.live import shower
 from wallaroo.cli.summary import print_summary
-from wallaroo.engine import Engine, Handle, ServeOptions, load_engine
+from wallaroo.engine import MAX_CONNECTIONS, Engine, Handle, ServeOptions, load_engine
 from wallaroo.errors import EngineNotFoundError
 from wallaroo.loading import load_application
 
@@ -67,6 +67,19 @@ def register(subparsers: Subparsers) -> None:
     )
     edges.add_argument(
         "--dead-letters", metavar="FILE", type=Path, help="append a JSON line for each"
+    )
+    edges.add_argument(
+        "--max-connections",
+        metavar="N",
+        type=count,
+        default=MAX_CONNECTIONS,
+        help=f"connections of senders at once; more are refused ({MAX_CONNECTIONS})",
+    )
+    edges.add_argument(
+        "--idle-timeout",
+        metavar="SECONDS",
+        type=seconds,
+        help="close a sender's connection after so long without a byte (never)",
     )
     parser.add_argument(
         "--on-error",
@@ -123,6 +136,8 @@ def _serve_options(options: argparse.Namespace, own: argparse.Namespace) -> Serv
         stdin=_unbuffered(sys.stdin) if options.stdin else None,
         stdout=_unbuffered(sys.stdout) if options.stdout else None,
         stop_timeout=options.stop_timeout,
+        max_connections=options.max_connections,
+        idle_timeout=options.idle_timeout,
         partitions=options.partitions,
         options=vars(own),
     )

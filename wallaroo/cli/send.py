@@ -19,12 +19,15 @@ from wallaroo.cli.terminal import byte_progress
 from wallaroo.config import format_address
 from wallaroo.errors import WallarooError
 from wallaroo.frames import frame
+from wallaroo.text import reason
+from wallaroo.transport.sink import unacknowledged
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
 
 _CHUNK = 64 * 1024  # bytes that are read or written at once
 _RETRY = 0.1  # seconds between attempts to connect
+_LOOK = 0.002  # seconds between looks at what was acknowledged
 _HEADER = 4  # bytes of a header, big-endian
 
 _EXAMPLES = """\
@@ -65,7 +68,7 @@ def register(subparsers: Subparsers) -> None:
         help="send a file's lines or frames to a source",
         description="Send each line of FILE, without its newline, as a frame with a 4-byte "
         "big-endian header; or a file of such frames as it is. Waits until the receiver has "
-        "taken everything.",
+        "taken everything, and exits 1 when it is not known how much was taken.",
         epilog=_EXAMPLES,
     )
     parser.add_argument("file", metavar="FILE", help="what to send; - for standard input")
@@ -117,23 +120,22 @@ def send(options: argparse.Namespace) -> int:
                 _hand_over(pieces, connection, sent, progress)
             closed = _farewell(connection, options.wait)
         except OSError as error:
-            raise WallarooError(
-                f"the connection to {where} was lost after {_amount(sent)}: {error.strerror}"
+            raise _unknown(
+                f"the connection to {where} was lost after {_amount(sent)} ({reason(error)})"
             ) from error
         except KeyboardInterrupt:
-            raise WallarooError(f"interrupted after {_amount(sent)}") from None
+            raise _unknown(f"interrupted after {_amount(sent)}") from None
+        if not closed:
+            raise _unknown(
+                f"{where} has not closed its side {options.wait:g} s after {_amount(sent)}; it may "
+                "be busy (--wait S waits longer)"
+            )
         taken = time.monotonic() - started
     print(
         f"sent {_amount(sent)} to {where} in {taken:.2f} s: "
         f"{sent.messages / max(taken, 1e-9):,.0f} messages/s",
         file=sys.stderr,
     )
-    if not closed:
-        print(
-            f"{where} has not closed its side within {options.wait:g} s: how much of it was taken "
-            "is unknown",
-            file=sys.stderr,
-        )
     return 0
 
 
@@ -229,15 +231,35 @@ def _hand_over(
 
 
 def _farewell(connection: socket.socket, wait: float) -> bool:
-    """Half-close, and return whether the receiver closed its side: it has taken all (frame-4)."""
+    """Half-close, and return whether the receiver has said in time that it took all (frame-4).
+
+    Raises:
+        OSError: it ended the connection without saying so.
+    """
     connection.shutdown(socket.SHUT_WR)
+    deadline = time.monotonic() + max(wait, _RETRY)
     connection.settimeout(max(wait, _RETRY))
     try:
         while connection.recv(_CHUNK):
             pass
     except TimeoutError:
         return False
-    return True
+    # It may have closed before our last bytes came; then they are never acknowledged, but reset.
+    while not (error := connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
+        if not unacknowledged(connection):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_LOOK)
+    raise OSError(error, os.strerror(error))
+
+
+def _unknown(what: str) -> WallarooError:
+    return WallarooError(
+        f"{what}: it is not known how much was taken. See what the application counts as received "
+        "or has put out, and send again what is missing; if repeats do no harm, send all of it "
+        "again"
+    )
 
 
 def _amount(sent: Sent) -> str:

@@ -47,6 +47,9 @@ def as_lines(application: Application, engine: str, summary: Summary) -> list[st
     for source, count in summary.dropped_frames.items():
         if count:
             lines.append(f"  {source}: {count:,} incomplete or refused frames dropped")
+    for source, count in summary.refused_connections.items():
+        if count:
+            lines.append(f"  {source}: {count:,} connections refused")
     for (pipeline, index), count in summary.undelivered.items():
         if count:
             lines.append(f"  {pipeline}: {count:,} outputs of sink {index} undelivered")
@@ -71,6 +74,7 @@ def as_values(application: Application, summary: Summary) -> dict[str, Any]:
             for (pipeline, step, reason), count in sorted(summary.dead_letters.items(), key=str)
         ],
         "dropped_frames": dict(summary.dropped_frames),
+        "refused_connections": dict(summary.refused_connections),
         "findings": [finding.to_json() for finding in summary.findings],
         "exit_code": summary.exit_code,
         "problem": summary.problem,

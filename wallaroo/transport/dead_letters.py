@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
+import select
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,6 +16,8 @@ from wallaroo.errors import WallarooError
 from wallaroo.text import escaped
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.rate_limit import RateLimited
+
+_PATIENCE = 2.0  # seconds that a FIFO's reader may take; the engine stands still meanwhile
 
 _log = logging.getLogger("wallaroo.dead_letters")
 
@@ -87,7 +91,7 @@ class DeadLetters:
         written = 0
         try:
             while view:
-                count = os.write(self._fd, view)
+                count = _written(self._fd, view)
                 written += count
                 view = view[count:]
         except OSError as error:
@@ -105,11 +109,34 @@ class DeadLetters:
             ) from error
 
 
+def _written(fd: int, view: memoryview) -> int:
+    """Write what a file takes, and return how many bytes; wait a while for a FIFO's reader.
+
+    Raises:
+        OSError: it cannot be written, or nobody has read for too long.
+    """
+    while True:
+        try:
+            return os.write(fd, view)
+        except BlockingIOError:
+            if not select.select([], [fd], [], _PATIENCE)[1]:
+                raise OSError(
+                    errno.EAGAIN, f"its reader has read nothing for {_PATIENCE:g} s"
+                ) from None
+
+
 def _edge(letter: DeadLetter) -> str:
     return "decoder" if letter.sink is None else f"encoder of sink {letter.sink}"
 
 
 def _opened(path: Path) -> int:
+    if path.is_fifo():
+        try:  # O_RDWR would open it for a reader too, us, who never reads
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            raise OSError(error.errno, "nobody reads it (a FIFO); start its reader first") from None
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     size = os.fstat(fd).st_size
     if size and os.pread(fd, 1, size - 1) not in (b"\n", b""):

@@ -107,6 +107,8 @@ class Edges:
                 deliver,
                 when_sequenced=when_sequenced,
                 addresses=addresses,
+                max_connections=options.max_connections,
+                idle_timeout=options.idle_timeout,
             )
         except BaseException:
             self.dead_letters.close()
@@ -204,6 +206,7 @@ class Edges:
             exit_code=1 if problem is not None or any(undelivered.values()) else 0,
             problem=problem,
             findings=tuple(findings),
+            refused_connections=dict(self._listener.refused),
         )
 
     # -- inside ------------------------------------------------------------------------------

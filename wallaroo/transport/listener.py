@@ -5,6 +5,9 @@ completed, in the order of the bytes (frame-1, frame-5). A header that cannot be
 connection and no other (frame-3). What a connection leaves unfinished is dropped and counted
 (frame-4).
 
+An orderly close tells a sender that all before is sequenced. Every other end is a reset, also that
+of the whole process (frame-4, `sockets`).
+
 The listener holds one incomplete frame per connection and nothing else. Whoever cannot take more
 calls `pause`, and senders feel it by TCP's own flow control.
 """
@@ -19,21 +22,24 @@ import functools
 import logging
 import socket
 import termios
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping
 from typing import IO, Any, TypeAlias
 
 from wallaroo.config import TCPSourceConfig, format_address
+from wallaroo.engine import MAX_CONNECTIONS
 from wallaroo.errors import UnsupportedTopology, WallarooError
 from wallaroo.frames import FrameParser
 from wallaroo.text import reason
 from wallaroo.topology import Source
+from wallaroo.transport.forks import in_child
 from wallaroo.transport.rate_limit import RateLimited
+from wallaroo.transport.sockets import end_in_order, listening, room_for_connections
 
 Deliver: TypeAlias = Callable[[str, list[bytes]], None]
 Address: TypeAlias = tuple[str, int]
 
 _READ = 64 * 1024  # bytes at a time
-_BACKLOG = 1024  # connections the system keeps for us until they are accepted
 _WITHOUT_ACCEPTING = 0.5  # seconds, once there are no file descriptors left
 
 _log = logging.getLogger("wallaroo.listener")
@@ -69,13 +75,18 @@ class Listener:
         deliver: takes the frames; what it raises is a bug.
         when_sequenced: is given a function to call, from the loop's thread, once all that was
             delivered before is sequenced; then the connection of a sender that has half-closed is
-            closed from this side too (frame-4). By default that is at once.
+            closed in order from this side too (frame-4). By default that is at once. A function
+            that is never called leaves the connection to be reset.
         addresses: where to listen instead, for sources that must be found where they were.
+        max_connections: taken at once, of all sources together; others are reset, logged and
+            counted. Never more than the limit of open files leaves room for.
+        idle_timeout: seconds without a byte after which a connection is closed; `None`: never.
 
     Attributes:
         addresses: where each source listens.
         received: frames per source.
         dropped: incomplete and refused frames per source.
+        refused: connections per source that were too many.
 
     Raises:
         ListenError: an address cannot be listened on; no other is, then.
@@ -88,12 +99,15 @@ class Listener:
         *,
         when_sequenced: Callable[[Callable[[], None]], None] | None = None,
         addresses: Mapping[str, Address] | None = None,
+        max_connections: int = MAX_CONNECTIONS,
+        idle_timeout: float | None = None,
     ) -> None:
         self.deliver = deliver
         self.when_sequenced = when_sequenced or (lambda close: close())
         self.addresses: dict[str, Address] = {}
         self.received = dict.fromkeys(sources, 0)
         self.dropped = dict.fromkeys(sources, 0)
+        self.refused = dict.fromkeys(sources, 0)
         self.paused = False
         self.troubles = RateLimited(_log)
         # One for all connections, as only one reads at a time: a fresh one for each read of a few
@@ -102,8 +116,17 @@ class Listener:
         self._sources = sources
         self._sockets: dict[str, socket.socket] = {}
         self._connections: set[Connection] = set()
+        self._accepted: list[socket.socket] = []  # and perhaps closed since
         self._opening: set[asyncio.Task[Any]] = set()
         self._all_closed: asyncio.Future[None] | None = None
+        self._limit = min(max_connections, room_for_connections())
+        self._limited_by = (
+            "the most it takes (--max-connections)"
+            if self._limit == max_connections
+            else "as many as the limit of open files leaves room for (ulimit -n)"
+        )
+        self._idle_timeout = idle_timeout
+        self._sweep: asyncio.TimerHandle | None = None
         try:
             for name, source in sources.items():
                 host, port = (addresses or {}).get(name, (source.host, source.port))
@@ -124,6 +147,8 @@ class Listener:
         """Accept connections, in the running loop."""
         for name in self._sockets:
             self._start_accepting(name)
+        if self._idle_timeout is not None:
+            self._look_for_idle(self._idle_timeout)
 
     def pause(self) -> None:
         """Read nothing more from any connection until `resume`; `deliver` may call this."""
@@ -138,10 +163,10 @@ class Listener:
             connection.follow()
 
     async def stop(self) -> None:
-        """Stop listening, read what senders have sent by now, and close all connections.
+        """Stop listening, read what senders have sent by now, and close all connections in order.
 
         What lies in the system's buffers counts as received, since senders were told so. It is
-        still delivered, by and by if `paused`; this returns when all of it has been.
+        still delivered, by and by if `paused`; this returns when all of it is sequenced.
         """
         loop = asyncio.get_running_loop()
         for name, sock in self._sockets.items():
@@ -157,7 +182,7 @@ class Listener:
             await self._all_closed
 
     def close(self) -> None:
-        """Stop listening and drop all connections and what they have not delivered."""
+        """Stop listening and reset all connections; what they have not delivered is dropped."""
         loop = asyncio.get_running_loop()
         for sock in self._sockets.values():
             loop.remove_reader(sock.fileno())
@@ -201,10 +226,40 @@ class Listener:
                 loop.remove_reader(sock.fileno())
                 loop.call_later(_WITHOUT_ACCEPTING, self._start_accepting, name)
                 return
+            if not self._has_room():
+                self._refuse(name, accepted)
+                continue
+            self._accepted.append(accepted)
+            in_child(accepted.close)
             accepted.setblocking(False)
             opening = loop.create_task(self._open(name, accepted))
             self._opening.add(opening)
             opening.add_done_callback(functools.partial(self._opened, accepted))
+
+    def _has_room(self) -> bool:
+        if len(self._accepted) >= self._limit:
+            self._accepted = [sock for sock in self._accepted if sock.fileno() >= 0]
+        return len(self._accepted) < self._limit
+
+    def _refuse(self, name: str, accepted: socket.socket) -> None:
+        """Reset a connection that is one too many."""
+        accepted.close()
+        self.refused[name] += 1
+        self.troubles.log(
+            logging.ERROR,
+            ("too many", name),
+            "source %s: a connection is refused: %d are open, %s",
+            name,
+            self._limit,
+            self._limited_by,
+        )
+
+    def _look_for_idle(self, timeout: float) -> None:
+        """Close what has been idle for `timeout` seconds, again and again."""
+        loop = asyncio.get_running_loop()
+        for connection in list(self._connections):
+            connection.close_if_idle(timeout)
+        self._sweep = loop.call_later(timeout / 4, self._look_for_idle, timeout)
 
     def _opened(self, sock: socket.socket, opening: asyncio.Task[Any]) -> None:
         self._opening.discard(opening)
@@ -217,6 +272,8 @@ class Listener:
         await loop.connect_accepted_socket(lambda: Connection(self, name, config), sock)
 
     def _stop_listening(self) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
         for sock in self._sockets.values():
             sock.close()
         self._sockets.clear()
@@ -233,6 +290,7 @@ class Connection(asyncio.BufferedProtocol):
         decoder = config.decoder
         self._parser = FrameParser(decoder.header_length, decoder.payload_length, config.max_size)
         self._ended = False
+        self._heard = 0.0  # when a byte came, or could have come, for the last time
         self._to_read: int | None = None  # once stopping: bytes sent by then and not yet read
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -242,6 +300,7 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")  # None if it has gone already
         self._peer = format_address(*peer[:2]) if peer else "a sender that is gone"
         self._listener.opened(self)
+        self._heard = time.monotonic()
         # Not at once: Python 3.11 starts to read right after this, paused or not.
         asyncio.get_running_loop().call_soon(self.follow)
         _log.debug("source %s: %s connected", self._source, self._peer)
@@ -252,6 +311,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Deliver the frames that what was read completes; asyncio calls this."""
+        self._heard = time.monotonic()
         payloads = self._parser.feed(bytes(self._listener.buffer[:nbytes]))
         if payloads:
             self._listener.received[self._source] += len(payloads)
@@ -261,12 +321,11 @@ class Connection(asyncio.BufferedProtocol):
         elif self._to_read is not None:
             self._to_read -= nbytes
             if self._to_read <= 0:
-                self._transport.close()
+                self._end()
 
     def eof_received(self) -> bool:
         """Close this side too once all before is sequenced (frame-4); asyncio calls this."""
-        self._ended = True
-        self._listener.when_sequenced(self._transport.close)
+        self._end()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -287,24 +346,59 @@ class Connection(asyncio.BufferedProtocol):
 
     def follow(self) -> None:
         """Read or do not, as the listener says."""
-        if self._transport.is_closing():
+        if self._ended or self._transport.is_closing():
             return
         if self._listener.paused:
             self._transport.pause_reading()
-        else:
+        elif not self._transport.is_reading():
+            self._heard = time.monotonic()
             self._transport.resume_reading()
 
     def finish(self) -> None:
-        """Close once what has arrived by now is read."""
+        """Close in order once what has arrived by now is read and sequenced."""
         if self._ended or self._transport.is_closing():
             return
-        self._to_read = _unread(self._transport.get_extra_info("socket").fileno())
+        self._to_read = self._unread()
         if not self._to_read:
-            self._transport.close()
+            self._end()
+
+    def close_if_idle(self, timeout: float) -> None:
+        """Close in order if for `timeout` seconds we would have read and nothing came."""
+        if self._listener.paused or self._ended or self._transport.is_closing():
+            return
+        if time.monotonic() - self._heard < timeout or self._unread():
+            return
+        self._listener.troubles.log(
+            logging.WARNING,
+            ("idle", self._source),
+            "source %s: %s has sent nothing for %g s; the connection is closed (--idle-timeout)",
+            self._source,
+            self._peer,
+            timeout,
+        )
+        self._end()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Reset it at once, unless it has been closed in order."""
         self._transport.abort()
+
+    def _end(self) -> None:
+        """Read nothing more, and close in order once all before is sequenced."""
+        self._ended = True
+        self._transport.pause_reading()
+        self._listener.when_sequenced(self._close)
+
+    def _close(self) -> None:
+        if not self._transport.is_closing():
+            end_in_order(self._transport.get_extra_info("socket"))
+            self._transport.close()
+
+    def _unread(self) -> int:
+        """Return how many bytes the system has received that have not been read."""
+        count = array.array("i", [0])
+        sock = self._transport.get_extra_info("socket")
+        fcntl.ioctl(sock.fileno(), termios.FIONREAD, count, True)
+        return count[0]
 
     def _refuse(self) -> None:
         self._listener.dropped[self._source] += 1
@@ -319,28 +413,10 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
 
-def _unread(fd: int) -> int:
-    """Return how many bytes the system has received that have not been read."""
-    count = array.array("i", [0])
-    fcntl.ioctl(fd, termios.FIONREAD, count, True)
-    return count[0]
-
-
 def _bound(source: str, host: str, port: int) -> socket.socket:
     try:
-        family, _, _, _, address = _resolved(host, port)[0]
-        sock = socket.create_server(
-            tuple(address[:2]), family=socket.AddressFamily(family), backlog=_BACKLOG
-        )
+        return listening(host, port)
     except OSError as error:
         raise ListenError(
             f"source {source} cannot listen on {format_address(host, port)}: {reason(error)}"
         ) from error
-    sock.setblocking(False)
-    return sock
-
-
-def _resolved(host: str, port: int) -> Sequence[Any]:
-    """Return the host's addresses, IPv4 first: what is printed is one address."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return sorted(found, key=lambda info: info[0] != socket.AF_INET)

@@ -29,6 +29,7 @@ from collections.abc import Callable, Sequence
 from wallaroo.config import format_address
 from wallaroo.text import reason
 from wallaroo.topology import SinkId
+from wallaroo.transport.forks import in_child
 from wallaroo.transport.rate_limit import RateLimited
 
 DEFAULT_LIMIT = 16 << 20
@@ -225,6 +226,7 @@ class TCPSink:
             self._host, self._port, type=socket.SOCK_STREAM
         ):
             sock = socket.socket(family, kind, protocol)
+            in_child(sock.close)
             try:
                 sock.setblocking(False)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

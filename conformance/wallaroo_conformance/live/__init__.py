@@ -25,7 +25,7 @@ LIVE_LAWS: dict[str, str] = {
     "frame-1": "the frames depend on the bytes alone, never on how TCP cut them",
     "frame-2": "over TCP too, a frame of length 0 is a frame like any other",
     "frame-3": "a header that claims too much closes that connection; others go on",
-    "frame-4": "a frame that a connection's end cuts off is dropped and counted, no other",
+    "frame-4": "what a connection's end cuts off is dropped and counted; who dies says nothing",
     "frame-5": "frames of several connections are sequenced in the order received",
     "order-2": "each sink gets one exact byte string, live as well",
     "sink-3": "a sink that went away gets every output, from an output's first byte",
@@ -37,7 +37,8 @@ LIVE_LAWS: dict[str, str] = {
 _CAUSES: dict[str, str] = {
     "frame-1": "a piece of a frame is taken for the whole, or a header that comes in two is lost",
     "frame-3": "the claim is believed, or all connections are closed",
-    "frame-4": "what is left in the buffer is processed, or not counted",
+    "frame-4": "what is left over is processed or not counted, or an engine's death looks like "
+    "its stop",
     "sink-3": "what was under way is lost, or sent again from where it broke off",
     "recover-1": "state is saved apart from how far the input was read",
     "recover-2": "what was handed on counts as delivered",
@@ -104,6 +105,13 @@ def tour(scenario: Scenario, *, recovery: bool) -> None:
     scenario.stop()
 
 
+def death(scenario: Scenario) -> None:
+    """Kill a server that has received something."""
+    scenario.connect(0)
+    scenario.send(0, [b"a", b"b"])
+    scenario.kill()
+
+
 def _run(
     engine: Engine, random_seed: int, touched: Counter[str], patience: float
 ) -> Failure | None:
@@ -117,6 +125,9 @@ def _run(
                 tour(scenario, recovery=recovery)
                 touched.update(scenario.touched)
             took = time.monotonic() - begun
+            if not recovery:  # else the tour has a kill
+                with Scenario(engine, reference, 0, patience) as scenario:
+                    death(scenario)
             _any_order(engine, reference, random_seed, touched, took, patience)
     except Exception as error:  # noqa: BLE001 - what an engine's server raises is its answer
         first = _first(error)

@@ -72,16 +72,16 @@ class Sender:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
-    def closed_by_peer(self) -> bool:
-        """Wait until the other side has closed; return whether it did in time."""
+    def end(self) -> Literal["in order", "reset", "none"]:
+        """Wait for the connection's end; return how it came, or that none came in time."""
         try:
             while self._socket.recv(_LONGEST_READ):
                 pass
         except ConnectionError:
-            return True
+            return "reset"
         except TimeoutError:
-            return False
-        return True
+            return "none"
+        return "in order"
 
     def close(self) -> None:
         """Close the connection."""

@@ -167,10 +167,12 @@ class Scenario:
         self._tell(f"connection {connection} half-closes{', inside a frame' * bool(sender.held)}")
         self._dropped += bool(sender.held)
         sender.finish()
-        closed = sender.closed_by_peer()
+        end = sender.end()
         sender.close()
-        if not closed:
+        if end == "none":
             self._broken("frame-4", "the source does not close its side after a half-close")
+        if end == "reset":
+            self._broken("frame-4", "a connection is reset though all on it was received")
         self.touched["frame-4"] += 1
 
     def claim_too_much(self, connection: int) -> bool:
@@ -184,11 +186,12 @@ class Scenario:
         self._tell(f"connection {connection} sends a header that claims {MAX_CLAIM} bytes")
         self._dropped += 1
         sender.send(claim)
-        closed = sender.closed_by_peer()
+        end = sender.end()
         sender.close()
-        if not closed:
+        if end == "none":
             self._broken("frame-3", "the connection is not closed")
         self.touched["frame-3"] += 1
+        self._not_in_order(end, "the connection of a refused header")
         return True
 
     def sink_goes(self, sink: int) -> None:
@@ -209,15 +212,33 @@ class Scenario:
     def kill_and_restart(self) -> None:
         """Kill the server in the midst of it, and start it from the same checkpoint."""
         self._tell("kill and restart")
-        self._handle.kill()
-        for _, sender in self.senders:
-            sender.close()
-        self.senders.clear()
+        self._kill()
         self._handle = self._handle.restart()
         self._restarted = True
         self._before_kill = len(self._frames)
         self.touched["recover-1"] += 1
         self.touched["recover-2"] += 1
+
+    def kill(self) -> None:
+        """Kill the server for good."""
+        self._tell("kill")
+        self._kill()
+        self._stopped = True
+
+    def _kill(self) -> None:
+        """Kill the server: no sender is told that all was taken (frame-4)."""
+        self._handle.kill()
+        ends = [sender.end() for _, sender in self.senders]
+        for _, sender in self.senders:
+            sender.close()
+        self.senders.clear()
+        for end in ends:
+            self._not_in_order(end, "a connection that was open when the server was killed")
+
+    def _not_in_order(self, end: str, which: str) -> None:
+        self.touched["frame-4"] += 1
+        if end == "in order":
+            self._broken("frame-4", f"{which} is closed as if all was taken, not reset")
 
     def stop(self) -> None:
         """Stop, and compare all that came out with what the reference says."""

@@ -84,9 +84,10 @@ class Session:
         self._until(lambda: after in self.received)
         self._sink.leave()
 
-    def until(self, *, pending: int) -> None:
-        """Wait until so many outputs are made and not delivered."""
+    def until(self, *, pending: int = 0, received: int = 0) -> None:
+        """Wait until so many outputs are made and not delivered, so many frames received."""
         self._until(lambda: self._handle.progress().pending >= pending)
+        self._until(lambda: self._handle.progress().received >= received)
 
     def _until(self, happened: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _PATIENCE

@@ -17,7 +17,7 @@ from wallaroo.transport.dead_letters import DeadLetterFileError
 from wallaroo.transport.edges import Edges, unless_overdue
 from wallaroo.transport.input_log import Record
 from wallaroo.transport.loop_thread import LoopThread
-from wallaroo_spark.plans.reports import dead_letters_of, first_end, outputs_of
+from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import Report
 from wallaroo_spark.wire.outbox import End, Finished
 from wallaroo_spark.wire.shards import Address
@@ -100,7 +100,7 @@ class Delivery:
         if not self._loop.run(unless_overdue(self._edges.drain(), lambda: self.abandoned)):
             raise RunEndedError("a sink was waited for in vain")
         if end is not None:
-            where = f"step {end.step!r}" if end.step else "decoder or encoder"
+            where = f"step {end.step!r}" if end.step else ended_of(end).where
             message = ".".join(map(str, end.order[0]))
             cause = (
                 "a dead letter (--on-error stop)"

@@ -66,7 +66,9 @@ def dead_letters_of(
 def ended_of(end: End) -> Ended:
     """Return an end as traces have it."""
     kind = cast("Literal['on-error', 'exit']", end.kind)
-    return Ended(kind, end.pipeline, end.step, end.order[0], end.error_type)
+    lineage, _, sink = end.order
+    index = None if sink == NO_SINK else sink
+    return Ended(kind, end.pipeline, end.step, lineage, end.error_type, index)
 
 
 def _order_of_letter(letter: Letter) -> Order:

@@ -9,7 +9,7 @@ from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.plans.feed import FeedClient, FeedServer
 from wallaroo_spark.wire.job import CaseSpec, unpack
 
-from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.input_log import InputLog, InputLogError
 
 CASE = CaseSpec(b"an application", partitions=2, isolated=True)
 
@@ -76,6 +76,24 @@ def test_frame_4_a_connection_is_closed_once_its_frames_are_durable(open_feed):
     feed.when_durable(durable.set)
     assert durable.wait(10)
     assert feed.latest(0) == 1
+
+
+def test_frame_4_a_failed_sync_closes_no_connection_in_order(open_feed, monkeypatch):
+    feed = open_feed()
+    failed = threading.Event()
+
+    def sync():
+        failed.set()
+        raise InputLogError("Input/output error")
+
+    monkeypatch.setattr(feed._log, "sync", sync)
+    closed = threading.Event()
+    feed.append("p", [b"a"])
+    feed.when_durable(closed.set)
+    assert failed.wait(20)
+    feed._syncing.join(20)
+    assert not closed.is_set()
+    assert feed.events == ["Input/output error"]
 
 
 def test_what_is_committed_makes_room(open_feed):

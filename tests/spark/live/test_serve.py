@@ -155,7 +155,11 @@ def test_recover_1_and_2_after_a_kill_it_goes_on(spark_engine, receiver, tmp_pat
     send(handle, "a", "b")
     until(lambda: receiver.data == b"a 1\nb 1\n")
     until(lambda: handle.progress().details["backlog"] == 0)
-    handle.kill()
+    with socket.create_connection(handle.addresses["p"], timeout=60) as open_still:
+        open_still.sendall(b"\0")  # half a header, so nothing that the restart would process
+        handle.kill()
+        with pytest.raises(ConnectionResetError):
+            open_still.recv(1)
     assert handle.wait().problem == "it was killed"
     receiver.data = b""
     again = handle.restart()

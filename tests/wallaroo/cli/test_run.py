@@ -209,6 +209,123 @@ def test_dead_4_on_error_stop(run):
     assert "  dead letters: 1\n    1 decode: p\n" in errors
 
 
+@pytest.mark.parametrize("ending", ["kill -9", "given up", "exit in user code"])
+def test_frame_4_an_engine_that_dies_resets_its_connections(run, ending):
+    process = run("--stop-timeout", "0.1")
+    with process.connect() as sock, process.connect() as other:
+        sock.sendall(frames([b"a", b"b"]))
+        while process.received != b"A\nB\n":
+            time.sleep(0.005)
+        if ending == "kill -9":
+            process.process.kill()
+        else:
+            other.sendall(frame(b"hang" if ending == "given up" else b"exit"))
+            if ending == "given up":
+                time.sleep(0.2)
+                process.process.send_signal(signal.SIGTERM)
+        with pytest.raises(ConnectionResetError):
+            sock.recv(1)
+        assert process.wait()[0] != 0
+
+
+def test_frame_4_an_engine_that_stops_in_order_resets_nothing(run):
+    process = run()
+    with process.connect() as sock:
+        sock.sendall(frames([b"a", b"b"]))
+        while process.received != b"A\nB\n":
+            time.sleep(0.005)
+        process.process.send_signal(signal.SIGTERM)
+        assert sock.recv(1) == b""
+    assert process.wait()[0] == 0
+
+
+FORKING = """
+    if text == "fork and return":
+        os.fork()
+    if text == "fork and exit" and not os.fork():
+        sys.exit(0)
+    if text == "fork and stay" and not os.fork():
+        print("child", os.getpid(), file=sys.stderr, flush=True)
+        time.sleep(600)
+    return text.upper()
+"""
+
+
+@pytest.fixture
+def forking(run, app):
+    app.write_text(APP.replace("    return text.upper()\n", FORKING, 1) + "\nimport os, time\n")
+    return run
+
+
+@pytest.mark.parametrize("isolated", [[], ["--isolated"]])
+@pytest.mark.parametrize("how", [b"fork and return", b"fork and exit"])
+def test_a_forked_child_of_user_code_is_no_second_engine(forking, how, isolated):
+    process = forking(*isolated)
+    with process.connect() as sock:
+        sock.sendall(frames([b"a", how, *[b"b"] * 100]))
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(1) == b""
+    process.process.send_signal(signal.SIGTERM)
+    code, errors, received = process.wait()
+    assert (code, received) == (0, b"A\n" + how.upper() + b"\n" + b"B\n" * 100)
+    said = [line for line in errors.splitlines() if "came back into the engine" in line]
+    assert len(said) == 1
+    assert said[0].startswith("wallaroo: pipeline p, message 1 or one after it: a process forked ")
+    assert "forked in obey (" in said[0]
+
+
+def test_frame_4_a_forked_child_holds_no_connection_open(forking):
+    process = forking()
+    with process.connect() as sock:
+        sock.sendall(frames([b"fork and stay"]))
+        line = ""
+        while not line.startswith("child "):
+            line = process.process.stderr.readline()
+        child = int(line.split()[1])
+        try:
+            while process.received != b"FORK AND STAY\n":
+                time.sleep(0.005)
+            process.process.kill()
+            with pytest.raises(ConnectionResetError):
+                sock.recv(1)
+            socket.create_server(("127.0.0.1", process.port)).close()
+        finally:
+            os.kill(child, signal.SIGKILL)
+    assert process.wait()[0] == -signal.SIGKILL
+
+
+def test_idle_peers_do_not_lock_out_a_sender_under_a_small_limit_of_files(app, tmp_path):
+    command = [sys.executable, "-m", "wallaroo", "run", str(app), "--idle-timeout", "0.5"]
+    command += ["--in", "127.0.0.1:0", "--out"]
+    words = tmp_path / "words"
+    words.write_text("a\nb\n")
+    with contextlib.ExitStack() as stack:
+        sink = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        command = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", *command]
+        process = stack.enter_context(
+            subprocess.Popen(
+                [*command, f"127.0.0.1:{sink.getsockname()[1]}"], stderr=subprocess.PIPE, text=True
+            )
+        )
+        stack.callback(process.kill)
+        line = ""
+        while "listening on" not in line:
+            line = process.stderr.readline()
+        port = int(line.rpartition(":")[2])
+        taken = stack.enter_context(sink.accept()[0])
+        for _ in range(70):
+            with contextlib.suppress(ConnectionResetError):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+        while wallaroo("send", words, "--to", f"127.0.0.1:{port}").returncode:
+            pass
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+        assert taken.recv(100).endswith(b"A\nB\n")
+    assert process.returncode == 0
+    assert "a connection is refused: 32 are open, as many as the limit of open files" in errors
+    assert "connections refused\n" in errors
+
+
 def test_a_port_in_use_is_one_line_and_exit_1(app):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -168,3 +169,28 @@ def test_a_kind_that_is_over_begins_anew(caplog):
     limited.log(logging.WARNING, "a", "a again")
     limited.flush()
     assert [record.getMessage() for record in caplog.records] == ["a 0", "a again"]
+
+
+def test_a_fifo_that_nobody_reads_is_refused_at_once(tmp_path):
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    with pytest.raises(DeadLetterFileError) as caught:
+        DeadLetters(path)
+    assert str(caught.value) == (
+        f"dead letters cannot be written to {path}: nobody reads it (a FIFO); start its reader "
+        "first"
+    )
+
+
+def test_a_fifo_whose_reader_stops_reading_ends_it_and_blocks_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("wallaroo.transport.dead_letters._PATIENCE", 0.01)
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    letters = DeadLetters(path)
+    letters.add([letter(1)])
+    assert json.loads(os.read(reader, 10_000))["lineage"] == [1, 2]
+    with pytest.raises(DeadLetterFileError, match=r"its reader has read nothing for 0\.01 s"):
+        letters.add([letter(2, payload=bytes(1 << 20))])
+    letters.close()
+    os.close(reader)
