@@ -21,14 +21,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from facts import machine_facts
-from wallaroo_loadgen.application import Application
-from wallaroo_loadgen.config import RunConfig
-from wallaroo_loadgen.files import write_json
-from wallaroo_loadgen.report import write_html
-from wallaroo_loadgen.result import Result
-from wallaroo_loadgen.search import Search, search, shortcoming
-from wallaroo_loadgen.session import Session
-from wallaroo_loadgen.verdict import INTERRUPTED, SLO, show
+from wallaroo_loadgen.control.application import Application
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.control.search import Search, search, shortcoming
+from wallaroo_loadgen.control.session import Session
+from wallaroo_loadgen.control.verdict import INTERRUPTED, SLO, show
+from wallaroo_loadgen.presentation.files import write_json
+from wallaroo_loadgen.presentation.report import write_html
+from wallaroo_loadgen.workloads.plan import RunConfig
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SYMBOLS = EXAMPLES / "data" / "symbols.txt"

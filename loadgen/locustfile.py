@@ -1,6 +1,6 @@
 """Load tests led by Locust: `locust -f loadgen/locustfile.py`, and see loadgen/README.md."""
 
-from wallaroo_loadgen.locust_plane import LoadUser, install
+from wallaroo_loadgen.with_locust.plane import LoadUser, install
 
 install()
 

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 
 from wallaroo.frames import frame
-from wallaroo_loadgen.workload import IGNORED, Matched, Options, matched
 from wallaroo_loadgen.workloads.numbered import NumberedLane, from_digits, rows_of
+from wallaroo_loadgen.workloads.protocol import IGNORED, Matched, Options, matched
 
 _HEAD = struct.Struct(">IH")  # the run and the lane; the number follows
 _DIGITS = 8

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from wallaroo.frames import frames
-from wallaroo_loadgen.workload import (
+from wallaroo_loadgen.workloads.protocol import (
     IGNORED,
     Block,
     Cycle,

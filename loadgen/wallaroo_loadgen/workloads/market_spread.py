@@ -18,7 +18,8 @@ from typing import Literal
 import numpy as np
 
 from wallaroo.frames import frames
-from wallaroo_loadgen.workload import (
+from wallaroo_loadgen.workloads.numbered import NumberedLane, from_digits, rows_of
+from wallaroo_loadgen.workloads.protocol import (
     IGNORED,
     CycleLane,
     Matched,
@@ -26,7 +27,6 @@ from wallaroo_loadgen.workload import (
     WorkloadError,
     matched,
 )
-from wallaroo_loadgen.workloads.numbered import NumberedLane, from_digits, rows_of
 
 ORDERS, QUOTES = 0, 1
 

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from wallaroo.frames import DEFAULT_MAX_SIZE, FrameParser
-from wallaroo_loadgen.workload import CycleLane, Matched, Options, WorkloadError
+from wallaroo_loadgen.workloads.protocol import CycleLane, Matched, Options, WorkloadError
 
 
 class Replay:

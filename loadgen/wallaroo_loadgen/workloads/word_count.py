@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 
 from wallaroo.frames import frame
-from wallaroo_loadgen.schedule import Int64s
-from wallaroo_loadgen.workload import IGNORED, CycleLane, Matched, Options, matched
+from wallaroo_loadgen.common.schedule import Int64s
+from wallaroo_loadgen.workloads.protocol import IGNORED, CycleLane, Matched, Options, matched
 
 _CYCLE = 4096  # lines until the text repeats
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
