@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from facts import machine_facts
+from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.control.application import Application
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search, search, shortcoming
@@ -28,7 +29,6 @@ from wallaroo_loadgen.control.session import Session
 from wallaroo_loadgen.control.verdict import INTERRUPTED, SLO, show
 from wallaroo_loadgen.presentation.files import write_json
 from wallaroo_loadgen.presentation.report import write_html
-from wallaroo_loadgen.workloads.plan import RunConfig
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SYMBOLS = EXAMPLES / "data" / "symbols.txt"

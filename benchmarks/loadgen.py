@@ -21,10 +21,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from facts import machine_facts
+from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.session import Session
 from wallaroo_loadgen.control.verdict import show
-from wallaroo_loadgen.workloads.plan import RunConfig
 
 TARGET = Path(__file__).parents[1] / "tests" / "loadgen" / "target.py"
 DELAY = 0.02

@@ -21,7 +21,7 @@ from wallaroo_loadgen.control.verdict import INTERRUPTED, INVALID, OK, exit_code
 from wallaroo_loadgen.presentation.files import write_hdr, write_json
 from wallaroo_loadgen.presentation.report import write_html
 from wallaroo_loadgen.presentation.terminal import LiveView, print_result, print_search
-from wallaroo_loadgen.workloads import MAKERS
+from wallaroo_loadgen.workloads.catalogue import MAKERS
 from wallaroo_loadgen.workloads.plan import Plan
 
 if TYPE_CHECKING:

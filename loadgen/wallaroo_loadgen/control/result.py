@@ -39,6 +39,7 @@ class Result:
         busy: part of a processor that each of our own processes used.
         priority: what each of them was granted: `real time`, `raised` or `as others`.
         example: an output that matched nothing.
+        accept_error: why the receiver could not accept a connection, if that happened.
         closed: by connection, what the target did to it.
         failure: why there was no run, or only a part of one.
         partial: interrupted.
@@ -59,6 +60,7 @@ class Result:
     busy: dict[str, float]
     priority: dict[str, str] = field(default_factory=dict)
     example: str | None = None
+    accept_error: str | None = None
     closed: dict[str, str] = field(default_factory=dict)
     failure: str | None = None
     partial: bool = False
@@ -95,6 +97,7 @@ class Result:
             busy=dict(collector.busy),
             priority=dict(collector.priority),
             example=collector.received.get("example"),
+            accept_error=collector.received.get("accept_error"),
             closed=dict(collector.closed),
             failure=failure,
             partial=conductor.stopped,

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.verdict import our_own_fault
-from wallaroo_loadgen.workloads.plan import RunConfig
 
 GROWTH = 0.02
 """Part of the rate of outputs by which the backlog may grow before a rate is not sustained."""

@@ -8,11 +8,12 @@ import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 
+from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.control.application import Application
 from wallaroo_loadgen.control.conductor import Conductor, RunError, run_here
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.verdict import SLO, judge
-from wallaroo_loadgen.workloads.plan import Plan, RunConfig
+from wallaroo_loadgen.workloads.plan import Plan
 
 
 class Session:

@@ -21,7 +21,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from wallaroo_loadgen.workloads.plan import Plan, RunConfig
+from wallaroo_loadgen.common.config import RunConfig
+from wallaroo_loadgen.workloads.plan import Plan
 
 Command = dict[str, Any]
 Report = dict[str, Any]

@@ -18,44 +18,19 @@ import time
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
 
 import numpy as np
 
 from wallaroo_loadgen.common.schedule import NS, LaneSchedule
 from wallaroo_loadgen.dataplane.child import REPORT_SECONDS, Child, monotonic_start, serve
-from wallaroo_loadgen.workloads.plan import Address, Plan
+from wallaroo_loadgen.dataplane.connection import connect
+from wallaroo_loadgen.workloads.plan import Plan
 from wallaroo_loadgen.workloads.protocol import Lane
 
 _LARGEST_WRITE = 1 << 16  # bytes; a longer one would let the messages at its end seem too late
 _SHORTEST_SLEEP = 50_000  # ns; above some 10,000 messages a second they share wake-ups
 _LOOK_FOR_END = NS // 10  # ns between looks whether the target has closed
 _PATIENCE = 0.1  # seconds at most between looks whether to stop
-
-
-def connect(
-    to: Address, wait: float, stopping: Callable[[], bool] = lambda: False
-) -> socket.socket:
-    """Connect, trying again for `wait` seconds while nobody listens.
-
-    Raises:
-        ConnectionError: when nobody did.
-    """
-    deadline = time.monotonic() + wait
-    while True:
-        try:
-            sock = socket.create_connection(to, timeout=max(0.1, deadline - time.monotonic()))
-        except OSError as error:
-            if time.monotonic() >= deadline or stopping():
-                host, port = to
-                reason = error.strerror or str(error)
-                message = f"nobody listens at {host}:{port} (waited {wait:g} s): {reason}"
-                raise ConnectionError(message) from None
-            time.sleep(_PATIENCE)
-        else:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.settimeout(None)
-            return sock
 
 
 class LaneSender:

@@ -25,6 +25,7 @@ from locust import User, argument_parser, events, runners, task
 from locust.env import Environment
 from rich.console import Console
 
+from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.control import arguments as args
 from wallaroo_loadgen.control.conductor import Conductor, RunError, run_here
 from wallaroo_loadgen.control.node import ChildNode, Node
@@ -35,7 +36,7 @@ from wallaroo_loadgen.presentation.report import write_html
 from wallaroo_loadgen.presentation.terminal import print_result
 from wallaroo_loadgen.with_locust.stats import fill, use_true_percentiles
 from wallaroo_loadgen.with_locust.web import add_tab
-from wallaroo_loadgen.workloads.plan import Plan, RunConfig
+from wallaroo_loadgen.workloads.plan import Plan
 
 logger = logging.getLogger("wallaroo.load")
 

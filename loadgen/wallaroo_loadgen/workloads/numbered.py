@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallaroo_loadgen.common.schedule import Int64s
-from wallaroo_loadgen.workloads.protocol import Block, Cycle
+from wallaroo_loadgen.workloads.cycle import Cycle
+from wallaroo_loadgen.workloads.protocol import Block
 
 Rows = NDArray[np.uint8]
 

@@ -5,7 +5,7 @@ A **lane** is one connection: a numbered stream of messages, the same for the sa
 message caused it. That is all the measuring needs: from an output its message, from the message
 its intended time, from the number whether it came before. A workload therefore keeps nothing per
 message; it works out both directions by arithmetic, most easily by repeating a cycle of messages
-that is built once (`Cycle`).
+that is built once (`cycle`).
 
 A workload of your own is a file with a function `workload(options)` that returns an object with
 the attributes of `Workload`; `wallaroo load --workload my.py` runs it. See docs/load-testing.md.
@@ -13,18 +13,14 @@ the attributes of `Workload`; `wallaroo load --workload my.py` runs it. See docs
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-import numpy as np
-
-from wallaroo.frames import frames
 from wallaroo_loadgen.common.schedule import Int64s
+
+Framing = Literal["lines", "frames"]
+"""What ends an output in the sink's bytes: a line feed, or the length in a 4-byte header."""
 
 UNMATCHED = -1
 """The lane of an output that belongs to nothing that was sent."""
@@ -83,8 +79,8 @@ class Workload(Protocol):
         """The inputs, in the order in which `--to` names their addresses."""
 
     @property
-    def cut(self) -> Literal["lines", "frames"]:
-        """How the sink's bytes are cut into outputs: at line ends, or by 4-byte headers."""
+    def framing(self) -> Framing:
+        """What ends an output in the sink's bytes."""
 
     @property
     def lanes(self) -> Sequence[Lane]:
@@ -173,140 +169,3 @@ class Options:
             rest, letter = divmod(rest, 36)
             letters.append("abcdefghijklmnopqrstuvwxyz0123456789"[letter])
         return "".join(reversed(letters))
-
-
-class Cycle:
-    """The arithmetic of a stream that repeats: message numbers from output numbers and back.
-
-    Args:
-        outputs: how many outputs each message of the cycle causes.
-    """
-
-    def __init__(self, outputs: Int64s) -> None:
-        self.length = len(outputs)
-        self.outputs_of = outputs
-        self.outputs = int(outputs.sum())
-        self._owed = np.concatenate([[0], np.cumsum(outputs)])
-        self._cause = np.repeat(np.arange(self.length), outputs)
-
-    def owed(self, messages: int) -> int:
-        """Return how many outputs the first `messages` messages cause."""
-        rounds, rest = divmod(messages, self.length)
-        return rounds * self.outputs + int(self._owed[rest])
-
-    def cause(self, outputs: Int64s) -> Int64s:
-        """Return the messages that cause these outputs."""
-        rounds, rest = np.divmod(outputs, self.outputs)
-        messages: Int64s = rounds * self.length + self._cause[rest]
-        return messages
-
-    def first_output(self, messages: Int64s) -> Int64s:
-        """Return the numbers of the first outputs that these messages cause."""
-        rounds, rest = np.divmod(messages, self.length)
-        outputs: Int64s = rounds * self.outputs + self._owed[rest]
-        return outputs
-
-
-class CycleLane:
-    """A lane that sends the same list of payloads again and again.
-
-    Args:
-        payloads: one cycle, at least one, unframed.
-        outputs: how many outputs each of them causes.
-        source: which of the workload's sources it sends to.
-        share: its part of the rate.
-    """
-
-    def __init__(
-        self, payloads: Sequence[bytes], outputs: Sequence[int], source: int, share: float
-    ) -> None:
-        if not payloads:
-            raise WorkloadError("a lane needs at least one message to send")
-        self.source = source
-        self.share = share
-        self.cycle = Cycle(np.array(outputs, dtype=np.int64))
-        self._data = frames(payloads)
-        sizes = np.array([len(payload) + 4 for payload in payloads], dtype=np.int64)
-        self._ends = np.cumsum(sizes)
-
-    def block(self, first: int, count: int) -> Block:
-        """Return messages up to the cycle's end at most: no copying beyond one slice."""
-        start = first % self.cycle.length
-        stop = min(start + count, self.cycle.length)
-        origin = int(self._ends[start - 1]) if start else 0
-        data = self._data[origin : int(self._ends[stop - 1])]
-        return Block(data, self._ends[start:stop] - origin)
-
-    def owed(self, messages: int) -> int:
-        """Return how many outputs the first `messages` messages cause."""
-        return self.cycle.owed(messages)
-
-    def cause(self, outputs: Int64s) -> Int64s:
-        """Return the messages that cause these outputs."""
-        return self.cycle.cause(outputs)
-
-
-def matched(count: int) -> Matched:
-    """Return a `Matched` for `count` outputs in which nothing matches yet."""
-    return Matched(np.full(count, UNMATCHED, dtype=np.int64), np.zeros(count, dtype=np.int64))
-
-
-def build(name: str, options: Options) -> Workload:
-    """Make a workload by its name (`NAMES`) or from a file that ends in `.py`.
-
-    Raises:
-        WorkloadError: when there is none, or it does not work; the message says where.
-    """
-    if name.endswith(".py"):
-        return _check(name, _from_file(Path(name), options))
-    from wallaroo_loadgen import workloads
-
-    maker = workloads.MAKERS.get(name)
-    if maker is None:
-        there_are = ", ".join(sorted(workloads.MAKERS))
-        raise WorkloadError(f"no workload is called {name!r}; there are {there_are}, or a file.py")
-    return maker(options)
-
-
-def _from_file(path: Path, options: Options) -> Any:
-    if not path.is_file():
-        raise WorkloadError(f"no workload file {path}")
-    path = path.resolve()
-    spec = importlib.util.spec_from_file_location(f"_wallaroo_load_{zlib.crc32(bytes(path))}", path)
-    if spec is None or spec.loader is None:
-        raise WorkloadError(f"{path} cannot be loaded as Python")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-        maker = getattr(module, "workload", None)
-        if not callable(maker):
-            raise WorkloadError(f"{path} has no function workload(options)")
-        return maker(options)
-    except WorkloadError:
-        raise
-    except Exception as error:
-        raise WorkloadError(f"{_place(path, error)}: {type(error).__name__}: {error}") from error
-
-
-def _place(path: Path, error: Exception) -> str:
-    """Return FILE:LINE of the deepest frame of `error` that is in the user's file."""
-    line = error.lineno if isinstance(error, SyntaxError) else None
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return f"{path}:{line}" if line else str(path)
-
-
-def _check(name: str, made: Any) -> Workload:
-    for attribute in ("sources", "cut", "lanes", "match", "prelude", "probe", "answers"):
-        if not hasattr(made, attribute):
-            raise WorkloadError(f"{name}: what workload(options) returns has no {attribute!r}")
-    if made.cut not in {"lines", "frames"}:
-        raise WorkloadError(f"{name}: cut is 'lines' or 'frames', not {made.cut!r}")
-    if not made.lanes:
-        raise WorkloadError(f"{name}: there are no lanes, so nothing would be sent")
-    result: Workload = made
-    return result

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from wallaroo_loadgen.cli.compare import ratio
 from wallaroo_loadgen.common import measure
+from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.common.measure import Timeline
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import search, shortcoming
 from wallaroo_loadgen.control.verdict import SLO, SLOError, exit_code, judge, show
-from wallaroo_loadgen.workloads.plan import RunConfig
 
 GOOD = {
     "scheduled": 100,

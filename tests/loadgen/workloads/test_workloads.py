@@ -7,15 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from wallaroo_loadgen.dataplane.receiver import cutter
-from wallaroo_loadgen.workloads.protocol import (
-    IGNORED,
-    UNMATCHED,
-    Options,
-    Workload,
-    WorkloadError,
-    build,
-)
+from wallaroo_loadgen.dataplane.outputs import splitter
+from wallaroo_loadgen.workloads.catalogue import build
+from wallaroo_loadgen.workloads.protocol import IGNORED, UNMATCHED, Options, Workload, WorkloadError
 
 from wallaroo import testing
 from wallaroo.frames import FrameParser, frames
@@ -53,7 +47,7 @@ def stream(workload: Workload, lane: int, messages: int) -> list[bytes]:
 
 
 def outputs_of(name: str, workload: Workload, inputs: list[tuple[int, bytes]]) -> list[bytes]:
-    """Return what the example makes of (source, payload) pairs, cut as the workload says."""
+    """Return what the example makes of (source, payload) pairs, split as the workload says."""
     arguments = ["--out", "127.0.0.1:1", "--in", "127.0.0.1:2,127.0.0.1:3"]
     if name != "market_spread":
         arguments[-1] = "127.0.0.1:2"
@@ -61,7 +55,7 @@ def outputs_of(name: str, workload: Workload, inputs: list[tuple[int, bytes]]) -
     pipelines = list(application.sources)
     result = testing.run(application, [(pipelines[source], item) for source, item in inputs])
     assert result.dead_letters == []
-    return cutter(workload.cut).feed(b"".join(result.output))
+    return splitter(workload.framing).feed(b"".join(result.output))
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
