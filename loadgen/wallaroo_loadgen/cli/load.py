@@ -63,8 +63,8 @@ def register(subparsers: Subparsers) -> None:
     )
     parser.add_argument("name", metavar="WORKLOAD", nargs="?", help=", ".join(sorted(MAKERS)))
     parser.add_argument("--workload", metavar="FILE.py", help="a workload of your own instead")
-    args.add_arguments(parser)
     add = parser.add_argument
+    args.add_arguments(add)
     add("--processes", type=int, default=1, help="sender processes (1)")
     add("--start", metavar="COMMAND", help="start the application, and stop it at the end")
     add("--repeat", type=int, default=1, metavar="N", help="make N runs, for wallaroo compare")

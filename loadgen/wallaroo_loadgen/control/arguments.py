@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from wallaroo_loadgen.common.config import RunConfig, address
@@ -22,16 +23,15 @@ SETUP_ERRORS = (ArgumentsError, WorkloadError, ScheduleError, SLOError)
 """What is wrong with a command line before anything is sent."""
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, repeatable: bool = True) -> None:
+def add_arguments(add: Callable[..., object], *, repeatable: bool = True) -> None:
     """Add them; every value is kept as text or a number, to be read by `config` and `slos`.
 
     Args:
-        parser: where to.
-        repeatable: whether some may be given several times; where they may not, as in the form of
-            Locust's web UI, their values are separated by commas.
+        add: a parser's `add_argument`, or what takes the same arguments.
+        repeatable: whether some may be given several times; where they may not, as in a form of
+            a page, their values are separated by commas.
     """
     default = RunConfig("", ())
-    add = parser.add_argument
     several = "append" if repeatable else "store"
     again = "may be repeated" if repeatable else "several with commas"
     add(

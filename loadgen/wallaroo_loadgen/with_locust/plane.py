@@ -1,22 +1,16 @@
-"""Locust as the control plane: its command line, workers and web UI lead our data plane.
+"""A run for each start of a Locust test: in the process that shows Locust's page.
 
 Users are not messages: one event for each would measure Locust. However many there are, the rate
 follows the schedule, and the run is over when the schedule is. Without workers this process has
 the child processes that send and receive; with workers each of them has a sender, and the first
-the receiver too. The conductor runs here, in the process that a user talks to, and is the same as
-that of `wallaroo load`; `RemoteNode` and `WorkerSide` are its long arms.
-
-    conductor ── RemoteNode ── a Locust message ──▶ WorkerSide ── ChildNode ──▶ sender, receiver
-        ◀──────── worker_report, or a message when it matters ────────┘
+the receiver too (`workers`). The conductor is that of `wallaroo load`.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import logging
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,29 +19,26 @@ from locust import User, argument_parser, events, runners, task
 from locust.env import Environment
 from rich.console import Console
 
-from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.control import arguments as args
 from wallaroo_loadgen.control.conductor import Conductor, RunError, run_here
-from wallaroo_loadgen.control.node import ChildNode, Node
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.verdict import exit_code, judge
 from wallaroo_loadgen.presentation.files import write_hdr, write_json
 from wallaroo_loadgen.presentation.report import write_html
 from wallaroo_loadgen.presentation.terminal import print_result
+from wallaroo_loadgen.with_locust.access import check_requests
+from wallaroo_loadgen.with_locust.options import add_options
 from wallaroo_loadgen.with_locust.stats import fill, use_true_percentiles
 from wallaroo_loadgen.with_locust.web import add_tab
+from wallaroo_loadgen.with_locust.workers import REPORTS, RemoteNode, WorkerSide
 from wallaroo_loadgen.workloads.plan import Plan
 
 logger = logging.getLogger("wallaroo.load")
 
-_COMMAND = "wallaroo_command"
-_REPORTS = "wallaroo_reports"
-_PROGRESS = {"writes", "outputs"}
 _USAGE = 2
 _REPORT_SECONDS = 1.0  # Locust's own 3 would make a slow view
 _FILL_SECONDS = 0.5
 _PATIENCE = 30.0
-_WORKERS_SECONDS = 10.0
 
 
 class LoadUser(User):
@@ -59,89 +50,6 @@ class LoadUser(User):
     def wait_for_the_end(self) -> None:
         """Let the schedule do the work."""
         gevent.sleep(1)
-
-
-class RemoteNode:
-    """A child process of a Locust worker, as the conductor sees it."""
-
-    def __init__(
-        self,
-        runner: Any,
-        client: str,
-        process: int | None,
-        config: RunConfig,
-    ) -> None:
-        self.name = "receiver" if process is None else f"sender {process}"
-        self.client = client
-        self._runner = runner
-        self.send({"command": "spawn", "config": config.to_json(), "process": process})
-
-    def send(self, command: dict[str, Any]) -> None:
-        """Pass a command on."""
-        with contextlib.suppress(KeyError):  # the worker is gone; the conductor is told so
-            self._runner.send_message(_COMMAND, {"node": self.name, **command}, self.client)
-
-    def close(self) -> None:
-        """Let the worker end it."""
-        self.send({"command": "close"})
-
-
-class WorkerSide:
-    """In a Locust worker: has child processes, takes commands for them, passes reports on."""
-
-    def __init__(self, environment: Any) -> None:
-        self._runner = environment.runner
-        self._sent: dict[str, int] = {}
-        self._nodes: dict[str, ChildNode] = {}
-        self._pending: list[tuple[str, dict[str, Any]]] = []
-        self._runner.register_message(_COMMAND, self._command)
-        hooks = environment.events
-        hooks.report_to_master.add_listener(self._add_to_report)
-        hooks.quitting.add_listener(self._wait_for_nodes)
-
-    def _command(self, environment: Environment, msg: Any, **_: Any) -> None:
-        name, command = msg.data["node"], msg.data["command"]
-        if command == "spawn":
-            try:
-                plan = Plan(RunConfig.from_json(msg.data["config"]))
-            except args.SETUP_ERRORS as error:
-                self._inbox(name, {"kind": "failed", "message": str(error)})
-                return
-            self._nodes[name] = ChildNode(plan, msg.data["process"], self._inbox)
-        elif command == "close" and name in self._nodes:
-            gevent.spawn(self._close, name)
-        elif name in self._nodes:
-            self._nodes[name].send(msg.data)
-
-    def _close(self, name: str) -> None:
-        self._nodes[name].close()
-        del self._nodes[name]
-
-    def _inbox(self, name: str, report: dict[str, Any]) -> None:
-        """Keep progress for the next report; what changes the phase goes at once, and all with it.
-
-        Both ways share Locust's one ordered connection, so reports arrive as they were made.
-        """
-        self._pending.append((name, report))
-        if report["kind"] == "writes":
-            self._sent[name] = sum(report["sent"].values())
-        elif report["kind"] == "sent":
-            logger.info("%s: %d messages sent", name, self._sent[name])
-        if report["kind"] not in _PROGRESS:
-            self._runner.send_message(_REPORTS, {"reports": self._take()})
-
-    def _take(self) -> list[tuple[str, dict[str, Any]]]:
-        taken, self._pending = self._pending, []
-        return taken
-
-    def _add_to_report(self, client_id: str, data: dict[str, Any]) -> None:
-        data[_REPORTS] = self._take()
-
-    def _wait_for_nodes(self, **_: Any) -> None:
-        """At the end, Ctrl-C included, let a run that goes on be drained first."""
-        deadline = time.monotonic() + _PATIENCE
-        while self._nodes and time.monotonic() < deadline:
-            gevent.sleep(0.1)
 
 
 class Control:
@@ -162,7 +70,7 @@ class Control:
         hooks.worker_report.add_listener(self._worker_report)
         runner = environment.runner
         if isinstance(runner, runners.MasterRunner):
-            runner.register_message(_REPORTS, self._worker_message)
+            runner.register_message(REPORTS, self._worker_message)
 
     def result(self) -> Result | None:
         """Return the figures so far."""
@@ -252,7 +160,7 @@ class Control:
                     conductor.inbox(node.name, {"kind": "gone", "code": "its worker is lost"})
 
     def _worker_report(self, client_id: str, data: dict[str, Any]) -> None:
-        self._take(data.get(_REPORTS, ()))
+        self._take(data.get(REPORTS, ()))
 
     def _worker_message(self, environment: Environment, msg: Any, **_: Any) -> None:
         self._take(msg.data["reports"])
@@ -288,16 +196,6 @@ class Control:
             gevent.spawn(runner.stop)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add our arguments to Locust's command line, and so to the form of its web UI."""
-    group = parser.add_argument_group("wallaroo load")
-    group.add_argument("--workload", help="its name, or a file of your own")
-    args.add_arguments(group, repeatable=False)  # type: ignore[arg-type] # a group adds likewise
-    group.add_argument("--load-json", metavar="FILE", help="write the figures")
-    group.add_argument("--load-html", metavar="FILE", help="write a report with plots")
-    group.add_argument("--load-hdr", metavar="FILE", help="write an HdrHistogram log")
-
-
 def take_part(environment: Environment, **_: Any) -> None:
     """Set a Locust process up for its role."""
     if isinstance(environment.runner, runners.WorkerRunner):
@@ -305,11 +203,14 @@ def take_part(environment: Environment, **_: Any) -> None:
         return
     control = Control(environment)
     if environment.web_ui is not None:
-        add_tab(environment.web_ui, control.result)
+        options: Any = environment.parsed_options
+        check_requests(environment.web_ui, options)
+        add_tab(environment.web_ui, control.result, options.web_base_path or "")
 
 
+@functools.cache  # a locustfile that is started as a program is loaded twice
 def install() -> None:
-    """Make Locust ours; what a locustfile calls."""
+    """Add all of this to Locust; what a locustfile calls."""
     runners.WORKER_REPORT_INTERVAL = _REPORT_SECONDS
     # A worker builds Locust's whole parser anew for each option of each message that starts users:
     # seconds in which it does nothing else, and on a busy machine is taken for lost.
@@ -320,4 +221,4 @@ def install() -> None:
     hooks.init.add_listener(take_part)
 
 
-__all__ = ["LoadUser", "Node", "install"]
+__all__ = ["LoadUser", "install"]

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from flask import Response, request
+from locust import runners
 from locust.web import WebUI
 from plotly.offline import get_plotlyjs
 from plotly.utils import PlotlyJSONEncoder
@@ -29,12 +30,13 @@ _COLUMNS = (
 )
 
 
-def add_tab(web_ui: WebUI, result: Callable[[], Result | None]) -> None:
+def add_tab(web_ui: WebUI, result: Callable[[], Result | None], base_path: str) -> None:
     """Add the tab.
 
     Args:
         web_ui: Locust's.
         result: gives the figures so far, or None before the first run.
+        base_path: what comes before every path of the page, as `--web-base-path` has it.
     """
     app: Any = web_ui.app  # there is one once Locust has started
     private: Any = web_ui.auth_required_if_enabled
@@ -47,10 +49,13 @@ def add_tab(web_ui: WebUI, result: Callable[[], Result | None]) -> None:
     script = (templates / "tab.js").read_text(encoding="utf-8")
 
     def extend(response: Response) -> Response:
-        if request.path == "/stats/requests" and response.is_json:
-            extended = [{"key": _TAB, "data": _rows(result())}]
-            response.set_data(json.dumps({**response.get_json(), "extended_stats": extended}))
-        elif request.path == "/" and response.mimetype == "text/html":
+        if request.endpoint == "locust.request_stats" and response.is_json:
+            stats = response.get_json()
+            stats["extended_stats"] = [{"key": _TAB, "data": _rows(result())}]
+            if stats["state"] == runners.STATE_CLEANUP:  # the page would show it for ever: it asks
+                stats["state"] = runners.STATE_RUNNING  # again only while a test is running
+            response.set_data(json.dumps(stats))
+        elif request.endpoint == "locust.index" and response.mimetype == "text/html":
             html = response.get_data(as_text=True)
             tag = '<script src="./wallaroo/tab.js"></script></body>'
             response.set_data(html.replace("</body>", tag))
@@ -64,7 +69,7 @@ def add_tab(web_ui: WebUI, result: Callable[[], Result | None]) -> None:
         ("figures", "application/json", lambda: _figures(result())),
     ):
         view = private(_view(name, mimetype, content))
-        app.add_url_rule(f"/wallaroo/{name}", view_func=view)
+        app.add_url_rule(f"{base_path}/wallaroo/{name}", view_func=view)
 
 
 def _view(name: str, mimetype: str, content: Callable[[], str]) -> Callable[[], Response]:
