@@ -127,8 +127,8 @@ def _run(namespace: argparse.Namespace) -> int:
                 results.append(session.run(config))
                 if session.interrupted:
                     break
-    if application is not None and application.complaint is not None:
-        results[-1].notes.append(application.complaint)
+    if application is not None and application.problem is not None:
+        results[-1].notes.append(application.problem)
     if found is None:
         for result in results:
             print_result(out, result)

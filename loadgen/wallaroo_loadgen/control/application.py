@@ -29,7 +29,7 @@ class Application:
         self._process: subprocess.Popen[str] | None = None
         self._lines: deque[str] = deque(maxlen=_LAST_LINES)
         self._thread: threading.Thread | None = None
-        self.complaint: str | None = None
+        self.problem: str | None = None
 
     def start(self, listening: tuple[str, int]) -> None:
         """Start it, once, now that there is something its sink can connect to.
@@ -88,13 +88,13 @@ class Application:
         process = self._process
         if process is None:
             return
-        self.complaint = self.ended
+        self.problem = self.ended
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             try:
                 process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
-                self.complaint = f"the application did not stop within {_STOP_SECONDS:g} s"
+                self.problem = f"the application did not stop within {_STOP_SECONDS:g} s"
         # What it leaves behind (a shell leaves what it has started) must not outlive us.
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self._read_to_end(_GRACE_SECONDS):

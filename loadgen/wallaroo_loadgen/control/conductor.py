@@ -12,8 +12,9 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
+
+import psutil
 
 from wallaroo_loadgen.common.schedule import NS
 from wallaroo_loadgen.control.collector import Collector
@@ -171,14 +172,11 @@ class Conductor:
             raise RunError(f"the {node} process ended by itself (exit {report['code']})")
 
 
-def processor_times() -> tuple[int, int]:
-    """Return how much time was stolen from this machine's processors, of how much, in ticks."""
-    try:
-        words = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
-    except OSError:  # not Linux
-        return 0, 0
-    ticks = [int(word) for word in words[1:9]]  # user, nice, system, idle, iowait, irqs, steal
-    return ticks[7], sum(ticks)
+def processor_times() -> tuple[float, float]:
+    """Return how much time was stolen from this machine's processors, of how much, in seconds."""
+    times = psutil.cpu_times()
+    total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
+    return getattr(times, "steal", 0.0), total  # guests' time is part of user time
 
 
 def _plain(message: str) -> str:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from wallaroo_loadgen.control.digest import SenderDigest
+from wallaroo_loadgen.control.lateness import SenderLateness
 from wallaroo_loadgen.workloads.plan import Plan
 
 Inbox = Callable[[str, dict[str, Any]], None]
@@ -42,7 +42,7 @@ class ChildNode:
 
     def __init__(self, plan: Plan, process: int | None, inbox: Inbox) -> None:
         self.name = RECEIVER if process is None else f"sender {process}"
-        self._digest = None if process is None else SenderDigest(plan)
+        self._digest = None if process is None else SenderLateness(plan)
         self._inbox = inbox
         self._closing = False
         module = "receiver" if process is None else "sender"

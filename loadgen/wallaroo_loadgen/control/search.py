@@ -10,7 +10,7 @@ from typing import Any
 
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.control.result import Result
-from wallaroo_loadgen.control.verdict import our_own_fault
+from wallaroo_loadgen.control.verdict import sender_too_late
 
 GROWTH = 0.02
 """Part of the rate of outputs by which the backlog may grow before a rate is not sustained."""
@@ -38,7 +38,7 @@ class Search:
 
     def add(self, result: Result) -> bool:
         """Take a run, and return whether its rate is sustained."""
-        why = shortcoming(result)
+        why = why_not_sustained(result)
         rate = float(result.config["rate"])
         self.results.append(result)
         self.points.append({"rate": rate, "good": why is None, "why": why})
@@ -51,7 +51,7 @@ class Search:
         return {"label": self.label, "points": self.points, "best": self.best}
 
 
-def shortcoming(result: Result) -> str | None:
+def why_not_sustained(result: Result) -> str | None:
     """Return why a run's rate is not sustained, or None when it is."""
     if result.invalid:
         return result.invalid[0]
@@ -106,7 +106,7 @@ def search(
             low = rate
         else:
             high = rate
-        unmeasured = unmeasured + 1 if our_own_fault(found.results[-1]) else 0
+        unmeasured = unmeasured + 1 if sender_too_late(found.results[-1]) else 0
         if low == 0 and unmeasured == _MOST_UNMEASURED:
             break  # a lower rate does not make a busy machine quicker
         if low == 0:

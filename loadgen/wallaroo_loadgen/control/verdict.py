@@ -152,7 +152,7 @@ def held_back(result: Result) -> bool:
     return own is not None and own <= _limit(result) and result.counts["held_back"] > 0
 
 
-def our_own_fault(result: Result) -> bool:
+def sender_too_late(result: Result) -> bool:
     """Whether a run is invalid because this machine could not send on time."""
     own = result.own_lateness["p99"]
     return bool(result.invalid) and own is not None and own > _limit(result)

@@ -10,7 +10,7 @@ import numpy as np
 
 from wallaroo_loadgen.common.measure import Timeline, encode, histogram, record
 from wallaroo_loadgen.common.schedule import Int64s
-from wallaroo_loadgen.dataplane.seen import Seen
+from wallaroo_loadgen.dataplane.received import ReceivedNumbers
 from wallaroo_loadgen.workloads.plan import Plan
 from wallaroo_loadgen.workloads.protocol import IGNORED
 
@@ -29,7 +29,7 @@ class Analysis:
     def __init__(self, plan: Plan, start: int) -> None:
         self._plan = plan
         self._start = start
-        self._seen = [Seen() for _ in plan.lanes]
+        self._seen = [ReceivedNumbers() for _ in plan.lanes]
         self._most = [
             lane.owed(schedule.total)
             for lane, schedule in zip(plan.workload.lanes, plan.lanes, strict=True)

@@ -31,7 +31,7 @@ REPORT_SECONDS = 0.25
 
 _PR_SET_TIMERSLACK = 29
 _SWITCH_SECONDS = 50e-6
-_NICER = -10
+_HIGHER_PRIORITY = -10
 
 
 class Child:
@@ -70,8 +70,8 @@ def serve(body: Callable[[Child, Plan], None]) -> None:
     child = Child()
     try:
         plan = Plan(RunConfig.from_json(child.setup["config"]))
-        be_quick()
-        child.report("ready", priority=take_precedence())
+        wake_on_time()
+        child.report("ready", priority=raise_priority())
         threading.Thread(target=child.listen_to_parent, daemon=True).start()
         body(child, plan)
     except Exception as error:  # noqa: BLE001 - the parent is to say it, whatever it is
@@ -79,7 +79,7 @@ def serve(body: Callable[[Child, Plan], None]) -> None:
         sys.exit(1)
 
 
-def be_quick() -> None:
+def wake_on_time() -> None:
     """Set this process up to wake on time: short thread slices, no pauses, no slack."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.collect()
@@ -89,7 +89,7 @@ def be_quick() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # default: 50 µs late on purpose
 
 
-def take_precedence() -> str:
+def raise_priority() -> str:
     """Ask to run before everything else when there is something to do; return what was granted.
 
     A sender that waits for a processor measures the machine. It takes no more time than before,
@@ -100,7 +100,7 @@ def take_precedence() -> str:
             os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
             return "real time"
     with contextlib.suppress(OSError):
-        os.nice(_NICER)
+        os.nice(_HIGHER_PRIORITY)
         return "raised"
     return "as others"
 

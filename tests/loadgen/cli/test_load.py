@@ -17,6 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 
 WALLAROO = [sys.executable, "-m", "wallaroo"]
@@ -255,13 +256,9 @@ def test_a_listener_that_closes_in_the_middle(
     )
     thread.start()
     wait_for(mark)
-    for child in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found = child.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if str(TARGET).encode() in found and f"127.0.0.1:{listen}".encode() in found:
-            os.kill(int(child.parent.name), signal.SIGKILL)
+    for child in psutil.Process().children():
+        if {str(TARGET), f"127.0.0.1:{listen}"} <= set(child.cmdline()):
+            child.kill()
     thread.join(60)
     done = process[0]
     assert done.returncode == 4

@@ -10,7 +10,7 @@ from wallaroo_loadgen.common import measure
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.common.measure import Timeline
 from wallaroo_loadgen.control.result import Result
-from wallaroo_loadgen.control.search import search, shortcoming
+from wallaroo_loadgen.control.search import search, why_not_sustained
 from wallaroo_loadgen.control.verdict import SLO, SLOError, exit_code, judge, show
 
 GOOD = {
@@ -144,9 +144,9 @@ def with_backlog(per_second: list[int]) -> Result:
 
 
 def test_a_backlog_that_grows_is_no_sustained_rate() -> None:
-    assert shortcoming(with_backlog([0] * 9)) is None
-    assert shortcoming(with_backlog([5, -5, 5, -5, 5, -5, 5, -5, 5])) is None
-    assert "grew by 50%" in str(shortcoming(with_backlog([5] * 9)))
+    assert why_not_sustained(with_backlog([0] * 9)) is None
+    assert why_not_sustained(with_backlog([5, -5, 5, -5, 5, -5, 5, -5, 5])) is None
+    assert "grew by 50%" in str(why_not_sustained(with_backlog([5] * 9)))
 
 
 def test_a_search_closes_in_on_the_limit() -> None:

@@ -12,7 +12,7 @@ from wallaroo_loadgen.common.schedule import Int64s
 from wallaroo_loadgen.workloads.plan import Plan
 
 
-class SenderDigest:
+class SenderLateness:
     """Turns one sender process's reports into what the collector adds up.
 
     Lateness is the time from a message's intended time until the kernel had taken its last byte.

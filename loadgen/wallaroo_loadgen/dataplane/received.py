@@ -9,7 +9,7 @@ from wallaroo_loadgen.common.schedule import Int64s
 _SMALLEST = 4096
 
 
-class Seen:
+class ReceivedNumbers:
     """A window of flags that follows the outputs; all before its start have come.
 
     Args:

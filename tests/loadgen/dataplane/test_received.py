@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from wallaroo_loadgen.dataplane.seen import Seen
+from wallaroo_loadgen.dataplane.received import ReceivedNumbers
 
 
 @given(st.lists(st.lists(st.integers(0, 60), max_size=20), max_size=12))
 def test_it_counts_like_a_set(batches: list[list[int]]) -> None:
-    seen = Seen(limit=64)
+    seen = ReceivedNumbers(limit=64)
     known: set[int] = set()
     total = 0
     for batch in batches:
@@ -25,7 +25,7 @@ def test_it_counts_like_a_set(batches: list[list[int]]) -> None:
 
 
 def test_a_window_that_moves_keeps_what_is_missing() -> None:
-    seen = Seen(limit=1 << 16)
+    seen = ReceivedNumbers(limit=1 << 16)
     for first in range(0, 50_000, 1000):
         numbers = np.arange(first, first + 1000)
         seen.add(numbers[numbers != 17])
@@ -35,7 +35,7 @@ def test_a_window_that_moves_keeps_what_is_missing() -> None:
 
 
 def test_memory_is_bounded_when_an_output_never_comes() -> None:
-    seen = Seen(limit=4096)
+    seen = ReceivedNumbers(limit=4096)
     for first in range(1, 100_001, 1000):
         seen.add(np.arange(first, first + 1000))
     assert seen.distinct == 100_000
@@ -44,7 +44,7 @@ def test_memory_is_bounded_when_an_output_never_comes() -> None:
 
 
 def test_order_is_noticed() -> None:
-    seen = Seen()
+    seen = ReceivedNumbers()
     seen.add(np.array([0, 2, 1, 3]))
     seen.add(np.array([5, 4]))
     assert seen.reordered == 2
