@@ -11,7 +11,7 @@ from wallaroo_loadgen.common.schedule import Floats, Int64s
 
 HIGHEST = 3_600_000_000  # µs: an hour; what takes longer counts as an hour
 _DIGITS = 3
-_EXACT_BITS = 11  # 3 digits: 2,048 values to an octave are told apart
+_EXACT_BITS = 11  # 3 digits: 2,048 different values from one power of two to the next
 
 BUCKETS = 192
 """Latency classes of a plot over time: 20 to a power of ten, from 1 µs to an hour."""

@@ -38,7 +38,7 @@ poisson                 random arrivals at --rate; also added to another: ramp:0
 
 
 class ScheduleError(ValueError):
-    """A schedule that cannot be meant; the message says what is expected."""
+    """A schedule that cannot be read; the message says what is expected."""
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ class Application:
                 process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 self.problem = f"the application did not stop within {_STOP_SECONDS:g} s"
-        # What it leaves behind (a shell leaves what it has started) must not outlive us.
+        # What it has started and left running (a shell does that) is ended too.
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self._read_to_end(_GRACE_SECONDS):
                 break

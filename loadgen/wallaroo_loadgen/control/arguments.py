@@ -16,7 +16,7 @@ _RUN_TICKS = 100  # run numbers a second: two commands started one after the oth
 
 
 class ArgumentsError(ValueError):
-    """Arguments that cannot be meant; the message is one line for the user."""
+    """Arguments that describe no run; the message is one line for the user."""
 
 
 SETUP_ERRORS = (ArgumentsError, WorkloadError, ScheduleError, SLOError)

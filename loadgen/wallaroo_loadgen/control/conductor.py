@@ -1,4 +1,4 @@
-"""Leads one run through its phases, wherever its nodes are.
+"""Leads one run through its phases, whether its nodes are on this machine or on others.
 
     listening → prepared → connected → (start) … sent → (drain) … drained → closed
 
@@ -37,7 +37,7 @@ class Conductor:
         plan: the run's.
         on_report: called after each report that changed the collector.
         wall_clock: nanoseconds since the epoch.
-        failed: says why there is nobody left to wait for, if so.
+        failed: returns why the application cannot answer any more, or None.
     """
 
     def __init__(

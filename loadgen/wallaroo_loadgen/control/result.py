@@ -1,4 +1,4 @@
-"""What a run found: plain data with a JSON form, and what can be read off it."""
+"""What a run found: plain data with a JSON form, and what follows from it."""
 
 from __future__ import annotations
 

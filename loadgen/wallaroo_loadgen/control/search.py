@@ -73,7 +73,7 @@ def search(
 ) -> Search:
     """Search upwards from `config.rate`, or downwards if that is too much already.
 
-    A rate fails when two runs in a row do: one hiccup of a busy machine is not the application's
+    A rate fails when two runs in a row do: one disturbance on a busy machine is not the application's
     limit. An interrupted run ends the search.
 
     Args:
@@ -108,7 +108,7 @@ def search(
             high = rate
         unmeasured = unmeasured + 1 if sender_too_late(found.results[-1]) else 0
         if low == 0 and unmeasured == _MOST_UNMEASURED:
-            break  # a lower rate does not make a busy machine quicker
+            break  # at a lower rate this machine would be too late as well
         if low == 0:
             rate /= 2
         elif high == math.inf:

@@ -1,4 +1,4 @@
-"""Whether a run may be believed, and whether it was good enough."""
+"""Whether a run is valid, and whether its latency was good enough."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def judge(result: Result, slos: Sequence[SLO] = ()) -> None:
 
 
 def exit_code(results: Sequence[Result]) -> int:
-    """Return the exit code that these runs together deserve."""
+    """Return the exit code for these runs together."""
     if any(result.partial for result in results):
         return INTERRUPTED
     if any(result.invalid for result in results):
@@ -80,7 +80,7 @@ def exit_code(results: Sequence[Result]) -> int:
 
 
 def reasons(result: Result) -> list[str]:
-    """Return why a run is invalid, each reason a sentence; none when it may be believed."""
+    """Return why a run is invalid, each reason a sentence; none when it is valid."""
     counts = result.counts
     found: list[str] = []
     if result.failure is not None:
@@ -139,7 +139,7 @@ def _limit(result: Result) -> float:
 
 
 def _why_late(result: Result) -> str:
-    """Return whose fault lateness is: the target's, if it held us up, or the machine's."""
+    """Return why messages were late: the target's back-pressure, or this machine."""
     if held_back(result):
         part = result.counts["held_back"] / max(result.lateness["count"], 1)
         return f": the target did not take them (back-pressure on {part:.0%} of the messages)"
@@ -147,7 +147,7 @@ def _why_late(result: Result) -> str:
 
 
 def held_back(result: Result) -> bool:
-    """Whether the sender was late because of the target rather than by itself."""
+    """Whether the sender was late because of the target, and not because of this machine."""
     own = result.own_lateness["p99"]
     return own is not None and own <= _limit(result) and result.counts["held_back"] > 0
 

@@ -69,8 +69,8 @@ class Analysis:
         matched = np.zeros(len(outputs), dtype=np.bool_)
         for lane in np.unique(lanes[lanes >= 0]).tolist():
             if lane >= len(self._seen):
-                continue  # a workload's slip; it counts as unmatched
-            # Beyond the last there is none: an output that claims to be is not one of ours.
+                continue  # a mistake in the workload; the output counts as unmatched
+            # A number above the last output's cannot come from this run.
             here = (lanes == lane) & (numbers >= 0) & (numbers < self._most[lane])
             matched |= here
             self._record(lane, numbers[here], came[here])

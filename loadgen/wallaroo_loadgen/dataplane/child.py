@@ -1,7 +1,7 @@
 """What both kinds of child process share: JSON lines in for commands, JSON lines out for reports.
 
 Children are plain Python interpreters started as `python -m wallaroo_loadgen.dataplane.sender` (or
-`.receiver`), so that nothing their parent does, such as gevent's patching, reaches them. The first
+`.receiver`), so that changes which their parent makes to Python, such as gevent's, are not in them. The first
 line in is the configuration. A child ends when it is told to `close` or its input ends, so none
 outlives its parent.
 """
@@ -35,7 +35,7 @@ _HIGHER_PRIORITY = -10
 
 
 class Child:
-    """The child's end: `commands` to take from, `report` to answer with."""
+    """In the child process: `commands` has what the parent says, `report` answers."""
 
     def __init__(self) -> None:
         self.commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
@@ -43,7 +43,7 @@ class Child:
         self._writing = threading.Lock()
 
     def report(self, kind: str, **fields: Any) -> None:
-        """Write one line; a parent that is gone is noticed by the end of input instead."""
+        """Write one line. A parent that has ended is noticed when the input ends, not here."""
         line = json.dumps({"kind": kind, **fields}, separators=(",", ":"))
         with self._writing, contextlib.suppress(OSError, ValueError):
             sys.stdout.write(line + "\n")
@@ -74,26 +74,28 @@ def serve(body: Callable[[Child, Plan], None]) -> None:
         child.report("ready", priority=raise_priority())
         threading.Thread(target=child.listen_to_parent, daemon=True).start()
         body(child, plan)
-    except Exception as error:  # noqa: BLE001 - the parent is to say it, whatever it is
+    except Exception as error:  # noqa: BLE001 - whatever it is, the parent tells the user
         child.report("failed", message=f"{type(error).__name__}: {error}")
         sys.exit(1)
 
 
 def wake_on_time() -> None:
-    """Set this process up to wake on time: short thread slices, no pauses, no slack."""
+    """Make this process wake on time: quick changes of threads, no collections, exact timers."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
-    gc.disable()  # nothing here makes cycles; a collection would be a pause
+    gc.disable()  # no reference cycles are made here; a collection would be a pause
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # default: 50 µs late on purpose
+        ctypes.CDLL(None).prctl(
+            _PR_SET_TIMERSLACK, 1, 0, 0, 0
+        )  # ns; by default the kernel wakes a thread up to 50 µs late
 
 
 def raise_priority() -> str:
-    """Ask to run before everything else when there is something to do; return what was granted.
+    """Ask the system to run this process before others; return what was granted.
 
-    A sender that waits for a processor measures the machine. It takes no more time than before,
-    only at once; and the system keeps some for others from a process that would not stop.
+    A sender that waits for a processor would measure the machine. With priority it uses no more
+    processor time, but gets it at once. The system reserves a part for other processes.
     """
     if hasattr(os, "sched_setscheduler") and (os.cpu_count() or 1) > 1:
         with contextlib.suppress(OSError):

@@ -4,7 +4,7 @@ A lane's thread sleeps until its next message is due, then writes every message 
 call. When the target does not take it (the socket's buffer is full), it waits and writes on: the
 schedule is never stretched, so back-pressure shows as lateness. Of each write it keeps three
 numbers, how many messages it completed, since when the socket was free and when it was done; what
-follows from them is worked out in another process (`digest`), away from the clock.
+follows from them is worked out in another process (`digest`), so that it does not delay the next write.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from wallaroo_loadgen.dataplane.connection import connect
 from wallaroo_loadgen.workloads.plan import Plan
 from wallaroo_loadgen.workloads.protocol import Lane
 
-_LARGEST_WRITE = 1 << 16  # bytes; a longer one would let the messages at its end seem too late
+_LARGEST_WRITE = 1 << 16  # bytes; in a longer one the messages at its end would seem late
 _SHORTEST_SLEEP = 50_000  # ns; above some 10,000 messages a second they share wake-ups
 _LOOK_FOR_END = NS // 10  # ns between looks whether the target has closed
 _PATIENCE = 0.1  # seconds at most between looks whether to stop
@@ -49,7 +49,7 @@ class LaneSender:
         self.stopping = False
         self._lane = lane
         self._schedule = schedule
-        # Some 50 ms of messages in a block: made in the pauses, short enough not to fill one.
+        # About 50 ms of messages: a block is made in a pause and must not take longer than one.
         per_second = schedule.total / max(schedule.measured_to / NS, 0.1)
         self._block_size = int(min(max(64, per_second / 20), 4096))
 

@@ -17,7 +17,7 @@ from wallaroo_loadgen.control.verdict import show
 from wallaroo_loadgen.presentation import plots
 
 _MOST_DETAILED = 24
-"""Runs with plots of their own; more would make a page that no browser likes."""
+"""Runs with plots of their own; more would make a page too large for browsers."""
 
 _MOST_TOGETHER = 8  # runs in one percentile spectrum
 

@@ -42,7 +42,7 @@ _PATIENCE = 30.0
 
 
 class LoadUser(User):
-    """Someone who is there so that Locust counts a user; it sends nothing."""
+    """A user for Locust to count; it sends nothing."""
 
     host = "as --to says"  # Locust asks for one
 
@@ -187,7 +187,7 @@ class Control:
         self._environment.process_exit_code = exit_code([result])
 
     def _end(self) -> None:
-        """End Locust's test too, and Locust itself where nobody looks on."""
+        """End Locust's test too, and Locust itself when it has no page."""
         runner = self._environment.runner
         options = self._environment.parsed_options
         if options.headless:

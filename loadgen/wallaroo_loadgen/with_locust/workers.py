@@ -56,7 +56,7 @@ class RemoteNode:
 
 
 class WorkerSide:
-    """In a Locust worker: has child processes, takes commands for them, passes reports on."""
+    """In a Locust worker: starts child processes, gives them commands, passes their reports on."""
 
     def __init__(self, environment: Any) -> None:
         self._runner = environment.runner
@@ -87,7 +87,7 @@ class WorkerSide:
         del self._nodes[name]
 
     def _inbox(self, name: str, report: dict[str, Any]) -> None:
-        """Keep progress for the next report; what changes the phase goes at once, and all with it.
+        """Keep progress for the next report; send a report that changes the phase at once.
 
         Both ways share Locust's one ordered connection, so reports arrive as they were made.
         """
@@ -107,7 +107,7 @@ class WorkerSide:
         data[REPORTS] = self._take()
 
     def _wait_for_nodes(self, **_: Any) -> None:
-        """At the end, Ctrl-C included, let a run that goes on be drained first."""
+        """Before this worker ends, also by Ctrl-C, wait until its run is drained."""
         deadline = time.monotonic() + _PATIENCE
         while self._nodes and time.monotonic() < deadline:
             gevent.sleep(0.1)

@@ -108,7 +108,7 @@ def test_rate_and_duration_are_set_in_the_form(
         browser.wait(lambda: "99.99" in browser.text(), "no percentiles in our tab")
 
 
-def test_a_value_that_cannot_be_meant_is_told_on_the_page(free_port: Callable[[], int]) -> None:
+def test_the_page_says_why_a_value_is_refused(free_port: Callable[[], int]) -> None:
     with locust(1, 0, free_port()) as url, Browser() as browser:
         browser.open(url)
         browser.click("//button[.//p[text()='Custom parameters']]")

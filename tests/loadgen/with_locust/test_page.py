@@ -195,7 +195,7 @@ def test_what_names_files_and_addresses_is_for_the_command_line(
         ({"slo": "fast"}, "an SLO is a bound on latency"),
     ],
 )
-def test_values_that_cannot_be_meant_are_told_and_start_nothing(
+def test_a_form_says_why_a_value_is_refused_and_starts_nothing(
     idle: tuple[Page, Path], form: dict[str, str], words: str
 ) -> None:
     page, _ = idle
