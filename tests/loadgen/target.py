@@ -1,4 +1,4 @@
-"""A target whose behaviour is known: returns each frame to the sink, unless its options say otherwise.
+"""A target whose behaviour is known: it returns each frame, unless its options say otherwise.
 
 A program of its own, as a load generator meets one. It prints the port it listens on, and connects
 to the sink again whenever that is gone, as an engine's sink does.
@@ -72,7 +72,7 @@ class Delayed:
 
 
 def serve(connection: socket.socket, options: argparse.Namespace, out: Sink | Delayed) -> None:
-    """Treat one connection's frames as the options say; counting starts after the probes' connection."""
+    """Treat one connection's frames as the options say; each connection counts from 0."""
     parser = FrameParser()
     count = 0
     began = time.monotonic()

@@ -4,7 +4,8 @@ A lane's thread sleeps until its next message is due, then writes every message 
 call. When the target does not take it (the socket's buffer is full), it waits and writes on: the
 schedule is never stretched, so back-pressure shows as lateness. Of each write it keeps three
 numbers, how many messages it completed, since when the socket was free and when it was done; what
-follows from them is worked out in another process (`digest`), so that it does not delay the next write.
+follows from them is worked out in another process (`control/lateness`), so that it does not delay
+the next write.
 """
 
 from __future__ import annotations
