@@ -21,14 +21,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from facts import machine_facts
-from wallaroo_loadgen.application import Application
-from wallaroo_loadgen.config import RunConfig
-from wallaroo_loadgen.files import write_json
-from wallaroo_loadgen.report import write_html
-from wallaroo_loadgen.result import Result
-from wallaroo_loadgen.search import Search, search, shortcoming
-from wallaroo_loadgen.session import Session
-from wallaroo_loadgen.verdict import INTERRUPTED, SLO, show
+from wallaroo_loadgen.common.config import RunConfig
+from wallaroo_loadgen.control.application import Application
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.control.search import Search, search, why_not_sustained
+from wallaroo_loadgen.control.session import Session
+from wallaroo_loadgen.control.verdict import INTERRUPTED, SLO, show
+from wallaroo_loadgen.presentation.files import write_json
+from wallaroo_loadgen.presentation.report import write_html
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SYMBOLS = EXAMPLES / "data" / "symbols.txt"
@@ -120,7 +120,7 @@ def measure(engine: Engine, application: str, options: argparse.Namespace) -> Se
         def run(step: RunConfig) -> Result:
             result = session.run(step)
             result.label = f"{application} on {engine.name} at {step.rate:,.0f}/s"
-            verdict = shortcoming(result) or "sustained"
+            verdict = why_not_sustained(result) or "sustained"
             latency = ", ".join([f"{name} {show(result.latency[name])}" for name in SHOWN])
             print(f"{step.rate:>10,.0f}/s  {latency}  {verdict}", flush=True)
             return result

@@ -11,6 +11,7 @@ memory) are for an idle one.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import socket
 import subprocess
 import sys
@@ -20,11 +21,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 from facts import machine_facts
-from wallaroo_loadgen.config import RunConfig
-from wallaroo_loadgen.result import Result
-from wallaroo_loadgen.session import Session
-from wallaroo_loadgen.verdict import show
+from wallaroo_loadgen.common.config import RunConfig
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.control.session import Session
+from wallaroo_loadgen.control.verdict import show
 
 TARGET = Path(__file__).parents[1] / "tests" / "loadgen" / "target.py"
 DELAY = 0.02
@@ -99,9 +101,9 @@ def memory_sampled(samples: dict[str, list[float]]) -> Iterator[None]:
 
     def sample() -> None:
         while not stopped.wait(1.0):
-            for name, pid in processes().items():
-                pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-                samples.setdefault(name, []).append(pages * 4096 / 1e6)
+            for name, process in processes().items():
+                with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+                    samples.setdefault(name, []).append(process.memory_info().rss / 1e6)
 
     thread = threading.Thread(target=sample, daemon=True)
     thread.start()
@@ -110,18 +112,14 @@ def memory_sampled(samples: dict[str, list[float]]) -> Iterator[None]:
     thread.join()
 
 
-def processes() -> dict[str, str]:
-    """Return the process ids of this process and its children by what they are."""
-    found = {"conductor": "self"}
-    children = Path(f"/proc/self/task/{threading.main_thread().native_id}/children").read_text()
-    for pid in children.split():
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            continue
-        for role in ("sender", "receiver"):
-            if f"wallaroo_loadgen.{role}".encode() in words:
-                found[role] = pid
+def processes() -> dict[str, psutil.Process]:
+    """Return this process and its children by what they are."""
+    found = {"conductor": psutil.Process()}
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            for role in ("sender", "receiver"):
+                if f"wallaroo_loadgen.dataplane.{role}" in child.cmdline():
+                    found[role] = child
     return found
 
 

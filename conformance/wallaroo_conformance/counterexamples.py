@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ FORMAT = "wallaroo-counterexample/1"
 STORED = Path(__file__).parents[1] / "counterexamples"
 """The project's own, in a clone; an installed wheel has none."""
 
+_NAME = re.compile(r"[a-z0-9]+([ -][a-z0-9]+)*", re.ASCII)
+
 
 @dataclass(frozen=True)
 class Counterexample:
@@ -30,6 +33,10 @@ class Counterexample:
         engine: the engine that broke it.
         options: that engine's thresholds.
         note: what it was.
+
+    Raises:
+        ValueError: the rule or the law is not made of small letters, digits, and single hyphens or
+            spaces. Both become part of a file's name, and a stored file comes from anywhere.
     """
 
     case: ConformanceCase
@@ -38,6 +45,12 @@ class Counterexample:
     engine: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
+
+    def __post_init__(self) -> None:
+        for what, name in (("rule", self.rule), ("law", self.law)):
+            if name and not _NAME.fullmatch(name):
+                expected = "small letters, digits, and single hyphens or spaces between them"
+                raise ValueError(f"a {what}'s name is made of {expected}, not {name!r}")
 
     @property
     def file_name(self) -> str:

@@ -1,1 +1,1 @@
-"""How fast is it? Open-loop load for anything that talks Wallaroo's TCP, and latency to believe."""
+"""How fast is it? Open-loop load for any application that takes frames, and its latency."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wallaroo_loadgen.config import RunConfig
-from wallaroo_loadgen.result import Result
-from wallaroo_loadgen.session import Session
+from wallaroo_loadgen.common.config import RunConfig
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.control.session import Session
 
 TARGET = Path(__file__).with_name("target.py")
 

@@ -1,4 +1,4 @@
-"""A target whose behaviour is known: returns each frame to the sink, but for what it is told.
+"""A target whose behaviour is known: it returns each frame, unless its options say otherwise.
 
 A program of its own, as a load generator meets one. It prints the port it listens on, and connects
 to the sink again whenever that is gone, as an engine's sink does.
@@ -72,7 +72,7 @@ class Delayed:
 
 
 def serve(connection: socket.socket, options: argparse.Namespace, out: Sink | Delayed) -> None:
-    """Treat one connection's frames as told; counting starts after the probes' connection."""
+    """Treat one connection's frames as the options say; each connection counts from 0."""
     parser = FrameParser()
     count = 0
     began = time.monotonic()
@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--raw", action="store_true", help="bytes as they come, nothing else")
     parser.add_argument("--delay", type=float)
     parser.add_argument("--stall", type=float, nargs=2, metavar=("SECONDS", "PERIOD"))
-    parser.add_argument("--drop", type=int, help="every so manieth")
+    parser.add_argument("--drop", type=int, help="every N-th message")
     parser.add_argument("--double", action="store_true")
     parser.add_argument("--reorder", action="store_true")
     parser.add_argument("--garbage", action="store_true")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from wallaroo_loadgen.schedule import HELP, Schedule
-from wallaroo_loadgen.workload import IGNORED, UNMATCHED, Options, build
+from wallaroo_loadgen.common.schedule import HELP, Schedule
+from wallaroo_loadgen.workloads.catalogue import build
+from wallaroo_loadgen.workloads.protocol import IGNORED, UNMATCHED, Options
 
 from wallaroo.frames import FrameParser
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wallaroo_loadgen.result import Result
+from wallaroo_loadgen.control.result import Result
 
 Measure = Callable[..., Result]
 

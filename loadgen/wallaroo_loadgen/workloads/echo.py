@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from wallaroo.frames import frame
-from wallaroo_loadgen.workload import IGNORED, Matched, Options, matched
+from wallaroo_loadgen.workloads.cycle import matched
 from wallaroo_loadgen.workloads.numbered import NumberedLane, from_digits, rows_of
+from wallaroo_loadgen.workloads.protocol import IGNORED, Framing, Matched, Options
 
 _HEAD = struct.Struct(">IH")  # the run and the lane; the number follows
 _DIGITS = 8
@@ -25,7 +25,7 @@ class Echo:
     """Each message comes back once, as it was sent."""
 
     sources: Sequence[str] = ("source",)
-    cut: Literal["lines", "frames"] = "frames"
+    framing: Framing = "frames"
 
     def __init__(self, options: Options) -> None:
         options.known("size")

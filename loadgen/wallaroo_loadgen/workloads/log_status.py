@@ -11,19 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date, timedelta
-from typing import Literal
 
 import numpy as np
 
 from wallaroo.frames import frames
-from wallaroo_loadgen.workload import (
-    IGNORED,
-    Block,
-    Cycle,
-    Matched,
-    Options,
-    matched,
-)
+from wallaroo_loadgen.workloads.cycle import Cycle, matched
+from wallaroo_loadgen.workloads.protocol import IGNORED, Block, Framing, Matched, Options
 
 BOUNDARY = b"END_OF_DAY"
 _DAYS = 8  # different days until the lines repeat, with new dates
@@ -40,7 +33,7 @@ class LogStatus:
     """Each output `YYYY-MM-DD CODE COUNT` belongs to its day's boundary."""
 
     sources: Sequence[str] = ("log",)
-    cut: Literal["lines", "frames"] = "lines"
+    framing: Framing = "lines"
 
     def __init__(self, options: Options) -> None:
         options.known("lines", "post")

@@ -13,20 +13,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from wallaroo.frames import frames
-from wallaroo_loadgen.workload import (
-    IGNORED,
-    CycleLane,
-    Matched,
-    Options,
-    WorkloadError,
-    matched,
-)
+from wallaroo_loadgen.workloads.cycle import CycleLane, matched
 from wallaroo_loadgen.workloads.numbered import NumberedLane, from_digits, rows_of
+from wallaroo_loadgen.workloads.protocol import IGNORED, Framing, Matched, Options, WorkloadError
 
 ORDERS, QUOTES = 0, 1
 
@@ -46,7 +39,7 @@ class MarketSpread:
     """An order causes one output when its symbol rejects, else none; its id says which it is."""
 
     sources: Sequence[str] = ("orders", "market data")
-    cut: Literal["lines", "frames"] = "frames"
+    framing: Framing = "frames"
 
     def __init__(self, options: Options) -> None:
         options.known("reject", "quotes", "symbols")

@@ -7,8 +7,9 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-from wallaroo_loadgen.schedule import Int64s
-from wallaroo_loadgen.workload import Block, Cycle
+from wallaroo_loadgen.common.schedule import Int64s
+from wallaroo_loadgen.workloads.cycle import Cycle
+from wallaroo_loadgen.workloads.protocol import Block
 
 Rows = NDArray[np.uint8]
 

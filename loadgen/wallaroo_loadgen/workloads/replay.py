@@ -1,20 +1,21 @@
 """`replay`: a recorded file of frames, sent again and again over one connection.
 
 What an application makes of it is not known, so its outputs are matched by position: each message
-causes the same number of them, in order. Options: `file`; `outputs` for each message (1); `cut`,
-how outputs are cut, `lines` or `frames` (frames); `max_size` of a payload in bytes (1 MiB).
+causes the same number of them, in order. Options: `file`; `outputs` for each message (1); `framing`
+of the outputs, `lines` or `frames` (frames); `max_size` of a payload in bytes (1 MiB).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 
 from wallaroo.frames import DEFAULT_MAX_SIZE, FrameParser
-from wallaroo_loadgen.workload import CycleLane, Matched, Options, WorkloadError
+from wallaroo_loadgen.workloads.cycle import CycleLane
+from wallaroo_loadgen.workloads.protocol import Framing, Matched, Options, WorkloadError
 
 
 class Replay:
@@ -23,11 +24,11 @@ class Replay:
     sources: Sequence[str] = ("source",)
 
     def __init__(self, options: Options) -> None:
-        options.known("file", "outputs", "cut", "max_size")
-        cut = options.values.get("cut", "frames")
-        if cut not in {"lines", "frames"}:
-            raise WorkloadError(f"option cut is lines or frames, not {cut!r}")
-        self.cut: Literal["lines", "frames"] = "lines" if cut == "lines" else "frames"
+        options.known("file", "outputs", "framing", "max_size")
+        framing = options.values.get("framing", "frames")
+        if framing not in get_args(Framing):
+            raise WorkloadError(f"option framing is lines or frames, not {framing!r}")
+        self.framing: Framing = "lines" if framing == "lines" else "frames"
         outputs = options.integer("outputs", 1, high=1000)
         payloads = _payloads(
             options.values.get("file"), options.integer("max_size", DEFAULT_MAX_SIZE)

@@ -10,13 +10,13 @@ exponent in percent (110).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from wallaroo.frames import frame
-from wallaroo_loadgen.schedule import Int64s
-from wallaroo_loadgen.workload import IGNORED, CycleLane, Matched, Options, matched
+from wallaroo_loadgen.common.schedule import Int64s
+from wallaroo_loadgen.workloads.cycle import CycleLane, matched
+from wallaroo_loadgen.workloads.protocol import IGNORED, Framing, Matched, Options
 
 _CYCLE = 4096  # lines until the text repeats
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -38,7 +38,7 @@ class WordCount:
     """One output for each word; its count says for which."""
 
     sources: Sequence[str] = ("text",)
-    cut: Literal["lines", "frames"] = "lines"
+    framing: Framing = "lines"
 
     def __init__(self, options: Options) -> None:
         options.known("words", "vocabulary", "zipf")

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from wallaroo_loadgen.report import write_html
-from wallaroo_loadgen.result import Result
-from wallaroo_loadgen.search import Search
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.control.search import Search
+from wallaroo_loadgen.presentation.report import write_html
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

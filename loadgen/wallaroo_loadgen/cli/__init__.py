@@ -1,0 +1,1 @@
+"""The commands `wallaroo load` and `wallaroo compare`."""

@@ -1,0 +1,167 @@
+"""The command `wallaroo load`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+
+from wallaroo_loadgen.common.schedule import HELP as SCHEDULES
+from wallaroo_loadgen.control import arguments as args
+from wallaroo_loadgen.control.application import Application
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.control.search import Search, search
+from wallaroo_loadgen.control.session import Session
+from wallaroo_loadgen.control.verdict import INTERRUPTED, INVALID, OK, exit_code, show
+from wallaroo_loadgen.presentation.files import write_hdr, write_json
+from wallaroo_loadgen.presentation.report import write_html
+from wallaroo_loadgen.presentation.terminal import LiveView, print_result, print_search
+from wallaroo_loadgen.workloads.catalogue import MAKERS
+from wallaroo_loadgen.workloads.plan import Plan
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_USAGE = 2
+
+_HELP = f"""\
+workloads:
+  word_count              lines of Zipf-distributed words; -o words=5 -o vocabulary=1000
+  market_spread           orders and quotes, --to ORDERS,QUOTES; -o symbols=FILE -o reject=0.3
+  log_status              days of log lines; -o lines=1000
+  echo                    any target that returns each frame; -o size=50
+  replay                  a recorded file of frames; -o file=FILE -o outputs=1
+  --workload FILE.py      your own: a function workload(options), see docs/load-testing.md
+
+schedules (numbers are multiples of --rate):
+{"".join("  " + line for line in SCHEDULES.splitlines(keepends=True))}
+examples:
+  wallaroo load word_count --to 127.0.0.1:7010 --listen 127.0.0.1:7002 --rate 2000 --slo 'p99<5ms'
+  wallaroo load word_count --to 127.0.0.1:7010 --rate 5000 --html report.html --start \\
+      'wallaroo run examples/word_count.py --in 127.0.0.1:7010 --out {{listen}}'
+  wallaroo load word_count --to 127.0.0.1:7010 --rate 1000 --slo 'p99<50ms' --search
+
+exit codes: 0 valid and every SLO met, 2 called wrongly, 3 an SLO missed (or no rate sustained),
+4 the run is invalid, 130 interrupted (the report is partial and says so)
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "load",
+        help="measure an application's latency under load",
+        description="Send messages to a running application on an open-loop schedule, take what "
+        "its sink sends, and measure each output's latency from the intended time of the message "
+        "that caused it.",
+        epilog=_HELP,
+    )
+    parser.add_argument("name", metavar="WORKLOAD", nargs="?", help=", ".join(sorted(MAKERS)))
+    parser.add_argument("--workload", metavar="FILE.py", help="a workload of your own instead")
+    add = parser.add_argument
+    args.add_arguments(add)
+    add("--processes", type=int, default=1, help="sender processes (1)")
+    add("--start", metavar="COMMAND", help="start the application, and stop it at the end")
+    add("--repeat", type=int, default=1, metavar="N", help="make N runs, for wallaroo compare")
+    add("--search", action="store_true", help="find the highest rate sustained, from --rate on")
+    add("--resolution", type=float, default=0.05, help="of --search, as a part of the rate (0.05)")
+    add("--json", metavar="FILE", type=Path, help="write the figures")
+    add("--html", metavar="FILE", type=Path, help="write a report with plots, one page")
+    add("--hdr", metavar="FILE", type=Path, help="write an HdrHistogram log")
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Make the runs, say what they found, and return the exit code."""
+    try:
+        return _run(namespace)
+    except args.SETUP_ERRORS as error:
+        print(f"wallaroo load: {error}", file=sys.stderr)
+        return _USAGE
+
+
+def _run(namespace: argparse.Namespace) -> int:
+    if namespace.name and namespace.workload:
+        raise args.ArgumentsError("name a workload or give a file with --workload, not both")
+    config = args.config(
+        namespace, namespace.workload or namespace.name, processes=namespace.processes
+    )
+    slos = args.slos(namespace)
+    if namespace.repeat < 1:
+        raise args.ArgumentsError("--repeat is at least 1")
+    if not 0 < namespace.resolution < 1:
+        raise args.ArgumentsError("--resolution is above 0 and below 1")
+    Plan(config)  # what is wrong with it is said before anything is started
+    _check_writable(namespace)
+    out, err = Console(), Console(stderr=True)
+    results: list[Result] = []
+    found: Search | None = None
+    application = Application(namespace.start) if namespace.start else None
+    with ExitStack() as stack:
+        if application is not None:
+            stack.enter_context(application)
+        view = stack.enter_context(LiveView(err))
+
+        def listening(at: tuple[str, int]) -> None:
+            if not results and not err.is_terminal:
+                print(f"listening on {at[0]}:{at[1]}", file=sys.stderr)
+
+        session = Session(application, slos, view.watch, listening)
+        if namespace.search:
+
+            def progress(search_so_far: Search) -> None:
+                point, result = search_so_far.points[-1], search_so_far.results[-1]
+                word = "sustained" if point["good"] else point["why"]
+                p99 = show(result.latency["p99"])
+                err.print(f"{point['rate']:>12,.0f}/s  p99 {p99:>9}  {escape(word)}")
+
+            found = search(config, session.run, resolution=namespace.resolution, progress=progress)
+            results = found.results
+        else:
+            for _ in range(namespace.repeat):
+                results.append(session.run(config))
+                if session.interrupted:
+                    break
+    if application is not None and application.problem is not None:
+        results[-1].notes.append(application.problem)
+    if found is None:
+        for result in results:
+            print_result(out, result)
+    else:
+        print_search(out, found)
+    _write(namespace, results, found, out)
+    return exit_code(results) if found is None else _search_code(found)
+
+
+def _search_code(found: Search) -> int:
+    """Return a search's exit code: its failing steps are no failure of the search."""
+    if any(result.partial for result in found.results):
+        return INTERRUPTED
+    if found.best is not None:
+        return OK
+    return INVALID if found.results[-1].invalid else 3
+
+
+def _check_writable(namespace: argparse.Namespace) -> None:
+    """Refuse a file that cannot be written now rather than after the run."""
+    for path in (namespace.json, namespace.html, namespace.hdr):
+        if path is not None and not path.resolve().parent.is_dir():
+            raise args.ArgumentsError(f"{path}: no such directory")
+
+
+def _write(
+    namespace: argparse.Namespace, results: list[Result], found: Search | None, out: Console
+) -> None:
+    searches = [] if found is None else [found]
+    if namespace.json is not None:
+        write_json(namespace.json, results, searches)
+    if namespace.hdr is not None:
+        write_hdr(namespace.hdr, results)
+    if namespace.html is not None:
+        write_html(namespace.html, results, searches)
+        out.print(f"report: {namespace.html}", highlight=False, soft_wrap=True)

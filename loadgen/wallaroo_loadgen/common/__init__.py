@@ -1,0 +1,1 @@
+"""Schedules and histograms: arithmetic that every process of a run does alike."""

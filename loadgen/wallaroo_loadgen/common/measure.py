@@ -1,0 +1,147 @@
+"""Histograms in batches, and the same over time, in memory that does not depend on the duration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hdrh.histogram import HdrHistogram
+
+from wallaroo_loadgen.common.schedule import Floats, Int64s
+
+HIGHEST = 3_600_000_000  # µs: an hour; what takes longer counts as an hour
+_DIGITS = 3
+_EXACT_BITS = 11  # 3 digits: 2,048 different values from one power of two to the next
+
+BUCKETS = 192
+"""Latency classes of a plot over time: 20 to a power of ten, from 1 µs to an hour."""
+
+PERCENTILES = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
+
+
+def histogram() -> HdrHistogram:
+    """Return an empty histogram of microseconds, exact to three digits."""
+    return HdrHistogram(1, HIGHEST, _DIGITS)
+
+
+def record(hist: HdrHistogram, micros: Int64s) -> None:
+    """Add many values at once, in µs.
+
+    Values the histogram cannot tell apart are first made equal, so that a batch costs as many
+    calls as it has different ones: some thousand at most, however many messages it has.
+    """
+    if not len(micros):
+        return
+    values = np.clip(micros, 0, HIGHEST)
+    shift = np.maximum(np.frexp(values.astype(np.float64))[1] - _EXACT_BITS, 0)
+    distinct, counts = np.unique((values >> shift) << shift, return_counts=True)
+    for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+        hist.record_value(value, count)
+
+
+def encode(hist: HdrHistogram) -> str:
+    """Return a histogram in HdrHistogram's own compressed text form."""
+    text: str = hist.encode().decode("ascii")
+    return text
+
+
+def decode(text: str) -> HdrHistogram:
+    """Return the histogram that `encode` gave."""
+    return HdrHistogram.decode(text.encode("ascii"))
+
+
+def add(hist: HdrHistogram, text: str) -> None:
+    """Add an encoded histogram to another."""
+    hist.decode_and_add(text.encode("ascii"))
+
+
+def summary(hist: HdrHistogram) -> dict[str, Any]:
+    """Return count, mean, extremes and `PERCENTILES`, in µs; `None` where nothing was recorded."""
+    count = int(hist.get_total_count())
+    values: dict[str, Any] = {"count": count}
+    for percentile in PERCENTILES:
+        values[f"p{percentile:g}"] = (
+            int(hist.get_value_at_percentile(percentile)) if count else None
+        )
+    values["mean"] = float(hist.get_mean_value()) if count else None
+    values["min"] = int(hist.get_min_value()) if count else None
+    values["max"] = int(hist.get_max_value()) if count else None
+    return values
+
+
+def bucket(micros: Int64s) -> Int64s:
+    """Return the class of each value for a plot over time."""
+    logs = np.log10(np.maximum(micros, 1))
+    return np.minimum((logs * 20).astype(np.int64), BUCKETS - 1)
+
+
+def bucket_edges() -> Floats:
+    """Return the lower edges of the classes, in µs."""
+    edges: Floats = 10 ** (np.arange(BUCKETS) / 20)
+    return edges
+
+
+class Timeline:
+    """Counts per column of time, and per column and latency class.
+
+    Columns of latency and lateness are by intended time, all others by when it happened; what
+    happens after the last column counts there.
+    """
+
+    SERIES = ("sent", "owed", "received")
+    MAPS = ("latency", "lateness")
+
+    def __init__(self, bin_ns: int, bins: int) -> None:
+        self.bin_ns = bin_ns
+        self.bins = bins
+        self.series = {name: np.zeros(bins, dtype=np.int64) for name in self.SERIES}
+        self.maps = {name: np.zeros((bins, BUCKETS), dtype=np.int64) for name in self.MAPS}
+
+    def column(self, times: Int64s) -> Int64s:
+        """Return the columns of these times (ns from the run's start)."""
+        return np.clip(times // self.bin_ns, 0, self.bins - 1)
+
+    def count(self, name: str, times: Int64s, weights: Int64s | None = None) -> None:
+        """Add 1, or `weights`, to a series at these times."""
+        np.add.at(self.series[name], self.column(times), 1 if weights is None else weights)
+
+    def spread(self, name: str, times: Int64s, micros: Int64s) -> None:
+        """Add one value in µs at each of these times to a map."""
+        cells = self.column(times) * BUCKETS + bucket(micros)
+        found, counts = np.unique(cells, return_counts=True)
+        self.maps[name].reshape(-1)[found] += counts
+
+    def take(self) -> dict[str, Any]:
+        """Return what was added since the last call, sparse, and forget it."""
+        taken: dict[str, Any] = {}
+        for name, values in [*self.series.items(), *self.maps.items()]:
+            flat = values.reshape(-1)
+            cells = np.flatnonzero(flat)
+            if len(cells):
+                taken[name] = [cells.tolist(), flat[cells].tolist()]
+                flat[cells] = 0
+        return taken
+
+    def merge(self, taken: dict[str, Any]) -> None:
+        """Add what another timeline's `take` gave."""
+        for name, (cells, counts) in taken.items():
+            values = self.series[name] if name in self.series else self.maps[name]
+            values.reshape(-1)[cells] += np.array(counts, dtype=np.int64)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it whole, for a report; the maps stay sparse."""
+        series = {name: values.tolist() for name, values in self.series.items()}
+        maps = {}
+        for name, values in self.maps.items():
+            cells = np.flatnonzero(values.reshape(-1))
+            maps[name] = [cells.tolist(), values.reshape(-1)[cells].tolist()]
+        return {"bin_ns": self.bin_ns, "bins": self.bins, **series, **maps}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Timeline:
+        """Return the timeline that `to_json` gave."""
+        timeline = cls(data["bin_ns"], data["bins"])
+        for name in cls.SERIES:
+            timeline.series[name][:] = data[name]
+        timeline.merge({name: data[name] for name in cls.MAPS})
+        return timeline

@@ -1,0 +1,111 @@
+"""The application under test, when the load generator starts it: `--start 'wallaroo run …'`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import threading
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+_STOP_SECONDS = 20.0
+_GRACE_SECONDS = 2.0
+_LAST_LINES = 8
+
+
+class Application:
+    """A child process in a session of its own, so that Ctrl-C reaches only us, who then stop it.
+
+    Args:
+        command: as a shell would split it; `{listen}` becomes the address of our listener.
+    """
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: deque[str] = deque(maxlen=_LAST_LINES)
+        self._thread: threading.Thread | None = None
+        self.problem: str | None = None
+
+    def start(self, listening: tuple[str, int]) -> None:
+        """Start it, once, now that there is something its sink can connect to.
+
+        Raises:
+            OSError: when there is no such program.
+        """
+        if self._process is not None:
+            return
+        host, port = listening
+        words = shlex.split(self._command.replace("{listen}", f"{host}:{port}"))
+        self._process = subprocess.Popen(  # noqa: S603 - the user's own command
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.append(line.rstrip())
+
+    @property
+    def ended(self) -> str | None:
+        """What it said at its end, when it has ended by itself."""
+        if self._process is None or self._process.poll() is None:
+            return None
+        if self._thread is not None:
+            self._thread.join(1)
+        last = next((line for line in reversed(self._lines) if line.strip()), "no output")
+        return f"the application ended with exit {self._process.returncode}: {last}"
+
+    @property
+    def failed(self) -> str | None:
+        """What it said at its end, when that was none that leaves something running behind."""
+        return self.ended if self._process is not None and self._process.poll() else None
+
+    def __enter__(self) -> Self:
+        """Return it, not yet started."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop it as stop-1 has it, and kill it if that takes too long."""
+        process = self._process
+        if process is None:
+            return
+        self.problem = self.ended
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.problem = f"the application did not stop within {_STOP_SECONDS:g} s"
+        # What it has started and left running (a shell does that) is ended too.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self._read_to_end(_GRACE_SECONDS):
+                break
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+        process.wait()
+
+    def _read_to_end(self, seconds: float) -> bool:
+        """Whether nobody holds the output open any more, after waiting so long at most."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+            return not self._thread.is_alive()
+        return True

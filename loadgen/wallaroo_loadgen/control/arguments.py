@@ -1,0 +1,145 @@
+"""The arguments that describe a run, for `wallaroo load` and for Locust alike."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from wallaroo_loadgen.common.config import RunConfig, address
+from wallaroo_loadgen.common.schedule import ScheduleError
+from wallaroo_loadgen.control.verdict import SLO, SLOError
+from wallaroo_loadgen.workloads.protocol import WorkloadError
+
+_RUN_TICKS = 100  # run numbers a second: two commands started one after the other differ
+
+
+class ArgumentsError(ValueError):
+    """Arguments that describe no run; the message is one line for the user."""
+
+
+SETUP_ERRORS = (ArgumentsError, WorkloadError, ScheduleError, SLOError)
+"""What is wrong with a command line before anything is sent."""
+
+
+def add_arguments(add: Callable[..., object], *, repeatable: bool = True) -> None:
+    """Add them; every value is kept as text or a number, to be read by `config` and `slos`.
+
+    Args:
+        add: a parser's `add_argument`, or what takes the same arguments.
+        repeatable: whether some may be given several times; where they may not, as in a form of
+            a page, their values are separated by commas.
+    """
+    default = RunConfig("", ())
+    several = "append" if repeatable else "store"
+    again = "may be repeated" if repeatable else "several with commas"
+    add(
+        "--to",
+        metavar="HOST:PORT",
+        action=several,
+        help=f"a source of the application; as many as it has, in order ({again})",
+    )
+    add(
+        "--listen",
+        metavar="HOST:PORT",
+        default="127.0.0.1:7002",
+        help="where the application's sink connects (127.0.0.1:7002); port 0 takes a free one",
+    )
+    add("--rate", type=float, default=default.rate, help="messages a second in all (1000)")
+    add("--duration", type=float, default=default.duration, help="seconds that are measured (10)")
+    add("--warmup", type=float, default=default.warmup, help="seconds before them (2)")
+    add("--cooldown", type=float, default=default.cooldown, help="seconds after them (0.5)")
+    add(
+        "--schedule",
+        default=default.schedule,
+        help="constant, poisson, steps:A,B,…, ramp:A,B or burst:TIMES,SECONDS,PERIOD, where A and "
+        "B are multiples of the rate; +poisson makes arrivals random (constant)",
+    )
+    add("--connections", type=int, default=1, help="connections to the sources in all (1)")
+    add("--seed", type=int, default=0, help="of payloads and random arrivals (0)")
+    add(
+        "-o",
+        "--option",
+        metavar="NAME=VALUE",
+        action=several,
+        help=f"an option of the workload ({again})",
+    )
+    add("--slo", metavar="BOUND", action=several, help=f"such as 'p99<5ms' ({again})")
+    add(
+        "--wait",
+        type=float,
+        default=default.wait,
+        help="seconds to wait for the application to listen and to answer (60)",
+    )
+    add(
+        "--drain",
+        type=float,
+        default=default.drain,
+        help="seconds without outputs after which those missing count as lost (10)",
+    )
+
+
+def config(arguments: argparse.Namespace, workload: str | None, *, processes: int = 1) -> RunConfig:
+    """Return the configuration that arguments describe.
+
+    Raises:
+        ArgumentsError: when they describe none.
+    """
+    if not workload:
+        raise ArgumentsError("name a workload, or a file with --workload FILE.py")
+    to = _items(arguments.to)
+    if not to:
+        raise ArgumentsError("--to HOST:PORT says where the application's source listens")
+    try:
+        addresses = tuple(address(item) for item in to)
+        listen = address(arguments.listen)
+    except ValueError as error:
+        raise ArgumentsError(str(error)) from None
+    values = {}
+    for text in _items(arguments.option):
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ArgumentsError(f"an option is NAME=VALUE, not {text!r}")
+        if name in {"file", "symbols"}:  # read by other processes too, wherever they are
+            value = str(Path(value).resolve())
+        values[name] = value
+    for name in ("connections", "seed"):
+        least = 1 if name == "connections" else 0
+        if getattr(arguments, name) < least:
+            raise ArgumentsError(f"--{name} is at least {least}")
+    if processes < 1:
+        raise ArgumentsError("--processes is at least 1")
+    path = Path(workload)
+    return RunConfig(
+        workload=str(path.resolve()) if path.suffix == ".py" else workload,
+        to=addresses,
+        listen=listen,
+        rate=arguments.rate,
+        duration=arguments.duration,
+        warmup=arguments.warmup,
+        cooldown=arguments.cooldown,
+        schedule=arguments.schedule,
+        connections=max(arguments.connections, processes),
+        processes=processes,
+        seed=arguments.seed,
+        run=int(time.time() * _RUN_TICKS) % (1 << 31),
+        values=values,
+        wait=arguments.wait,
+        drain=arguments.drain,
+    )
+
+
+def slos(arguments: argparse.Namespace) -> list[SLO]:
+    """Return the SLOs that arguments name.
+
+    Raises:
+        SLOError: when one cannot be read.
+    """
+    return [SLO.parse(text) for text in _items(arguments.slo)]
+
+
+def _items(value: str | list[str] | None) -> list[str]:
+    """Return the values of an argument, given several times or with commas."""
+    texts = [value] if isinstance(value, str) else value or []
+    return [item.strip() for text in texts for item in text.split(",") if item.strip()]

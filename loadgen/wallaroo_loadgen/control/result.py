@@ -1,0 +1,192 @@
+"""What a run found: plain data with a JSON form, and what follows from it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hdrh.histogram import HdrHistogram
+
+from wallaroo_loadgen.common.measure import Timeline, decode, encode, summary
+from wallaroo_loadgen.common.schedule import NS, Floats
+from wallaroo_loadgen.control.collector import Collector
+from wallaroo_loadgen.control.conductor import Conductor
+
+FORMAT = "wallaroo-load/1"
+
+
+@dataclass
+class Result:
+    """One run.
+
+    Attributes:
+        label: what the reports call it.
+        config: as `RunConfig.to_json`.
+        started: ISO time, or None when it never started.
+        counts: exact, as `Collector.counts`.
+        latency, lateness, own_lateness: summaries in µs, as `measure.summary`.
+        histograms: the same three whole, as HdrHistogram encodes them.
+        timeline: as `Timeline.to_json`.
+        rates: messages and outputs a second in the measured part: `offered`, `sent`, `received`.
+        busy: part of a processor that each of our own processes used.
+        priority: what each of them was granted: `real time`, `raised` or `as others`.
+        example: an output that matched nothing.
+        accept_error: why the receiver could not accept a connection, if that happened.
+        closed: by connection, what the target did to it.
+        failure: why there was no run, or only a part of one.
+        partial: interrupted.
+        stolen: part of the machine's processor time that its hypervisor gave to others meanwhile.
+        slos, invalid, notes: the verdicts.
+    """
+
+    label: str
+    config: dict[str, Any]
+    started: str | None
+    counts: dict[str, int]
+    latency: dict[str, Any]
+    lateness: dict[str, Any]
+    own_lateness: dict[str, Any]
+    histograms: dict[str, str]
+    timeline: dict[str, Any]
+    rates: dict[str, float]
+    busy: dict[str, float]
+    priority: dict[str, str] = field(default_factory=dict)
+    example: str | None = None
+    accept_error: str | None = None
+    closed: dict[str, str] = field(default_factory=dict)
+    failure: str | None = None
+    partial: bool = False
+    stolen: float = 0.0
+    slos: list[dict[str, Any]] = field(default_factory=list)
+    invalid: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    machine: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, conductor: Conductor, failure: str | None = None) -> Result:
+        """Return what a run has found so far, without verdicts."""
+        collector = conductor.collector
+        config = collector.plan.config
+        started = None
+        if conductor.started_ns is not None:
+            moment = datetime.fromtimestamp(conductor.started_ns / NS, UTC)
+            started = moment.isoformat(timespec="seconds")
+        return cls(
+            label=f"{config.workload} at {config.rate:,.0f}/s",
+            config=config.to_json(),
+            started=started,
+            counts=collector.counts(),
+            latency=summary(collector.latency),
+            lateness=summary(collector.lateness),
+            own_lateness=summary(collector.own),
+            histograms={
+                "latency": encode(collector.latency),
+                "lateness": encode(collector.lateness),
+                "own_lateness": encode(collector.own),
+            },
+            timeline=collector.timeline.to_json(),
+            rates=_rates(collector),
+            busy=dict(collector.busy),
+            priority=dict(collector.priority),
+            example=collector.received.get("example"),
+            accept_error=collector.received.get("accept_error"),
+            closed=dict(collector.closed),
+            failure=failure,
+            partial=conductor.stopped,
+            stolen=conductor.stolen(),
+            machine=machine(),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {"format": FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Result:
+        """Return what `to_json` gave.
+
+        Raises:
+            ValueError: when it is something else.
+        """
+        if data.get("format") != FORMAT:
+            raise ValueError(f"not a run's JSON (its format is {data.get('format')!r})")
+        return cls(**{name: value for name, value in data.items() if name != "format"})
+
+    def histogram(self, name: str) -> HdrHistogram:
+        """Return one of `histograms`."""
+        return decode(self.histograms[name])
+
+    def backlog(self) -> Floats:
+        """Return, at the end of each column of time, the outputs owed and not yet received."""
+        timeline = Timeline.from_json(self.timeline)
+        backlog: Floats = np.cumsum(timeline.series["owed"] - timeline.series["received"]).astype(
+            np.float64
+        )
+        return backlog
+
+    def backlog_growth(self) -> float:
+        """Return how fast the backlog grew while measuring, as a part of the rate of outputs.
+
+        The mean of the measured part's last third less that of its first third, so that the
+        sawtooth of an engine that works in batches evens out.
+        """
+        first = self.config["warmup"] * NS / self.timeline["bin_ns"]
+        last = first + self.config["duration"] * NS / self.timeline["bin_ns"]
+        backlog = self.backlog()[round(first) : round(last)]
+        third = len(backlog) // 3
+        if third == 0 or not self.rates["owed"]:
+            return 0.0
+        seconds = (len(backlog) - third) * float(self.timeline["bin_ns"]) / NS
+        growth = float(backlog[-third:].mean() - backlog[:third].mean()) / seconds
+        return growth / float(self.rates["owed"])
+
+
+def _rates(collector: Collector) -> dict[str, float]:
+    """Return rates over the measured part: scheduled, handed over, owed and received a second."""
+    plan, timeline = collector.plan, collector.timeline
+    first = round(plan.config.warmup * NS) // timeline.bin_ns
+    last = round((plan.config.warmup + plan.config.duration) * NS) // timeline.bin_ns
+    seconds = (last - first) * timeline.bin_ns / NS
+    rates = {"offered": _scheduled(collector) / plan.config.duration}
+    for name in Timeline.SERIES:
+        rates[name] = float(timeline.series[name][first:last].sum() / seconds) if seconds else 0.0
+    return rates
+
+
+def _scheduled(collector: Collector) -> int:
+    return sum(schedule.measured for schedule in collector.plan.lanes)
+
+
+def machine() -> dict[str, Any]:
+    """Return what a reader must know of the machine and the software to judge figures."""
+    facts: dict[str, Any] = {
+        "host": socket.gethostname(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "processor": _processor(),
+        "processors": os.cpu_count(),
+        "load_average": [round(value, 2) for value in os.getloadavg()],
+        "python": platform.python_version(),
+    }
+    for package in ("wallaroo", "locust", "numpy", "hdrhistogram"):
+        try:
+            facts[package] = version(package)
+        except PackageNotFoundError:  # a copy of the sources on the path
+            facts[package] = "not installed"
+    return facts
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else "unknown"

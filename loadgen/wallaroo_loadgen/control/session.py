@@ -1,0 +1,103 @@
+"""One run after another against the same application, Ctrl-C included."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+from wallaroo_loadgen.common.config import RunConfig
+from wallaroo_loadgen.control.application import Application
+from wallaroo_loadgen.control.conductor import Conductor, RunError, run_here
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.control.verdict import SLO, judge
+from wallaroo_loadgen.workloads.plan import Plan
+
+
+class Session:
+    """Makes runs; each gets a run number of its own, and all listen at one address.
+
+    Args:
+        application: the one under test, if it is ours to start.
+        slos: what each run is judged by.
+        watch: called as a run goes on, and with each new conductor.
+        on_listening: called with the address of the listener, at every run.
+    """
+
+    def __init__(
+        self,
+        application: Application | None = None,
+        slos: Sequence[SLO] = (),
+        watch: Callable[[Conductor], None] = lambda _: None,
+        on_listening: Callable[[tuple[str, int]], None] = lambda _: None,
+    ) -> None:
+        self._application = application
+        self._slos = slos
+        self._watch = watch
+        self._on_listening = on_listening
+        self._runs = 0
+        self._listen: tuple[str, int] | None = None
+        self.interrupted = False
+
+    def run(self, config: RunConfig) -> Result:
+        """Make one run and judge it.
+
+        Raises:
+            WorkloadError: the configuration cannot work.
+            ScheduleError: likewise.
+        """
+        config = dataclasses.replace(
+            config, run=config.run + self._runs, listen=self._listen or config.listen
+        )
+        self._runs += 1
+        conductor = Conductor(
+            Plan(config),
+            lambda: self._watch(conductor),
+            failed=lambda: None if self._application is None else self._application.failed,
+        )
+        failure = None
+        with _Interrupt(conductor):
+            try:
+                run_here(conductor, self._listening)
+            except RunError as error:
+                failure = str(error)
+                ended = None if self._application is None else self._application.ended
+                if ended is not None and ended != failure:
+                    failure = f"{failure} ({ended})"
+        self.interrupted = self.interrupted or conductor.stopped
+        result = Result.of(conductor, failure)
+        judge(result, self._slos)
+        return result
+
+    def _listening(self, address: tuple[str, int]) -> None:
+        self._listen = address
+        self._on_listening(address)
+        if self._application is not None:
+            try:
+                self._application.start(address)
+            except OSError as error:
+                raise RunError(f"the application cannot be started: {error}") from None
+
+
+class _Interrupt:
+    """Ctrl-C and SIGTERM end the run early, with a result; the second one ends it at once."""
+
+    def __init__(self, conductor: Conductor) -> None:
+        self._conductor = conductor
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type] # what signal() gave us
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._conductor.stopped:
+            raise KeyboardInterrupt
+        self._conductor.stop()

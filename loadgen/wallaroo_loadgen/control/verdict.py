@@ -1,0 +1,197 @@
+"""Whether a run is valid, and whether its latency was good enough."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo_loadgen.control.result import Result
+
+OK, SLO_MISSED, INVALID, INTERRUPTED = 0, 3, 4, 130
+
+LATENESS_FLOOR = 500
+"""µs: sender lateness at p99 up to this never makes a run invalid."""
+
+_MOST_STOLEN = 0.001
+_UNITS = {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
+_SLO = re.compile(
+    r"\s*(?P<what>p(?P<percentile>\d+(?:\.\d+)?)|max|mean)\s*<\s*"
+    r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|µs|ms|s)\s*"
+)
+
+
+class SLOError(ValueError):
+    """An SLO that cannot be read."""
+
+
+@dataclass(frozen=True)
+class SLO:
+    """A bound on latency: `p99<5ms`, `p99.99<1s`, `max<20ms`, `mean<500us`."""
+
+    text: str
+    what: str
+    percentile: float | None
+    micros: float
+
+    @classmethod
+    def parse(cls, text: str) -> SLO:
+        """Read one as the command line gives it.
+
+        Raises:
+            SLOError: with what is expected.
+        """
+        found = _SLO.fullmatch(text)
+        if found is None or float(found["percentile"] or 0) > 100:
+            expected = "such as 'p99<5ms', 'p99.99<1s', 'max<20ms' or 'mean<500us'"
+            raise SLOError(f"an SLO is a bound on latency {expected}, not {text!r}")
+        percentile = float(found["percentile"]) if found["percentile"] else None
+        micros = float(found["value"]) * _UNITS[found["unit"]]
+        return cls(text.strip(), found["what"], percentile, micros)
+
+    def judge(self, result: Result) -> dict[str, Any]:
+        """Return `text`, the measured `value` in µs and whether it was `met`; no value misses."""
+        if not result.latency["count"]:
+            value = None
+        elif self.percentile is not None:
+            value = float(result.histogram("latency").get_value_at_percentile(self.percentile))
+        else:
+            value = float(result.latency[self.what])
+        return {"text": self.text, "value": value, "met": value is not None and value < self.micros}
+
+
+def judge(result: Result, slos: Sequence[SLO] = ()) -> None:
+    """Fill in the verdicts of a result."""
+    result.slos = [slo.judge(result) for slo in slos]
+    result.invalid = reasons(result)
+    result.notes = _notes(result)
+
+
+def exit_code(results: Sequence[Result]) -> int:
+    """Return the exit code for these runs together."""
+    if any(result.partial for result in results):
+        return INTERRUPTED
+    if any(result.invalid for result in results):
+        return INVALID
+    if any(not slo["met"] for result in results for slo in result.slos):
+        return SLO_MISSED
+    return OK
+
+
+def reasons(result: Result) -> list[str]:
+    """Return why a run is invalid, each reason a sentence; none when it is valid."""
+    counts = result.counts
+    found: list[str] = []
+    if result.failure is not None:
+        found.append(result.failure)
+    if result.started is None:
+        return found
+    if not result.latency["count"]:
+        found.append("no sample: not one output came for the messages of the measured part")
+    if counts["sent"] < counts["scheduled"] and not result.partial:
+        found.append(
+            f"only {counts['sent']:,} of {counts['scheduled']:,} messages could be sent before the "
+            f"time was over{_why_late(result)}"
+        )
+    found += _wrong_outputs(result)
+    lateness, limit = result.lateness["p99"], _limit(result)
+    if lateness is not None and lateness > limit:
+        found.append(
+            f"sender lateness p99 {show(lateness)} is over {show(limit)} (a tenth of the p99 "
+            f"latency, at least {show(LATENESS_FLOOR)}){_why_late(result)}"
+        )
+    if result.closed:
+        lane, what = next(iter(result.closed.items()))
+        found.append(f"connection {lane}: {what}{_more(len(result.closed))}")
+    if counts["sinks_closed"]:
+        found.append(
+            f"the application's sink closed its connection before all had come"
+            f"{_more(counts['sinks_closed'])}"
+        )
+    if counts["early"]:
+        found.append(
+            f"{counts['early']:,} outputs came before their messages were due: the clocks of the "
+            "machines do not agree"
+        )
+    if counts["held_up"]:
+        found.append("the receiver could not keep up with the outputs: this machine is too slow")
+    return found
+
+
+def _wrong_outputs(result: Result) -> list[str]:
+    counts = result.counts
+    parts = []
+    if counts["missing"]:
+        parts.append(f"{counts['missing']:,} missing")
+    if counts["repeated"]:
+        parts.append(f"{counts['repeated']:,} came more than once")
+    if counts["unmatched"]:
+        parts.append(f"{counts['unmatched']:,} match nothing, such as {result.example}")
+    if not parts:
+        return []
+    both = f"received {counts['received']:,} outputs, expected {counts['expected']:,}"
+    return [f"{both}: {', '.join(parts)}"]
+
+
+def _limit(result: Result) -> float:
+    return max(LATENESS_FLOOR, (result.latency["p99"] or 0) / 10)
+
+
+def _why_late(result: Result) -> str:
+    """Return why messages were late: the target's back-pressure, or this machine."""
+    if held_back(result):
+        part = result.counts["held_back"] / max(result.lateness["count"], 1)
+        return f": the target did not take them (back-pressure on {part:.0%} of the messages)"
+    return ": this machine cannot send at this rate on time"
+
+
+def held_back(result: Result) -> bool:
+    """Whether the sender was late because of the target, and not because of this machine."""
+    own = result.own_lateness["p99"]
+    return own is not None and own <= _limit(result) and result.counts["held_back"] > 0
+
+
+def sender_too_late(result: Result) -> bool:
+    """Whether a run is invalid because this machine could not send on time."""
+    own = result.own_lateness["p99"]
+    return bool(result.invalid) and own is not None and own > _limit(result)
+
+
+def _notes(result: Result) -> list[str]:
+    notes = []
+    if result.partial:
+        notes.append("PARTIAL: interrupted, figures cover what was sent until then")
+    if result.counts["reordered"]:
+        notes.append(f"{result.counts['reordered']:,} outputs came after later ones (reordered)")
+    if result.accept_error is not None:
+        notes.append(f"{result.accept_error} (it was tried again)")
+    if result.counts["held_back"]:
+        notes.append(
+            f"back-pressure: {result.counts['held_back']:,} measured messages were due while the "
+            "target did not take any"
+        )
+    if result.stolen > _MOST_STOLEN:
+        notes.append(
+            f"the hypervisor gave {result.stolen:.1%} of this machine's processor time to others: "
+            "pauses that are neither the application's nor ours"
+        )
+    busiest = max(result.busy.items(), key=lambda item: item[1], default=("", 0.0))
+    if busiest[1] > 0.8:
+        notes.append(f"the {busiest[0]} process used {busiest[1]:.0%} of a processor")
+    return notes
+
+
+def _more(count: int) -> str:
+    return f" (and {count - 1} more)" if count > 1 else ""
+
+
+def show(micros: float | None) -> str:
+    """Return a time in µs with the unit that suits it."""
+    if micros is None:
+        return "–"  # noqa: RUF001 - the dash of a table's empty cell
+    if micros < 1000:
+        return f"{micros:.0f} µs"
+    if micros < 1_000_000:
+        return f"{micros / 1000:.3g} ms" if micros >= 100_000 else f"{micros / 1000:.2f} ms"
+    return f"{micros / 1_000_000:.2f} s"

@@ -1,0 +1,78 @@
+"""What goes over the wire before a run: preparing messages, and probes until one is answered."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from wallaroo_loadgen.dataplane.connection import connect
+from wallaroo_loadgen.workloads.plan import Plan
+
+_PROBE_SECONDS = 0.5
+
+
+class Preparation:
+    """Before the run: the prelude, then probes until the application proves it has taken it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        config = plan.config
+        self._socks: dict[int, socket.socket] = {}
+        for source, to in enumerate(config.to):
+            self._socks[source] = connect(to, config.wait)
+        self._deadline = time.monotonic() + config.wait
+        self._attempt = 0
+        self._next = 0.0
+        self._outputs = 0
+        self._last = b""
+        self.done = False
+        self._send(plan.workload.prelude())
+        if not plan.workload.probe(0):
+            self.done = True
+
+    def _send(self, messages: dict[int, bytes]) -> None:
+        for source, data in messages.items():
+            self._socks[source].sendall(data)
+
+    def step(self, outputs: list[bytes], connections: int, accept_error: str | None = None) -> None:
+        """Look at what came, and probe again when it is time.
+
+        Raises:
+            TimeoutError: when the application has not answered; says what came instead.
+        """
+        workload = self._plan.workload
+        self._outputs += len(outputs)
+        if outputs:
+            self._last = outputs[-1]
+            if workload.answers(outputs):
+                self.done = True
+                return
+        now = time.monotonic()
+        if now > self._deadline:
+            raise TimeoutError(self._unanswered(connections, accept_error))
+        if now >= self._next:
+            self._send(workload.probe(self._attempt))
+            self._attempt += 1
+            self._next = now + _PROBE_SECONDS
+
+    def _unanswered(self, connections: int, accept_error: str | None) -> str:
+        """Return what came in the place of an answer, and what to look at."""
+        wait = f"{self._plan.config.wait:g} s"
+        if self._outputs:
+            seen = repr(self._last[:60])
+            return (
+                f"outputs came but none answers the probes sent for {wait}, the last one was "
+                f"{seen}: is this the right workload, and are the --to addresses in order?"
+            )
+        if connections:
+            return f"the sink connected, but no output came for the probes sent for {wait}"
+        if accept_error is not None:
+            return f"no sink connected in {wait}: {accept_error}"
+        return (
+            f"no sink connected in {wait}: does the application's --out name the --listen address?"
+        )
+
+    def close(self) -> None:
+        """End the connections of the preparation."""
+        for sock in self._socks.values():
+            sock.close()

@@ -1,0 +1,93 @@
+"""The receiver process: takes what the application's sink sends, and finds out what it means.
+
+One thread does nothing but read and note the time (`reader`). This one splits the bytes into
+outputs (`outputs`), matches them and records latencies (`analysis`), up to some hundred thousand at
+a time, a few times a second. What is between the two is bounded: a run in which the bound was ever
+reached is invalid, because the reading had to wait.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterable
+
+from wallaroo_loadgen.dataplane.analysis import Analysis
+from wallaroo_loadgen.dataplane.child import REPORT_SECONDS, Child, monotonic_start, serve
+from wallaroo_loadgen.dataplane.outputs import Splitter, splitter
+from wallaroo_loadgen.dataplane.preparation import Preparation
+from wallaroo_loadgen.dataplane.reader import Reader
+from wallaroo_loadgen.workloads.plan import Plan
+
+_TAKE_SECONDS = 0.05
+
+
+def body(child: Child, plan: Plan) -> None:
+    """Listen; then do what the parent says: prepare, start, drain, close."""
+    config = plan.config
+    family = socket.AF_INET6 if ":" in config.listen[0] else socket.AF_INET
+    listener = socket.create_server(config.listen, family=family, backlog=128)
+    listener.setblocking(False)
+    reader = Reader(listener)
+    thread = threading.Thread(target=reader.run, daemon=True)
+    thread.start()
+    host, port = listener.getsockname()[:2]
+    child.report("listening", address=[host, port])
+    splitters: dict[int, Splitter] = {}
+    preparation: Preparation | None = None
+    analysis: Analysis | None = None
+    reported = started = time.monotonic()
+    used = 0.0
+    while True:
+        command = child.command(_TAKE_SECONDS) or {"command": None}
+        match command["command"]:
+            case "prepare":
+                preparation = Preparation(plan)
+            case "start":
+                analysis = Analysis(plan, monotonic_start(command["at"]))
+                reported = started = time.monotonic()
+                used = time.process_time()
+            case "drain":
+                assert analysis is not None
+                analysis.drain({int(lane): count for lane, count in command["sent"].items()})
+            case "close":
+                break
+        batch: list[tuple[int, list[bytes]]] = []
+        for connection, at, data in reader.take():
+            if connection not in splitters:
+                splitters[connection] = splitter(plan.workload.framing)
+            batch.append((at, splitters[connection].feed(data)))
+        if preparation is not None:
+            preparation.step(_flat(batch), reader.accepted, reader.accept_error)
+            if preparation.done:
+                preparation.close()
+                preparation = None
+                child.report("prepared")
+        elif analysis is not None:
+            analysis.take(batch)
+            if analysis.finished or time.monotonic() - reported >= REPORT_SECONDS:
+                reported = time.monotonic()
+                busy = (time.process_time() - used) / max(reported - started, 0.1)
+                child.report(
+                    "outputs",
+                    **analysis.report(),
+                    connections=reader.accepted,
+                    sinks_closed=0 if analysis.complete else reader.closed,
+                    held_up=reader.held_up,
+                    accept_error=reader.accept_error,
+                    busy=busy,
+                )
+            if analysis.finished:
+                child.report("drained")
+                analysis = None
+    reader.stop()
+    thread.join(1)
+
+
+def _flat(batch: Iterable[tuple[int, list[bytes]]]) -> list[bytes]:
+    return [output for _, outputs in batch for output in outputs]
+
+
+if __name__ == "__main__":
+    serve(body)

@@ -1,0 +1,176 @@
+"""What a run looks like in a terminal: a live view while it goes on, a summary when it is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from wallaroo_loadgen.common.measure import bucket_edges, summary
+from wallaroo_loadgen.common.schedule import NS
+from wallaroo_loadgen.control.conductor import Conductor
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.control.search import Search
+from wallaroo_loadgen.control.verdict import show
+
+_BARS = " ▁▂▃▄▅▆▇█"
+_REFRESH_SECONDS = 0.25
+_SPARK_WIDTH = 60
+_COLUMNS = ("min", "p50", "p90", "p99", "p99.9", "p99.99", "max")  # as many as 80 characters hold
+
+
+class LiveView:
+    """Shows the run that goes on; nothing when the output is not a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._on = console.is_terminal
+        self._drawn = 0.0
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        if self._on:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End, and clear what was drawn."""
+        if self._on:
+            self._live.stop()
+
+    def watch(self, conductor: Conductor) -> None:
+        """Draw again, a few times a second at most."""
+        now = time.monotonic()
+        if self._on and now - self._drawn >= _REFRESH_SECONDS:
+            self._drawn = now
+            self._live.update(_screen(conductor), refresh=True)
+
+
+def _screen(conductor: Conductor) -> RenderableType:
+    collector, plan = conductor.collector, conductor.plan
+    config = plan.config
+    elapsed = 0.0
+    if conductor.started_ns is not None:
+        elapsed = max(0.0, (time.time_ns() - conductor.started_ns) / NS)
+    phase = conductor.phase
+    if phase == "sending":
+        measuring = elapsed - config.warmup
+        phase = "warming up" if measuring < 0 else "measuring"
+        if measuring > config.duration:
+            phase = "cooling down"
+    counts = collector.counts()
+    backlog = max(0, counts["expected"] - counts["distinct"])  # reports come a little apart
+    latency, lateness = summary(collector.latency), summary(collector.lateness)
+    head = Table.grid(padding=(0, 2))
+    head.add_row(
+        Text(f"{config.workload} at {config.rate:,.0f}/s, {config.schedule}", style="bold"),
+        Text(phase, style="cyan"),
+        ProgressBar(total=plan.schedule.seconds, completed=elapsed, width=30),
+        f"{min(elapsed, plan.schedule.seconds):.0f} of {plan.schedule.seconds:.0f} s",
+    )
+    figures = Table.grid(padding=(0, 2))
+    figures.add_row("sent", f"{counts['sent']:,}", "received", f"{counts['received']:,}")
+    figures.add_row("backlog", f"{backlog:,}", "lateness p99", show(lateness["p99"]))
+    line = Text("latency  ")
+    for name in ("p50", "p90", "p99", "p99.9", "max"):
+        line.append(f"{name} ", style="dim").append(f"{show(latency[name])}   ")
+    return Group(head, figures, line, Text("p99 over time  " + _spark(conductor)))
+
+
+def _spark(conductor: Conductor) -> str:
+    """Return p99 over time as bars, on a logarithmic scale."""
+    cells = conductor.collector.timeline.maps["latency"]
+    totals = cells.sum(axis=1)
+    used = np.flatnonzero(totals)
+    if not len(used):
+        return ""
+    reached = np.cumsum(cells[used], axis=1) >= 0.99 * totals[used, None]
+    logs = np.log(bucket_edges()[reached.argmax(axis=1)])[-_SPARK_WIDTH:]
+    low, high = logs.min() - 0.5, logs.max() + 0.1
+    return "".join([_BARS[1 + int((value - low) / (high - low) * 7)] for value in logs])
+
+
+def print_result(console: Console, result: Result) -> None:
+    """Print what a run found and the verdicts."""
+    title = escape(f"{result.label}, {result.config['schedule']}, seed {result.config['seed']}")
+    console.print(f"\n[bold]{title}[/bold]")
+    if result.latency["count"]:
+        console.print(_latencies(result))
+    counts, rates = result.counts, result.rates
+    if result.started is not None:
+        console.print(
+            f"sent {counts['sent']:,} of {counts['scheduled']:,} messages "
+            f"({rates['sent']:,.0f}/s measured), received {counts['received']:,} of "
+            f"{counts['expected']:,} outputs ({rates['received']:,.0f}/s)",
+            highlight=False,
+        )
+    for note in result.notes:
+        console.print(f"[yellow]note:[/yellow] {escape(note)}", highlight=False)
+    for slo in result.slos:
+        word = "[green]met[/green]" if slo["met"] else "[red]MISSED[/red]"
+        console.print(f"SLO {escape(slo['text'])}: {word} ({show(slo['value'])})", highlight=False)
+    for reason in result.invalid:
+        console.print(f"[bold red]INVALID:[/bold red] {escape(reason)}", highlight=False)
+    if not result.invalid:
+        console.print("[green]valid[/green]", highlight=False)
+
+
+def _latencies(result: Result) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for name in _COLUMNS:
+        table.add_column(name, justify="right", no_wrap=True)
+    for title, values in (
+        ("latency", result.latency),
+        ("lateness", result.lateness),
+        ("our own", result.own_lateness),
+    ):
+        table.add_row(title, *[show(values[name]) for name in _COLUMNS])
+    return table
+
+
+def print_search(console: Console, found: Search) -> None:
+    """Print a search's runs by rate, and the best."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("rate", "p50", "p99", "p99.9", "verdict"):
+        table.add_column(name, justify="left" if name == "verdict" else "right")
+    points = sorted(
+        zip(found.points, found.results, strict=True), key=lambda pair: float(pair[0]["rate"])
+    )
+    for point, result in points:
+        table.add_row(
+            f"{point['rate']:,.0f}/s",
+            *[show(result.latency[name]) for name in ("p50", "p99", "p99.9")],
+            "sustained" if point["good"] else escape(point["why"]),
+        )
+    console.print(table)
+    if found.best is None:
+        console.print("[bold red]no rate was sustained[/bold red]", highlight=False)
+    else:
+        console.print(
+            f"[bold]highest sustained rate: {found.best:,.0f} messages/s[/bold]", highlight=False
+        )
+
+
+def print_comparison(console: Console, title: str, rows: Sequence[Sequence[str]]) -> None:
+    """Print a table whose first row is its head."""
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    for index, name in enumerate(rows[0]):
+        table.add_column(escape(name), justify="left" if index == 0 else "right")
+    for row in rows[1:]:
+        table.add_row(*[escape(cell) for cell in row])
+    console.print(table)

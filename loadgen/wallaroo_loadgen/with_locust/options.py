@@ -1,0 +1,90 @@
+"""Our options on Locust's command line, and those of them that its page may set.
+
+A page may set figures, never what names a file, an address or a program: a workload file runs, a
+report file is overwritten, and the page is open to whoever reaches it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from wallaroo_loadgen.common.schedule import Schedule
+from wallaroo_loadgen.control import arguments as args
+
+FORM = ("rate", "duration", "warmup", "cooldown", "schedule", "seed", "slo")
+"""The options of ours that are fields of the page's form."""
+
+_LOCUSTS = {
+    *("user_count", "spawn_rate", "host", "run_time", "profile"),
+    *("user_classes", "shape_class"),
+}
+
+WEB_HOST = "127.0.0.1"
+
+
+class FieldError(ValueError):
+    """A form has a field that a page may not set."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add our options to Locust's command line, `FORM` to the page too; listen to loopback only."""
+    group = parser.add_argument_group("wallaroo load")
+
+    def add(*names: str, **settings: Any) -> None:
+        action: Any = group.add_argument(*names, **settings)
+        action.include_in_web_ui = action.dest in FORM  # where Locust looks for it
+
+    add("--workload", help="its name, or a file of your own")
+    args.add_arguments(add, repeatable=False)
+    add("--load-json", metavar="FILE", help="write the figures")
+    add("--load-html", metavar="FILE", help="write a report with plots")
+    add("--load-hdr", metavar="FILE", help="write an HdrHistogram log")
+    add(
+        "--web-name",
+        metavar="NAME",
+        help="another name by which browsers reach the page, such as a proxy's (several with "
+        "commas); without it the page answers to addresses, localhost and this machine's name",
+    )
+    parser.set_defaults(web_host=WEB_HOST)
+    for action in parser._actions:  # argparse has no public way from an option to its help
+        if action.dest == "web_host":
+            action.help = f"Address to bind the web interface to ({WEB_HOST}); '*' for all"
+
+
+def check_form(options: argparse.Namespace, form: Mapping[str, str]) -> str | None:
+    """Return what is wrong with the values of a form that would start a run, or None.
+
+    Args:
+        options: as they stand, from the command line and the forms before.
+        form: the fields by name.
+
+    Raises:
+        FieldError: when it has a field that no page may set.
+    """
+    for name in form:
+        if name not in FORM and name not in _LOCUSTS:
+            raise FieldError(f"{name} cannot be set from a page: it is for the command line only")
+    changed = argparse.Namespace(**vars(options))
+    for name in FORM:
+        if name in form:
+            before = getattr(options, name)
+            kind = str if before is None else type(before)
+            try:
+                setattr(changed, name, kind(form[name]))
+            except ValueError:
+                return f"{name} is a number, not {form[name]!r}"
+    try:
+        config = args.config(changed, changed.workload)
+        args.slos(changed)
+        Schedule.parse(
+            config.schedule,
+            rate=config.rate,
+            warmup=config.warmup,
+            duration=config.duration,
+            cooldown=config.cooldown,
+        )
+    except args.SETUP_ERRORS as error:
+        return str(error)
+    return None

@@ -1,0 +1,148 @@
+"""True figures in Locust's own tables and charts: from our histograms, to the µs.
+
+Locust keeps response times in a dictionary from rounded milliseconds to counts, and works out all
+its percentiles from it. Nothing says that the keys are whole: here they are the histogram's values
+in ms, three digits exact, so every table and chart shows what was measured.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from hdrh.histogram import HdrHistogram
+from locust import stats
+
+from wallaroo_loadgen.common.schedule import NS
+from wallaroo_loadgen.control.conductor import Conductor
+from wallaroo_loadgen.control.result import Result
+
+SHOWN = (0.5, 0.99, 0.999)
+
+
+class TrueEntry(stats.StatsEntry):
+    """A row of Locust's statistics that does not round to milliseconds."""
+
+    def to_dict(self, escape_string_values: bool = False) -> dict[str, Any]:
+        """Return the row for the web UI."""
+        row: dict[str, Any] = super().to_dict(escape_string_values)
+        row["min_response_time"] = round(self.min_response_time or 0, 3)
+        row["max_response_time"] = round(self.max_response_time, 3)
+        row["avg_response_time"] = round(self.avg_response_time, 3)
+        return row
+
+    def to_string(self, current: bool = True) -> str:
+        """Return the row for the terminal."""
+        failures = f"{self.num_failures:d}({self.fail_ratio * 100:.2f}%)"
+        rate = self.current_rps if current else self.total_rps
+        fails = self.current_fail_per_sec if current else self.total_fail_per_sec
+        name = f"{self.name:<{stats.STATS_NAME_WIDTH - stats.STATS_TYPE_WIDTH + 4}}"
+        times = (
+            self.avg_response_time,
+            self.min_response_time or 0.0,
+            self.max_response_time,
+            self.median_response_time or 0.0,
+        )
+        shown = " ".join([f"{value:7.3f}" for value in times])
+        head = f"{self.method or '':<{stats.STATS_TYPE_WIDTH}} {name}"
+        return f"{head} {self.num_requests:7d} {failures:>12} |{shown} | {rate:7.2f} {fails:11.2f}"
+
+    response_times: Any
+    min_response_time: Any
+    max_response_time: Any
+    total_response_time: Any
+
+    def get_response_time_percentile(self, percent: float) -> Any:
+        """Return a percentile as HdrHistogram does, so that all figures agree."""
+        rank = max(1, int(self.num_requests * percent + 0.5))
+        for value in sorted(self.response_times):
+            rank -= self.response_times[value]
+            if rank <= 0:
+                return value
+        return 0.0
+
+    def percentile(self) -> str:
+        """Return the row's percentiles for the terminal."""
+        name = f"{self.name:<{stats.STATS_NAME_WIDTH}}"
+        values = [self.get_response_time_percentile(part) for part in stats.PERCENTILES_TO_REPORT]
+        shown = " ".join([f"{value:8.3f}" for value in values])
+        return (
+            f"{self.method or '':<{stats.STATS_TYPE_WIDTH}} {name} {shown} {self.num_requests:6d}"
+        )
+
+
+def use_true_percentiles() -> None:
+    """Let Locust show the percentiles that matter."""
+    stats.PERCENTILES_TO_CHART = list(SHOWN)
+    stats.PERCENTILES_TO_STATISTICS = list(SHOWN)  # the page cuts its own median at 10 µs
+
+
+def fill(target: stats.RequestStats, conductor: Conductor, result: Result | None) -> None:
+    """Put a run's figures in the place of Locust's: outputs, and the senders' lateness below.
+
+    Args:
+        target: Locust's statistics.
+        conductor: the run's.
+        result: with the verdicts, once it is over; they show as failures.
+    """
+    if conductor.started_ns is None:
+        return
+    collector, config = conductor.collector, conductor.plan.config
+    name = config.workload.rpartition("/")[2]
+    start = conductor.started_ns / NS + config.warmup
+    end = min(time.time(), start + config.duration)
+    latency = _row(target, (name, "latency"))
+    lateness = _row(target, ("sender", "lateness"))
+    if not isinstance(target.total, TrueEntry):
+        target.total = TrueEntry(target, "Aggregated", "", use_response_times_cache=True)
+    for entry in (latency, target.total):
+        _set(entry, collector.latency, start, end)
+        _set_rate(entry, int(collector.received.get("distinct", 0)))
+    _set(lateness, collector.lateness, start, end)
+    _set_rate(lateness, sum(collector.sent))
+    if result is not None:
+        _set_failures(target, result, (latency, target.total))
+
+
+def _row(target: stats.RequestStats, key: tuple[str, str]) -> TrueEntry:
+    entry = target.entries.get(key)
+    if not isinstance(entry, TrueEntry):
+        entry = TrueEntry(target, *key, use_response_times_cache=True)
+        target.entries[key] = entry
+    return entry
+
+
+def _set(entry: TrueEntry, hist: HdrHistogram, start: float, end: float) -> None:
+    count = int(hist.get_total_count())
+    values = [
+        (item.value_iterated_to / 1000, item.count_added_in_this_iter_step)
+        for item in (hist.get_recorded_iterator() if count else ())
+    ]
+    entry.response_times = dict(values)
+    entry.num_requests = count
+    entry.total_response_time = sum([value * number for value, number in values])
+    entry.min_response_time = values[0][0] if values else None
+    entry.max_response_time = values[-1][0] if values else 0
+    entry.start_time = start
+    entry.last_request_timestamp = max(start, end)
+
+
+def _set_rate(entry: TrueEntry, total: int) -> None:
+    """Note how many came since the last time, and keep what the charts look back to."""
+    now = int(time.time())
+    before = sum(entry.num_reqs_per_sec.values())
+    entry.num_reqs_per_sec[now] += max(0, total - before)
+    if now not in (entry.response_times_cache or ()):
+        entry._cache_response_times(now)
+
+
+def _set_failures(
+    target: stats.RequestStats, result: Result, entries: tuple[TrueEntry, ...]
+) -> None:
+    counts = result.counts
+    for entry in entries:
+        entry.num_failures = counts["missing"] + counts["repeated"] + counts["unmatched"]
+    for reason in result.invalid:
+        error = stats.StatsError("run", "invalid", reason)
+        error.occurred()
+        target.errors[stats.StatsError.create_key("run", "invalid", reason)] = error

@@ -1,0 +1,112 @@
+"""One more tab in Locust's web UI: the percentile table, and below it the report's plots, live.
+
+Locust lets a page add tabs with tables. The plots are a page of their own, shown in a frame under
+that table whenever the tab is the one looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+
+from flask import Response, request
+from locust import runners
+from locust.web import WebUI
+from plotly.offline import get_plotlyjs
+from plotly.utils import PlotlyJSONEncoder
+
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.presentation import plots
+
+_TAB = "wallaroo"
+_PERCENTILES = (0, 50, 75, 90, 95, 99, 99.9, 99.99, 99.999, 100)
+_COLUMNS = (
+    ("percentile", "Percentile (%)"),
+    ("latency", "Latency (ms)"),
+    ("lateness", "Sender lateness (ms)"),
+    ("own_lateness", "of it our own (ms)"),
+)
+
+
+def add_tab(web_ui: WebUI, result: Callable[[], Result | None], base_path: str) -> None:
+    """Add the tab.
+
+    Args:
+        web_ui: Locust's.
+        result: gives the figures so far, or None before the first run.
+        base_path: what comes before every path of the page, as `--web-base-path` has it.
+    """
+    app: Any = web_ui.app  # there is one once Locust has started
+    private: Any = web_ui.auth_required_if_enabled
+    web_ui.template_args["extended_tabs"] = [{"title": "Latency and load", "key": _TAB}]
+    web_ui.template_args["extended_tables"] = [
+        {"key": _TAB, "structure": [{"key": key, "title": title} for key, title in _COLUMNS]}
+    ]
+    templates = files("wallaroo_loadgen.with_locust") / "templates"
+    page = (templates / "live.html").read_text(encoding="utf-8")
+    script = (templates / "tab.js").read_text(encoding="utf-8")
+
+    def extend(response: Response) -> Response:
+        if request.endpoint == "locust.request_stats" and response.is_json:
+            stats = response.get_json()
+            stats["extended_stats"] = [{"key": _TAB, "data": _rows(result())}]
+            if stats["state"] == runners.STATE_CLEANUP:  # the page would show it for ever: it asks
+                stats["state"] = runners.STATE_RUNNING  # again only while a test is running
+            response.set_data(json.dumps(stats))
+        elif request.endpoint == "locust.index" and response.mimetype == "text/html":
+            html = response.get_data(as_text=True)
+            tag = '<script src="./wallaroo/tab.js"></script></body>'
+            response.set_data(html.replace("</body>", tag))
+        return response
+
+    app.after_request(extend)
+    for name, mimetype, content in (
+        ("plots", "text/html", lambda: page),
+        ("tab.js", "text/javascript", lambda: script),
+        ("plotly.js", "text/javascript", get_plotlyjs),
+        ("figures", "application/json", lambda: _figures(result())),
+    ):
+        view = private(_view(name, mimetype, content))
+        app.add_url_rule(f"{base_path}/wallaroo/{name}", view_func=view)
+
+
+def _view(name: str, mimetype: str, content: Callable[[], str]) -> Callable[[], Response]:
+    def view() -> Response:
+        return Response(content(), mimetype=mimetype)
+
+    view.__name__ = f"wallaroo_{name.replace('.', '_')}"  # Flask knows views by their names
+    return view
+
+
+def _rows(result: Result | None) -> list[dict[str, Any]]:
+    """Return the percentile table."""
+    if result is None or not result.latency["count"]:
+        return []
+    rows = []
+    hists = {name: result.histogram(name) for name, _ in _COLUMNS[1:]}
+    for percentile in _PERCENTILES:
+        # The page sorts by name.
+        row: dict[str, Any] = {"percentile": percentile, "name": f"{percentile:07.3f}"}
+        for name, hist in hists.items():
+            row[name] = f"{hist.get_value_at_percentile(percentile) / 1000:.3f}"
+        rows.append(row)
+    return rows
+
+
+def _figures(result: Result | None) -> str:
+    if result is None or not result.latency["count"]:
+        return json.dumps({"counts": None, "figures": []})
+    shown = [
+        plots.spectrum([result], lateness=True),
+        plots.heat_map(result),
+        plots.throughput(result),
+        plots.lateness(result),
+    ]
+    counts = result.counts
+    words = (
+        f"{result.label}: sent {counts['sent']:,} of {counts['scheduled']:,}, "
+        f"received {counts['received']:,} of {counts['expected']:,}"
+    )
+    return json.dumps({"counts": words, "figures": shown}, cls=PlotlyJSONEncoder)

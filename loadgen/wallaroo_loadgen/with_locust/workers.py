@@ -1,0 +1,113 @@
+"""Locust's workers as the nodes of a run.
+
+master                                      a worker
+Conductor ── RemoteNode ── a message ──▶ WorkerSide ── ChildNode ──▶ sender, receiver
+    ◀──────── Locust's own report, or a message when it matters ────────┘
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from typing import Any
+
+import gevent
+from locust.env import Environment
+
+from wallaroo_loadgen.common.config import RunConfig
+from wallaroo_loadgen.control import arguments as args
+from wallaroo_loadgen.control.node import ChildNode
+from wallaroo_loadgen.workloads.plan import Plan
+
+REPORTS = "wallaroo_reports"
+"""The name of a worker's reports, in a message of their own and in Locust's."""
+
+_COMMAND = "wallaroo_command"
+_PROGRESS = {"writes", "outputs"}
+_PATIENCE = 30.0
+
+logger = logging.getLogger("wallaroo.load")
+
+
+class RemoteNode:
+    """A child process of a Locust worker, as the conductor sees it."""
+
+    def __init__(
+        self,
+        runner: Any,
+        client: str,
+        process: int | None,
+        config: RunConfig,
+    ) -> None:
+        self.name = "receiver" if process is None else f"sender {process}"
+        self.client = client
+        self._runner = runner
+        self.send({"command": "spawn", "config": config.to_json(), "process": process})
+
+    def send(self, command: dict[str, Any]) -> None:
+        """Pass a command on."""
+        with contextlib.suppress(KeyError):  # the worker is gone; the conductor is told so
+            self._runner.send_message(_COMMAND, {"node": self.name, **command}, self.client)
+
+    def close(self) -> None:
+        """Let the worker end it."""
+        self.send({"command": "close"})
+
+
+class WorkerSide:
+    """In a Locust worker: starts child processes, gives them commands, passes their reports on."""
+
+    def __init__(self, environment: Any) -> None:
+        self._runner = environment.runner
+        self._sent: dict[str, int] = {}
+        self._nodes: dict[str, ChildNode] = {}
+        self._pending: list[tuple[str, dict[str, Any]]] = []
+        self._runner.register_message(_COMMAND, self._command)
+        hooks = environment.events
+        hooks.report_to_master.add_listener(self._add_to_report)
+        hooks.quitting.add_listener(self._wait_for_nodes)
+
+    def _command(self, environment: Environment, msg: Any, **_: Any) -> None:
+        name, command = msg.data["node"], msg.data["command"]
+        if command == "spawn":
+            try:
+                plan = Plan(RunConfig.from_json(msg.data["config"]))
+            except args.SETUP_ERRORS as error:
+                self._inbox(name, {"kind": "failed", "message": str(error)})
+                return
+            self._nodes[name] = ChildNode(plan, msg.data["process"], self._inbox)
+        elif command == "close" and name in self._nodes:
+            gevent.spawn(self._close, name)
+        elif name in self._nodes:
+            self._nodes[name].send(msg.data)
+
+    def _close(self, name: str) -> None:
+        self._nodes[name].close()
+        del self._nodes[name]
+
+    def _inbox(self, name: str, report: dict[str, Any]) -> None:
+        """Keep progress for the next report; send a report that changes the phase at once.
+
+        Both ways share Locust's one ordered connection, so reports arrive as they were made.
+        """
+        self._pending.append((name, report))
+        if report["kind"] == "writes":
+            self._sent[name] = sum(report["sent"].values())
+        elif report["kind"] == "sent":
+            logger.info("%s: %d messages sent", name, self._sent[name])
+        if report["kind"] not in _PROGRESS:
+            self._runner.send_message(REPORTS, {"reports": self._take()})
+
+    def _take(self) -> list[tuple[str, dict[str, Any]]]:
+        taken, self._pending = self._pending, []
+        return taken
+
+    def _add_to_report(self, client_id: str, data: dict[str, Any]) -> None:
+        data[REPORTS] = self._take()
+
+    def _wait_for_nodes(self, **_: Any) -> None:
+        """Before this worker ends, also by Ctrl-C, wait until its run is drained."""
+        deadline = time.monotonic() + _PATIENCE
+        while self._nodes and time.monotonic() < deadline:
+            gevent.sleep(0.1)

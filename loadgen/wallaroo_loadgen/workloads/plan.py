@@ -1,0 +1,52 @@
+"""What follows from a configuration: the workload, and when each message is due."""
+
+from __future__ import annotations
+
+from wallaroo_loadgen.common.config import RunConfig
+from wallaroo_loadgen.common.schedule import NS, LaneSchedule, Schedule
+from wallaroo_loadgen.workloads.catalogue import build
+from wallaroo_loadgen.workloads.protocol import Options, Workload, WorkloadError
+
+_MOST_BINS = 240  # columns of a plot over time; what bounds the memory of one
+
+
+class Plan:
+    """What follows from a configuration: the workload, and each lane's schedule.
+
+    Every process of a run builds its own and gets the same.
+
+    Raises:
+        WorkloadError, ScheduleError: when the configuration cannot work.
+    """
+
+    def __init__(self, config: RunConfig) -> None:
+        self.config = config
+        self.schedule = Schedule.parse(
+            config.schedule,
+            rate=config.rate,
+            warmup=config.warmup,
+            duration=config.duration,
+            cooldown=config.cooldown,
+        )
+        self.workload: Workload = build(
+            config.workload,
+            Options(config.seed, config.connections, config.run, config.values),
+        )
+        lanes = self.workload.lanes
+        sources = self.workload.sources
+        if len(config.to) != len(sources):
+            raise WorkloadError(
+                f"{config.workload} has {len(sources)} sources ({', '.join(sources)}), so --to "
+                f"names as many addresses in this order; there are {len(config.to)}"
+            )
+        self.lanes: list[LaneSchedule] = [
+            self.schedule.lane(lane.share, index / len(lanes), config.seed * 65_536 + index)
+            for index, lane in enumerate(lanes)
+        ]
+        # Round columns: 0.1 s wide at least, and never more than fit a plot.
+        self.bin_ns = max(NS // 10, -(-round(self.schedule.seconds * NS) // _MOST_BINS))
+        self.bins = round(self.schedule.seconds * NS) // self.bin_ns + 1
+
+    def lanes_of(self, process: int) -> list[int]:
+        """Return the lanes that sender process `process` serves."""
+        return list(range(process, len(self.lanes), self.config.processes))

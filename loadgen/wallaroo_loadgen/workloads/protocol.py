@@ -1,0 +1,171 @@
+"""What is sent, and what should come back: the protocol of a workload.
+
+A **lane** is one connection: a numbered stream of messages, the same for the same seed. Each
+**output** that the application owes for them has a number too, 0, 1, 2, … per lane, and tells which
+message caused it. That is all the measuring needs: from an output its message, from the message
+its intended time, from the number whether it came before. A workload therefore keeps nothing per
+message; it works out both directions by arithmetic, most easily by repeating a cycle of messages
+that is built once (`cycle`).
+
+A workload of your own is a file with a function `workload(options)` that returns an object with
+the attributes of `Workload`; `wallaroo load --workload my.py` runs it. See docs/load-testing.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol
+
+from wallaroo_loadgen.common.schedule import Int64s
+
+Framing = Literal["lines", "frames"]
+"""What ends an output in the sink's bytes: a line feed, or the length in a 4-byte header."""
+
+UNMATCHED = -1
+"""The lane of an output that belongs to nothing that was sent."""
+
+IGNORED = -2
+"""The lane of an output that is known and not counted, such as an answer to a probe."""
+
+
+class WorkloadError(ValueError):
+    """A workload, or an option given to it, that cannot work; the message is for its author."""
+
+
+class Block(NamedTuple):
+    """Consecutive messages of a lane, framed, ready to be written.
+
+    `ends[i]` is where the block's message `i` ends in `data`.
+    """
+
+    data: bytes
+    ends: Int64s
+
+
+class Matched(NamedTuple):
+    """For each output of a batch its lane (or `UNMATCHED`, `IGNORED`) and its number there."""
+
+    lanes: Int64s
+    numbers: Int64s
+
+
+class Lane(Protocol):
+    """One connection's messages and the outputs they cause."""
+
+    @property
+    def source(self) -> int:
+        """Which of the workload's `sources` it sends to."""
+
+    @property
+    def share(self) -> float:
+        """Its part of the whole rate; the lanes' shares add up to 1."""
+
+    def block(self, first: int, count: int) -> Block:
+        """Return messages `first` … `first + count - 1`, framed. Fewer are taken as they are."""
+
+    def owed(self, messages: int) -> int:
+        """Return how many outputs the first `messages` messages cause."""
+
+    def cause(self, outputs: Int64s) -> Int64s:
+        """Return the messages that cause these outputs (numbers from 0)."""
+
+
+class Workload(Protocol):
+    """What a load generator has to know of an application."""
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The inputs, in the order in which `--to` names their addresses."""
+
+    @property
+    def framing(self) -> Framing:
+        """What ends an output in the sink's bytes."""
+
+    @property
+    def lanes(self) -> Sequence[Lane]:
+        """The connections."""
+
+    def match(self, outputs: list[bytes]) -> Matched:
+        """Return which outputs these are. Anything at all may come; it never raises."""
+
+    def prelude(self) -> dict[int, bytes]:
+        """Return framed messages, by source, to be sent once before the run."""
+
+    def probe(self, attempt: int) -> dict[int, bytes]:
+        """Return framed messages to be sent again and again until `answers` says yes.
+
+        Empty when the application cannot be asked; then the run starts at once.
+        """
+
+    def answers(self, outputs: list[bytes]) -> bool:
+        """Whether these outputs, the first since the prelude, prove that it was processed."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a workload is made from.
+
+    Args:
+        seed: of everything random in the payloads.
+        connections: how many lanes are wished for.
+        run: a number that no other run against the same application has had, below 2**31: it
+            keeps the outputs of one run apart from those of the runs before.
+        values: the `-o NAME=VALUE` options of the command line.
+    """
+
+    seed: int = 0
+    connections: int = 1
+    run: int = 0
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    def known(self, *names: str) -> None:
+        """Refuse options that the workload does not have.
+
+        Raises:
+            WorkloadError: naming the option and those there are.
+        """
+        for name in self.values:
+            if name not in names:
+                there_are = ", ".join(names) or "none"
+                raise WorkloadError(f"no option is called {name!r}; there are: {there_are}")
+
+    def integer(self, name: str, default: int, low: int = 1, high: int = 1 << 30) -> int:
+        """Return a whole number given as `-o NAME=…`.
+
+        Raises:
+            WorkloadError: when it is none, or out of bounds.
+        """
+        text = self.values.get(name, str(default))
+        try:
+            value = int(text)
+        except ValueError:
+            raise WorkloadError(f"option {name} is a whole number, not {text!r}") from None
+        if not low <= value <= high:
+            raise WorkloadError(f"option {name} is {low} to {high}, not {value}")
+        return value
+
+    def fraction(self, name: str, default: float) -> float:
+        """Return a number from 0 to 1 given as `-o NAME=…`.
+
+        Raises:
+            WorkloadError: when it is none, or out of bounds.
+        """
+        text = self.values.get(name, str(default))
+        try:
+            value = float(text)
+        except ValueError:
+            raise WorkloadError(f"option {name} is a number, not {text!r}") from None
+        if not 0 <= value <= 1:
+            raise WorkloadError(f"option {name} is 0 to 1, not {value:g}")
+        return value
+
+    @property
+    def tag(self) -> str:
+        """The run as six lower-case letters, to be put into payloads."""
+        letters = []
+        rest = self.run
+        for _ in range(6):
+            rest, letter = divmod(rest, 36)
+            letters.append("abcdefghijklmnopqrstuvwxyz0123456789"[letter])
+        return "".join(reversed(letters))

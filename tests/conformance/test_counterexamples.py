@@ -1,0 +1,36 @@
+"""Counterexamples as files: what one says of itself never decides where it is written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from wallaroo_conformance.counterexamples import Counterexample, read_counterexample, stored
+from wallaroo_conformance.laws import ANSWERS, LAWS
+from wallaroo_conformance.metamorphic import RELATIONS
+from wallaroo_conformance.reading import BadCaseError
+
+
+@pytest.mark.parametrize("field", ["rule", "law"])
+@pytest.mark.parametrize(
+    "name", ["../../state-1", "/tmp/state-1", "state-1/..", "state-1\n", "-1", "é-1"]
+)
+def test_a_rule_or_law_that_is_no_name_is_refused(tmp_path: Path, field: str, name: str) -> None:
+    example = next(iter(stored()))
+    with pytest.raises(ValueError, match=f"a {field}'s name is made of"):
+        replace(example, **{field: name})
+    file = example.store(tmp_path)
+    form = json.loads(file.read_text())
+    file.write_text(json.dumps({**form, field: name}))
+    with pytest.raises(BadCaseError, match=rf"{file.name}: a {field}'s name is made of"):
+        read_counterexample(file)
+
+
+def test_every_law_gives_its_counterexamples_a_name(tmp_path: Path) -> None:
+    case = next(iter(stored())).case
+    for law in (*LAWS, *RELATIONS, ANSWERS):
+        path = Counterexample(case, law.rule, law.name).store(tmp_path)
+        assert path.parent == tmp_path
+        assert path.name.startswith(law.rule)

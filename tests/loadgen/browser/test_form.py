@@ -1,0 +1,129 @@
+"""Locust's page as a person uses it: fill the form, press start, see the figures.
+
+And as a page of somebody else would like to use it, in the same browser.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from webdriver import Browser
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+LOCUSTFILE = Path(__file__).parents[3] / "loadgen" / "locustfile.py"
+
+FOREIGN = """<!doctype html><title>waiting</title><iframe name=frame></iframe>
+<form method=post target=frame action="TARGET/swarm">
+<input name=user_count value=1><input name=spawn_rate value=1><input name=rate value=7></form>
+<script>
+const fields = new URLSearchParams({user_count: 1, spawn_rate: 1, rate: 7});
+const read = path => fetch("TARGET" + path).then(answer => answer.text());
+(async () => {
+  await fetch("TARGET/swarm", {method: "POST", mode: "no-cors", body: fields});
+  const loaded = new Promise(done => document.querySelector("iframe").onload = done);
+  document.forms[0].submit();
+  await loaded;
+  window.figures = await read("/wallaroo/figures").catch(error => String(error));
+  document.title = "done";
+})();
+</script>"""
+
+
+def ask(url: str) -> Any:
+    with urllib.request.urlopen(f"{url}/stats/requests") as answer:
+        return json.load(answer)
+
+
+@contextmanager
+def locust(target: int, listen: int, web: int) -> Iterator[str]:
+    words = f"--web-port {web} --workload echo --to 127.0.0.1:{target} --warmup 0.3 --duration 60"
+    program = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), *words.split()]
+    program += ["--listen", f"127.0.0.1:{listen}"]
+    url = f"http://127.0.0.1:{web}"
+    with subprocess.Popen(program, stderr=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                with contextlib.suppress(OSError):
+                    if ask(url)["state"] == "ready":
+                        break
+                time.sleep(0.1)
+            yield url
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+@contextmanager
+def foreign(url: str) -> Iterator[str]:
+    """Serve a page of another origin that wants Locust to start a run."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(FOREIGN.replace("TARGET", url).encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def test_rate_and_duration_are_set_in_the_form(
+    start_target: Callable[..., int], free_port: Callable[[], int]
+) -> None:
+    listen = free_port()
+    target = start_target(listen)
+    with locust(target, listen, free_port()) as url, Browser() as browser:
+        browser.open(url)
+        browser.click("//button[.//p[text()='Custom parameters']]")
+        for name, value in (("rate", "300"), ("duration", "2")):
+            browser.fill(f"//input[@name='{name}']", value)
+        fields = set(browser.names("//form//input[@name]"))
+        locusts = {"userCount", "spawnRate", "host", "runTime", "profile"}
+        ours = {"rate", "duration", "warmup", "cooldown", "schedule", "seed", "slo"}
+        assert fields == locusts | ours
+        browser.click("//button[@type='submit']")
+        browser.wait(lambda: "600" in browser.row("latency"), "no 600 outputs in the table")
+        browser.wait(lambda: "STOPPED" in browser.text(), "the run does not end by itself")
+        browser.open(f"{url}/?tab=wallaroo")
+        browser.wait(lambda: "99.99" in browser.text(), "no percentiles in our tab")
+
+
+def test_the_page_says_why_a_value_is_refused(free_port: Callable[[], int]) -> None:
+    with locust(1, 0, free_port()) as url, Browser() as browser:
+        browser.open(url)
+        browser.click("//button[.//p[text()='Custom parameters']]")
+        browser.fill("//input[@name='rate']", "-5")
+        browser.click("//button[@type='submit']")
+        browser.wait(lambda: "a number above 0, not -5" in browser.text(), "nothing is said")
+        assert ask(url)["state"] == "ready"
+
+
+def test_a_page_of_another_origin_starts_nothing(free_port: Callable[[], int]) -> None:
+    with locust(1, 0, free_port()) as url, foreign(url) as other, Browser() as browser:
+        browser.open(other)
+        browser.wait(lambda: browser.script("return document.title") == "done", "not done")
+        assert "refused: the request comes from a page of" in browser.script(
+            "return window.figures"
+        )
+        now = ask(url)
+        assert (now["state"], now["user_count"]) == ("ready", 0)

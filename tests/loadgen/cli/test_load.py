@@ -1,0 +1,276 @@
+"""`wallaroo load` and `wallaroo compare` as a user types them.
+
+A target that takes a second makes a run valid on a busy machine too: the sender may be late by a
+tenth of that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+WALLAROO = [sys.executable, "-m", "wallaroo"]
+TARGET = Path(__file__).parents[1] / "target.py"
+TIMES = "--duration 1 --warmup 0.2 --cooldown 0.1 --drain 2 --wait 15"
+SHORT = ["--rate", "400", *TIMES.split()]
+SLOW = ("--delay", "1.0")
+
+Done = subprocess.CompletedProcess[str]
+
+
+def load(*words: str) -> Done:
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}
+    return subprocess.run(
+        [*WALLAROO, "load", *words],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+        env=environment,
+    )
+
+
+@pytest.fixture
+def addresses(
+    start_target: Callable[..., int], free_port: Callable[[], int]
+) -> Callable[..., list[str]]:
+    """Return a function that starts a target and returns the arguments for it."""
+
+    def start(*options: str) -> list[str]:
+        listen = free_port()
+        port = start_target(listen, *options)
+        return ["--to", f"127.0.0.1:{port}", "--listen", f"127.0.0.1:{listen}"]
+
+    return start
+
+
+def test_a_good_run_is_exit_0_and_leaves_its_files(
+    addresses: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    files = {name: tmp_path / f"run.{name}" for name in ("json", "html", "hdr")}
+    options = [word for name, path in files.items() for word in (f"--{name}", str(path))]
+    done = load("echo", *addresses(*SLOW), *SHORT, "--slo", "p99<60s", *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "sent 520 of 520 messages" in done.stdout
+    assert "SLO p99<60s: met" in done.stdout
+    assert "\x1b" not in done.stdout
+    run = json.loads(files["json"].read_text())["runs"][0]
+    assert run["latency"]["count"] == 400
+    assert run["latency"]["min"] >= 999_000  # a histogram's class may begin a little below
+    assert run["config"]["seed"] == 0
+    assert run["machine"]["processors"] == os.cpu_count()
+    assert "HistogramLogReader" not in files["hdr"].read_text()
+    assert len(files["hdr"].read_text().splitlines()) == 4
+    page = files["html"].read_text()
+    assert page.count("Plotly.newPlot") >= 4
+    assert "valid, SLOs met" in page
+    assert "<link" not in page  # self-contained
+    assert "src=" not in page.replace("src=(", "").split("</style>")[1].split("<script>")[0]
+
+
+def test_a_missed_slo_is_exit_3(addresses: Callable[..., list[str]]) -> None:
+    done = load("echo", *addresses(*SLOW), *SHORT, "--slo", "p50<1ms", "--slo", "max<90s")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "SLO p50<1ms: MISSED (1." in done.stdout
+    assert "SLO max<90s: met" in done.stdout
+
+
+def test_lost_outputs_are_exit_4(addresses: Callable[..., list[str]]) -> None:
+    done = load("echo", *addresses("--drop", "10"), *SHORT)
+    assert done.returncode == 4
+    assert "INVALID: received 468 outputs, expected 520: 52 missing" in done.stdout
+
+
+def test_nobody_listens(free_port: Callable[[], int]) -> None:
+    port = free_port()
+    done = load("echo", "--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--wait", "0.5")
+    assert done.returncode == 4
+    assert f"INVALID: nobody listens at 127.0.0.1:{port} (waited 0.5 s)" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_no_sink_connects(free_port: Callable[[], int]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        to = f"127.0.0.1:{silent.getsockname()[1]}"
+        done = load("echo", "--to", to, "--listen", "127.0.0.1:0", "--wait", "1")
+    assert done.returncode == 4
+    assert "no sink connected in 1 s" in done.stdout
+
+
+def test_our_own_address_is_taken(addresses: Callable[..., list[str]]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = load("echo", *addresses(), "--listen", listen, "--wait", "1")
+    assert done.returncode == 4
+    assert "Address already in use" in done.stdout
+
+
+def test_a_rate_the_machine_cannot_send(addresses: Callable[..., list[str]]) -> None:
+    done = load("echo", *addresses(), *SHORT, "--rate", "2e7", "--duration", "0.3", "--drain", "1")
+    assert done.returncode == 4
+    assert "INVALID:" in done.stdout
+    assert "could be sent before the time was over" in done.stdout
+
+
+def test_start_runs_the_application_and_stops_it(
+    free_port: Callable[[], int], tmp_path: Path
+) -> None:
+    port = free_port()
+    start = f"{sys.executable} {TARGET} --port {port} --sink {{listen}} --delay 1"
+    words = ["--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--start", start]
+    done = load("echo", *words, *SHORT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port))
+
+
+def test_an_application_that_ends_at_once_is_quoted(free_port: Callable[[], int]) -> None:
+    program = f"{sys.executable} -c 'import sys; sys.exit(\"no such thing\")'"
+    words = ["--to", f"127.0.0.1:{free_port()}", "--listen", "127.0.0.1:0", "--wait", "600"]
+    done = load("echo", *words, "--start", program)
+    assert done.returncode == 4
+    assert "the application ended with exit 1: no such thing" in done.stdout
+
+
+def test_ctrl_c_leaves_a_partial_report(
+    addresses: Callable[..., list[str]], wait_for: Callable[[Path], None], tmp_path: Path
+) -> None:
+    path, mark = tmp_path / "run.json", tmp_path / "mark"
+    words = [
+        "echo",
+        *addresses("--mark", str(mark)),
+        *SHORT,
+        "--duration",
+        "60",
+        "--json",
+        str(path),
+    ]
+    with subprocess.Popen(
+        [*WALLAROO, "load", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        wait_for(mark)
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, out + errors
+    assert "PARTIAL: interrupted" in out
+    run = json.loads(path.read_text())["runs"][0]
+    assert run["partial"]
+    assert 0 < run["counts"]["sent"] < run["counts"]["scheduled"]
+    assert run["counts"]["received"] == run["counts"]["expected"] == run["counts"]["sent"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["echo"], "--to HOST:PORT says where"),
+        (["--to", "h:1"], "name a workload"),
+        (["tunnel", "--to", "h:1"], "no workload is called 'tunnel'"),
+        (["echo", "--to", "nowhere"], "an address is HOST:PORT, not 'nowhere'"),
+        (["echo", "--to", "h:1", "--to", "h:2"], "echo has 1 sources (source)"),
+        (["echo", "--to", "h:1", "--rate", "0"], "the rate is a number above 0"),
+        (["echo", "--to", "h:1", "--slo", "quick"], "an SLO is a bound"),
+        (["echo", "--to", "h:1", "-o", "size"], "an option is NAME=VALUE"),
+        (["echo", "--to", "h:1", "--repeat", "0"], "--repeat is at least 1"),
+        (["echo", "--to", "h:1", "--json", "/no/such/x.json"], "no such directory"),
+        (["echo", "--to", "h:1", "--workload", "x.py"], "not both"),
+        (["--workload", "x.py", "--to", "h:1"], "no workload file /"),
+    ],
+)
+def test_what_cannot_be_meant_is_exit_2(words: list[str], message: str) -> None:
+    done = load(*words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_search_finds_where_the_target_stops_keeping_up(
+    free_port: Callable[[], int], start_target: Callable[..., int], tmp_path: Path
+) -> None:
+    listen = free_port()
+    # It takes 40,000 bytes a second: 400 messages of 100 bytes.
+    port = start_target(listen, "--bytes-per-second", "40000", "--read", "4000")
+    path = tmp_path / "search.json"
+    words = ["--to", f"127.0.0.1:{port}", "--listen", f"127.0.0.1:{listen}", "-o", "size=100"]
+    # Coarse: how it closes in on the limit is test_verdict's.
+    times = "--duration 1.2 --warmup 0.3 --cooldown 0 --drain 1 --resolution 0.9"
+    done = load("echo", *words, *times.split(), "--search", "--rate", "250", "--json", str(path))
+    found = json.loads(path.read_text())["searches"][0]
+    rates = [point["rate"] for point in found["points"]]
+    assert rates[0] == 250
+    # On a busy machine a step may fail for lateness; beyond its limit the target never passes.
+    assert all(point["rate"] < 500 for point in found["points"] if point["good"])
+    if found["best"] is not None:
+        assert done.returncode == 0
+        assert f"highest sustained rate: {found['best']:,.0f} messages/s" in done.stdout
+
+
+def test_compare(addresses: Callable[..., list[str]], tmp_path: Path) -> None:
+    fast, slow = tmp_path / "fast.json", tmp_path / "slow.json"
+    runs = [
+        ["echo", *addresses("--delay", delay), *SHORT, "--repeat", "2", "--json", str(path)]
+        for delay, path in (("0.8", fast), ("1.6", slow))
+    ]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda words: load(*words), runs))
+
+    def compare(*words: str) -> Done:
+        return subprocess.run(
+            [*WALLAROO, "compare", *words], capture_output=True, text=True, check=False
+        )
+
+    worse = compare(str(fast), str(slow), "--metric", "p50")
+    assert worse.returncode == 1, worse.stdout + worse.stderr
+    assert "WORSE" in worse.stdout
+    assert "regression beyond 10%: slow.json: p50" in worse.stdout
+    assert compare(str(slow), str(fast), "--metric", "p50").returncode == 0
+    assert compare(str(fast), str(slow), "--bound", "3").returncode == 0
+    bad = tmp_path / "bad.json"
+    bad.write_text("{}")
+    assert compare(str(fast), str(bad)).returncode == 2
+    assert compare(str(fast)).returncode == 2
+
+
+def test_a_listener_that_closes_in_the_middle(
+    start_target: Callable[..., int],
+    free_port: Callable[[], int],
+    wait_for: Callable[[Path], None],
+    tmp_path: Path,
+) -> None:
+    listen, mark = free_port(), tmp_path / "mark"
+    port = start_target(listen, "--mark", str(mark))
+    process: list[Done] = []
+    words = ["--to", f"127.0.0.1:{port}", "--listen", f"127.0.0.1:{listen}"]
+    thread = threading.Thread(
+        target=lambda: process.append(load("echo", *words, *SHORT, "--duration", "60"))
+    )
+    thread.start()
+    wait_for(mark)
+    for child in psutil.Process().children():
+        if {str(TARGET), f"127.0.0.1:{listen}"} <= set(child.cmdline()):
+            child.kill()
+    thread.join(60)
+    done = process[0]
+    assert done.returncode == 4
+    assert "the target closed the connection" in done.stdout
+    assert "the application's sink closed its connection" in done.stdout
+
+
+def test_what_a_shell_has_started_ends_too(free_port: Callable[[], int]) -> None:
+    port = free_port()
+    start = f"sh -c '{sys.executable} {TARGET} --port {port} --sink {{listen}} --delay 1; true'"
+    words = ["--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--start", start]
+    done = load("echo", *words, *SHORT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port))

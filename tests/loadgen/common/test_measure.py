@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hdrh.histogram import HdrHistogram
+from wallaroo_loadgen.common import measure
+from wallaroo_loadgen.common.measure import Timeline
+
+
+def test_a_batch_records_what_one_by_one_would() -> None:
+    values = np.random.default_rng(1).lognormal(7, 2, size=5000).astype(np.int64)
+    batch, single = measure.histogram(), measure.histogram()
+    measure.record(batch, values)
+    for value in values.tolist():
+        single.record_value(value)
+    for percentile in (0, 1, 50, 90, 99, 99.9, 100):
+        assert batch.get_value_at_percentile(percentile) == single.get_value_at_percentile(
+            percentile
+        )
+    assert batch.get_total_count() == 5000
+
+
+def test_percentiles_are_those_of_the_values_to_three_digits() -> None:
+    values = np.random.default_rng(2).lognormal(6, 1, size=20_000).astype(np.int64)
+    hist = measure.histogram()
+    measure.record(hist, values)
+    for percentile in (50, 99, 99.9):
+        place = round(percentile / 100 * len(values))
+        near = np.sort(values)[place - 1]
+        assert hist.get_value_at_percentile(percentile) == pytest.approx(near, rel=1e-3, abs=1)
+
+
+def test_what_cannot_be_counted_is_clipped_to_the_range() -> None:
+    hist = measure.histogram()
+    measure.record(hist, np.array([-5, 0, 10**12]))
+    assert hist.get_total_count() == 3
+    assert hist.get_min_value() == 0
+
+
+def test_histograms_survive_their_text_and_add_up() -> None:
+    first, second = measure.histogram(), measure.histogram()
+    measure.record(first, np.array([1, 10, 100]))
+    measure.record(second, np.array([1000, 10_000]))
+    total = measure.decode(measure.encode(first))
+    measure.add(total, measure.encode(second))
+    assert isinstance(total, HdrHistogram)
+    assert total.get_total_count() == 5
+    assert total.get_min_value() == 1
+
+
+def test_a_summary_of_nothing_has_no_figures() -> None:
+    assert measure.summary(measure.histogram())["p99"] is None
+
+
+def test_timelines_add_up_and_survive_json() -> None:
+    one, other = Timeline(1000, 5), Timeline(1000, 5)
+    one.count("sent", np.array([0, 999, 1000, 99_999]))
+    other.count("sent", np.array([2500]), np.array([7]))
+    other.spread("latency", np.array([0, 0, 4999]), np.array([10, 10, 1_000_000]))
+    one.merge(other.take())
+    assert other.take() == {}
+    back = Timeline.from_json(one.to_json())
+    assert back.series["sent"].tolist() == [2, 1, 7, 0, 1]
+    assert back.maps["latency"].sum(axis=1).tolist() == [2, 0, 0, 0, 1]

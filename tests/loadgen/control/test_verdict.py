@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from wallaroo_loadgen.cli.compare import ratio
+from wallaroo_loadgen.common import measure
+from wallaroo_loadgen.common.config import RunConfig
+from wallaroo_loadgen.common.measure import Timeline
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.control.search import search, why_not_sustained
+from wallaroo_loadgen.control.verdict import SLO, SLOError, exit_code, judge, show
+
+GOOD = {
+    "scheduled": 100,
+    "sent": 100,
+    "expected": 100,
+    "received": 100,
+    "distinct": 100,
+    "missing": 0,
+    "repeated": 0,
+    "reordered": 0,
+    "unmatched": 0,
+    "early": 0,
+    "held_up": 0,
+    "held_back": 0,
+    "sinks_closed": 0,
+}
+
+
+def result(
+    latency: list[int], lateness: list[int], own: list[int] | None = None, **changes: Any
+) -> Result:
+    """Return a run with these values in µs; `counts` are changes to a perfect run's."""
+    hists = {}
+    for name, values in (
+        ("latency", latency),
+        ("lateness", lateness),
+        ("own_lateness", lateness if own is None else own),
+    ):
+        hists[name] = measure.histogram()
+        measure.record(hists[name], np.array(values, dtype=np.int64))
+    settings: dict[str, Any] = {
+        "label": "x",
+        "config": RunConfig("echo", (("h", 1),), duration=8.0, warmup=1.0).to_json(),
+        "started": "2026-01-01T00:00:00+00:00",
+        "latency": measure.summary(hists["latency"]),
+        "lateness": measure.summary(hists["lateness"]),
+        "own_lateness": measure.summary(hists["own_lateness"]),
+        "histograms": {name: measure.encode(hist) for name, hist in hists.items()},
+        "timeline": Timeline(10**9, 10).to_json(),
+        "rates": {"offered": 10.0, "sent": 10.0, "owed": 10.0, "received": 10.0},
+        "busy": {},
+    }
+    counts = {**GOOD, **changes.pop("counts", {})}
+    return Result(**{**settings, "counts": counts, **changes})
+
+
+def judged(*slos: str, **changes: Any) -> Result:
+    found = result(
+        changes.pop("latency", [1000] * 100), changes.pop("lateness", [50] * 100), **changes
+    )
+    judge(found, [SLO.parse(text) for text in slos])
+    return found
+
+
+def test_a_perfect_run_is_valid() -> None:
+    found = judged("p99<5ms", "max<1s")
+    assert found.invalid == []
+    assert exit_code([found]) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"latency": []}, "no sample"),
+        ({"counts": {"missing": 3, "received": 97}}, "3 missing"),
+        ({"counts": {"repeated": 3, "received": 103}}, "3 came more than once"),
+        (
+            {"counts": {"unmatched": 2, "received": 102}, "example": "b'?'"},
+            r"2 match nothing, .*\?",
+        ),
+        ({"lateness": [501] * 100}, "this machine cannot send"),
+        ({"closed": {"0": "the target closed the connection"}}, "connection 0: the target"),
+        ({"counts": {"sinks_closed": 1}}, "sink closed"),
+        ({"counts": {"sent": 90}}, "only 90 of 100"),
+        ({"counts": {"early": 1}}, "clocks"),
+        ({"counts": {"held_up": 1}}, "receiver could not keep up"),
+        ({"failure": "nobody listens", "started": None}, "nobody listens"),
+    ],
+)
+def test_an_invalid_run_says_why(changes: dict[str, Any], words: str) -> None:
+    found = judged(**changes)
+    assert len(found.invalid) == 1
+    assert re.search(words, found.invalid[0])
+    assert exit_code([found]) == 4
+
+
+def test_lateness_up_to_a_tenth_of_the_latency_is_allowed() -> None:
+    assert judged(latency=[20_000] * 100, lateness=[1990] * 100).invalid == []
+    assert judged(latency=[20_000] * 100, lateness=[2100] * 100).invalid != []
+
+
+def test_lateness_by_back_pressure_is_the_targets() -> None:
+    found = judged(lateness=[9000] * 100, own=[20] * 100, counts={"held_back": 100})
+    assert "the target did not take them" in found.invalid[0]
+
+
+def test_a_run_without_a_sample_misses_its_slo() -> None:
+    found = judged("p99<5ms", latency=[])
+    assert found.slos == [{"text": "p99<5ms", "value": None, "met": False}]
+
+
+def test_exit_codes_by_what_weighs_more() -> None:
+    good, missed = judged("p99<5ms"), judged("p99<5us")
+    invalid, partial = judged(latency=[]), judged(partial=True)
+    assert exit_code([good, missed]) == 3
+    assert exit_code([missed, invalid]) == 4
+    assert exit_code([invalid, partial]) == 130
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [("p99<5ms", 5000), ("p99.99 < 1.5 s", 1_500_000), ("max<20us", 20), ("mean<7µs", 7)],
+)
+def test_slos(text: str, micros: float) -> None:
+    assert SLO.parse(text).micros == micros
+
+
+@pytest.mark.parametrize("text", ["", "p99", "p99<5", "p101<5ms", "p99>5ms", "min<5ms"])
+def test_what_is_no_slo(text: str) -> None:
+    with pytest.raises(SLOError, match="such as 'p99<5ms'"):
+        SLO.parse(text)
+
+
+def with_backlog(per_second: list[int]) -> Result:
+    """Return a run in which this many outputs a second did not come in time."""
+    timeline = Timeline(10**9, 10)
+    timeline.series["owed"][: len(per_second)] = 10
+    timeline.series["received"][: len(per_second)] = 10 - np.array(per_second)
+    return judged(timeline=timeline.to_json())
+
+
+def test_a_backlog_that_grows_is_no_sustained_rate() -> None:
+    assert why_not_sustained(with_backlog([0] * 9)) is None
+    assert why_not_sustained(with_backlog([5, -5, 5, -5, 5, -5, 5, -5, 5])) is None
+    assert "grew by 50%" in str(why_not_sustained(with_backlog([5] * 9)))
+
+
+def test_a_search_closes_in_on_the_limit() -> None:
+    tried: list[float] = []
+
+    def run(config: RunConfig) -> Result:
+        tried.append(config.rate)
+        found = judged() if config.rate <= 700 else judged(latency=[])
+        found.config = config.to_json()
+        return found
+
+    found = search(RunConfig("echo", (("h", 1),), rate=100.0), run, resolution=0.05)
+    assert tried[:6] == [100, 200, 400, 800, 800, 600]
+    assert found.best is not None
+    assert 700 / 1.05 <= found.best <= 700
+    downwards = search(RunConfig("echo", (("h", 1),), rate=10_000.0), run)
+    assert downwards.best is not None
+    assert 700 / 1.05 <= downwards.best <= 700
+
+
+def test_a_search_gives_up_when_nothing_is_good() -> None:
+    def run(config: RunConfig) -> Result:
+        found = judged(latency=[])
+        found.config = config.to_json()
+        return found
+
+    assert search(RunConfig("echo", (("h", 1),), rate=1000.0), run).best is None
+
+
+def test_a_search_gives_up_on_a_machine_that_is_late_at_any_rate() -> None:
+    tried: list[float] = []
+
+    def run(config: RunConfig) -> Result:
+        tried.append(config.rate)
+        found = judged(lateness=[9000] * 100)
+        found.config = config.to_json()
+        return found
+
+    assert search(RunConfig("echo", (("h", 1),), rate=1000.0), run).best is None
+    assert tried == [1000, 1000, 500, 500, 250, 250]
+
+
+def test_one_hiccup_does_not_fail_a_rate() -> None:
+    seen: set[float] = set()
+
+    def run(config: RunConfig) -> Result:
+        hiccup = config.rate not in seen
+        seen.add(config.rate)
+        found = judged(latency=[]) if hiccup or config.rate > 300 else judged()
+        found.config = config.to_json()
+        return found
+
+    best = search(RunConfig("echo", (("h", 1),), rate=100.0), run).best
+    assert best is not None
+    assert best > 200
+
+
+def test_ratios_have_an_interval_only_with_repetitions() -> None:
+    one = ratio([100], [150])
+    assert one.value == pytest.approx(1.5)
+    assert one.low is None
+    assert one.beyond(0.1)
+    noisy = ratio([100, 300, 900], [150, 280, 1400])
+    assert noisy.low is not None
+    assert noisy.low < 1 < noisy.value
+    assert not noisy.beyond(0.1)
+    clear = ratio([100, 101, 102], [200, 202, 204])
+    assert clear.low == pytest.approx(1.95, abs=0.05)
+    assert clear.beyond(0.5)
+    assert not clear.beyond(1.5)
+
+
+def test_welchs_interval_is_the_published_one() -> None:
+    # exp of samples with means 1 and 2, variances 1 and 4, sizes 5 and 4: 4.22 degrees of freedom.
+    first = np.exp(np.array([-0.2649, 0.3675, 1.0, 1.6325, 2.2649]) + 5)
+    second = np.exp(np.array([-0.3238, 1.2254, 2.7746, 4.3238]) + 5)
+    found = ratio(first.tolist(), second.tolist())
+    assert np.log(found.value) == pytest.approx(1.0, abs=1e-3)
+    width = 2.776 * np.sqrt(1 / 5 + 4 / 4)
+    assert np.log(found.high or 0) - np.log(found.low or 1) == pytest.approx(2 * width, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [
+        (None, "\N{EN DASH}"),
+        (3, "3 µs"),
+        (1500, "1.50 ms"),
+        (123_456, "123 ms"),
+        (2_500_000, "2.50 s"),
+    ],
+)
+def test_times_have_the_unit_that_suits_them(micros: float | None, text: str) -> None:
+    assert show(micros) == text

@@ -1,0 +1,138 @@
+"""Locust as the control plane, in processes of its own: gevent must not reach this one."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LOCUSTFILE = Path(__file__).parents[3] / "loadgen" / "locustfile.py"
+RATE, SECONDS = 500, 2.5  # warm-up 0.5, measured 1.5, cool-down 0.5
+
+
+def command(target: int, listen: int, *options: str) -> list[str]:
+    fixed = f"--workload echo --to 127.0.0.1:{target} --listen 127.0.0.1:{listen} --rate {RATE}"
+    times = "--duration 1.5 --warmup 0.5 --cooldown 0.5 --drain 2 --only-summary --headless"
+    program = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE)]
+    return [*program, *fixed.split(), *times.split(), *options]
+
+
+def run_locust(target: int, listen: int, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(target, listen, *options), capture_output=True, text=True, timeout=90, check=False
+    )
+
+
+def figures(path: Path) -> dict[str, Any]:
+    run: dict[str, Any] = json.loads(path.read_text())["runs"][0]
+    return run
+
+
+def judged_alike(done: subprocess.CompletedProcess[str], run: dict[str, Any]) -> None:
+    """Check the exit code; lateness is the machine's affair, anything else would be ours."""
+    others = [reason for reason in run["invalid"] if not reason.startswith("sender lateness")]
+    assert others == []
+    assert done.returncode == (4 if run["invalid"] else 0), done.stderr
+
+
+@pytest.mark.parametrize("processes", [None, 2])
+def test_counts_agree_exactly(
+    start_target: Callable[..., int],
+    free_port: Callable[[], int],
+    tmp_path: Path,
+    processes: int | None,
+) -> None:
+    listen = free_port()
+    options = [] if processes is None else ["--processes", str(processes)]
+    if processes:
+        port = str(free_port())
+        options += ["--master-bind-port", port, "--master-port", port]
+    path = tmp_path / "run.json"
+    done = run_locust(start_target(listen), listen, *options, "--load-json", str(path))
+    run = figures(path)
+    counts = run["counts"]
+    assert counts["scheduled"] == counts["sent"] == counts["expected"] == RATE * SECONDS
+    assert counts["received"] == counts["distinct"] == counts["sent"]
+    assert run["latency"]["count"] == run["lateness"]["count"] == RATE * 1.5
+    judged_alike(done, run)
+    if processes:  # what the workers say for themselves is what the master has
+        sent = re.findall(r"sender (\d): (\d+) messages sent", done.stderr)
+        assert sorted(number for number, _ in sent) == ["0", "1"]
+        assert sum(int(count) for _, count in sent) == counts["sent"]
+    # Locust's own table has the same number of samples, and a p50 that is no whole ms.
+    row = re.search(r"^latency +echo +(\d+) ", done.stdout + done.stderr, re.MULTILINE)
+    assert row is not None
+    assert int(row[1]) == run["latency"]["count"]
+
+
+def test_the_number_of_users_does_not_change_the_rate(
+    start_target: Callable[..., int], free_port: Callable[[], int], tmp_path: Path
+) -> None:
+    listen, path = free_port(), tmp_path / "run.json"
+    done = run_locust(start_target(listen), listen, "-u", "7", "--load-json", str(path))
+    assert figures(path)["counts"]["sent"] == RATE * SECONDS
+    judged_alike(done, figures(path))
+
+
+def test_a_missed_slo_and_a_lost_output_decide_the_exit_code(
+    start_target: Callable[..., int], free_port: Callable[[], int], tmp_path: Path
+) -> None:
+    listen, path = free_port(), tmp_path / "run.json"
+    target = start_target(listen, "--drop", "50")
+    done = run_locust(target, listen, "--slo", "p50<1us", "--load-json", str(path))
+    assert done.returncode == 4
+    run = figures(path)
+    assert run["counts"]["missing"] == 25
+    assert [slo["met"] for slo in run["slos"]] == [False]
+    assert "25 missing" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--slo", "p99 fast"], "an SLO is a bound on latency"),
+        (["--workload", "tunnel"], "no workload is called 'tunnel'"),
+        (["--schedule", "sometimes"], "no schedule is called 'sometimes'"),
+    ],
+)
+def test_what_cannot_be_meant_is_exit_2(
+    free_port: Callable[[], int], options: list[str], words: str
+) -> None:
+    done = run_locust(1, free_port(), *options)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_leaves_a_partial_report(
+    start_target: Callable[..., int],
+    free_port: Callable[[], int],
+    wait_for: Callable[[Path], None],
+    tmp_path: Path,
+) -> None:
+    listen, path, mark = free_port(), tmp_path / "run.json", tmp_path / "mark"
+    target = start_target(listen, "--mark", str(mark))
+    words = command(target, listen, "--load-json", str(path), "--duration", "60")
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        wait_for(mark)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=40)
+    assert process.returncode == 130, errors
+    run = figures(path)
+    assert run["partial"]
+    assert 0 < run["counts"]["sent"] < run["counts"]["scheduled"]
+    assert run["counts"]["received"] == run["counts"]["expected"]
+
+
+def test_the_help_names_our_options() -> None:
+    program = [sys.executable, str(LOCUSTFILE), "--help"]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
+    assert "--duration DURATION" in done.stdout
+    assert "--web-host <ip>" in done.stdout  # and Locust's own

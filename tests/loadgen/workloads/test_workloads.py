@@ -1,0 +1,191 @@
+"""Each workload against the application it is for, run in process on the reference engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from wallaroo_loadgen.dataplane.outputs import splitter
+from wallaroo_loadgen.workloads.catalogue import build
+from wallaroo_loadgen.workloads.protocol import IGNORED, UNMATCHED, Options, Workload, WorkloadError
+
+from wallaroo import testing
+from wallaroo.frames import FrameParser, frames
+from wallaroo.loading import load_application
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+SYMBOLS = str(EXAMPLES / "data" / "symbols.txt")
+
+CASES: dict[str, dict[str, str]] = {
+    "word_count": {},
+    "market_spread": {"symbols": SYMBOLS},
+    "log_status": {"lines": "50"},
+}
+
+
+def payloads(data: bytes) -> list[bytes]:
+    parser = FrameParser()
+    found = parser.feed(data)
+    assert parser.error is None
+    assert parser.pending == 0
+    return found
+
+
+def stream(workload: Workload, lane: int, messages: int) -> list[bytes]:
+    """Return a lane's first payloads, fetched in uneven blocks."""
+    found: list[bytes] = []
+    size = 1
+    while len(found) < messages:
+        block = workload.lanes[lane].block(len(found), min(size, messages - len(found)))
+        some = payloads(block.data)
+        assert np.cumsum([len(item) + 4 for item in some]).tolist() == block.ends.tolist()
+        found += some
+        size = size % 97 + 7
+    return found
+
+
+def outputs_of(name: str, workload: Workload, inputs: list[tuple[int, bytes]]) -> list[bytes]:
+    """Return what the example makes of (source, payload) pairs, split as the workload says."""
+    arguments = ["--out", "127.0.0.1:1", "--in", "127.0.0.1:2,127.0.0.1:3"]
+    if name != "market_spread":
+        arguments[-1] = "127.0.0.1:2"
+    application = load_application(str(EXAMPLES / f"{name}.py"), arguments)
+    pipelines = list(application.sources)
+    result = testing.run(application, [(pipelines[source], item) for source, item in inputs])
+    assert result.dead_letters == []
+    return splitter(workload.framing).feed(b"".join(result.output))
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_what_the_application_answers_is_what_is_owed(name: str) -> None:
+    values = CASES[name]
+    workload = build(name, Options(seed=5, connections=3, run=77, values=values))
+    messages = 300
+    inputs = [
+        (source, item) for source, data in workload.prelude().items() for item in payloads(data)
+    ]
+    probes = [
+        (source, item) for source, data in workload.probe(0).items() for item in payloads(data)
+    ]
+    streams = [stream(workload, lane, messages) for lane in range(len(workload.lanes))]
+    turns = [
+        (workload.lanes[lane].source, items[turn])
+        for turn in range(messages)
+        for lane, items in enumerate(streams)
+    ]
+    outputs = outputs_of(name, workload, inputs + probes + turns)
+    assert workload.answers(outputs)
+    assert not workload.answers([]) or name == "market_spread"  # which remembers what is proven
+    lanes, numbers = workload.match(outputs)
+    assert not (lanes == UNMATCHED).any()
+    for lane, sending in enumerate(workload.lanes):
+        here = numbers[lanes == lane]
+        assert sorted(here.tolist()) == list(range(sending.owed(messages)))
+        assert (sending.cause(here) < messages).all()
+    assert (lanes == IGNORED).any()
+
+
+@pytest.mark.parametrize("name", [*sorted(CASES), "echo"])
+def test_the_arithmetic_goes_both_ways(name: str) -> None:
+    values = CASES.get(name, {})
+    workload = build(name, Options(connections=2, values=values))
+    for lane in workload.lanes:
+        owed = lane.owed(20_000)
+        if not owed:
+            continue
+        causes = lane.cause(np.arange(owed))
+        assert (np.diff(causes) >= 0).all()
+        for message in (0, 1, 4095, 4096, 12_345):
+            assert lane.owed(message + 1) - lane.owed(message) == int((causes == message).sum())
+    assert sum(lane.share for lane in workload.lanes) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", [*sorted(CASES), "echo"])
+def test_nothing_that_comes_raises(name: str) -> None:
+    values: Mapping[str, str] = CASES.get(name, {})
+    workload = build(name, Options(values=values))
+    rubbish = [b"", b"\xff\xfe", b"a => b", b" => 1", b"x => " + b"9" * 40, b"2000-01-01 200 x"]
+    rubbish += [bytes(size) for size in (46, 55)]
+    rubbish += [b"\xff" * 46, b"\xff" * 55, b"0000-00-00 200 1", b"9999-12-31"]
+    lanes, _ = workload.match(rubbish)
+    assert (lanes == UNMATCHED).all()
+    assert not workload.answers(rubbish)
+
+
+def test_an_output_of_another_run_matches_nothing() -> None:
+    first = build("word_count", Options(run=1))
+    second = build("word_count", Options(run=2))
+    word = payloads(first.lanes[0].block(0, 1).data)[0].split()[0]
+    assert first.match([word + b" => 1"]).lanes.tolist() == [0]
+    assert second.match([word + b" => 1"]).lanes.tolist() == [UNMATCHED]
+
+
+def test_the_same_seed_makes_the_same_messages() -> None:
+    one, same, other = (build("word_count", Options(seed=seed)) for seed in (4, 4, 5))
+    assert one.lanes[0].block(0, 50).data == same.lanes[0].block(0, 50).data
+    assert one.lanes[0].block(0, 50).data != other.lanes[0].block(0, 50).data
+
+
+def test_a_recorded_file_is_replayed_and_matched_by_position(tmp_path: Path) -> None:
+    file = tmp_path / "frames"
+    file.write_bytes(frames([b"a", b"", b"ccc"]))
+    workload = build("replay", Options(values={"file": str(file), "outputs": "2"}))
+    assert stream(workload, 0, 7) == [b"a", b"", b"ccc", b"a", b"", b"ccc", b"a"]
+    assert workload.match([b"x"] * 3).numbers.tolist() == [0, 1, 2]
+    assert workload.match([b"x"] * 2).numbers.tolist() == [3, 4]
+    assert workload.lanes[0].cause(np.arange(5)).tolist() == [0, 0, 1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("tunnel", {}, "no workload is called 'tunnel'"),
+        ("word_count", {"word": "3"}, "no option is called 'word'"),
+        ("word_count", {"words": "many"}, "whole number"),
+        ("word_count", {"words": "0"}, "1 to 1000"),
+        ("market_spread", {}, "needs -o symbols=FILE"),
+        ("market_spread", {"symbols": SYMBOLS, "reject": "0"}, "nothing comes out"),
+        ("market_spread", {"symbols": SYMBOLS, "reject": "2"}, "0 to 1"),
+        ("market_spread", {"symbols": "/no/such"}, "No such file"),
+        ("replay", {}, "needs -o file=FILE"),
+        ("replay", {"file": "/no/such"}, "No such file"),
+        ("no_such.py", {}, "no workload file"),
+    ],
+)
+def test_what_cannot_work_says_why(name: str, values: dict[str, str], words: str) -> None:
+    with pytest.raises(WorkloadError, match=words):
+        build(name, Options(values=values))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "has no frame"),
+        (b"\0\0\0\x05ab", "ends inside frame 1"),
+        (b"\0\0\0\x01a\xff\xff\xff\xff", "frame 2"),
+    ],
+)
+def test_a_file_that_is_no_frames_says_where(tmp_path: Path, data: bytes, words: str) -> None:
+    file = tmp_path / "frames"
+    file.write_bytes(data)
+    with pytest.raises(WorkloadError, match=words):
+        build("replay", Options(values={"file": str(file)}))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def workload(options):\n    return 1 / 0\n", r"mine.py:2: ZeroDivisionError"),
+        ("def workload(options)\n", r"mine.py:1: SyntaxError"),
+        ("x = 1\n", r"no function workload"),
+        ("import no_such_module\n", r"mine.py:1: ModuleNotFoundError"),
+        ("def workload(options):\n    return 5\n", r"has no 'sources'"),
+    ],
+)
+def test_a_workload_file_with_an_error_says_where(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    with pytest.raises(WorkloadError, match=words):
+        build(str(file), Options())
