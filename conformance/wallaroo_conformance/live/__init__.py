@@ -10,38 +10,74 @@ import io
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from wallaroo.engine import Engine, load_engine
+from wallaroo_conformance.law import PlainLaw
 from wallaroo_conformance.live.machine import LiveMachine
 from wallaroo_conformance.live.scenario import BrokenRuleError, Scenario
 from wallaroo_conformance.report import Failure, LawResult, Status, fits
 from wallaroo_conformance.running import crash
 
-LIVE_LAWS: dict[str, str] = {
-    "frame-1": "the frames depend on the bytes alone, never on how TCP cut them",
-    "frame-2": "over TCP too, a frame of length 0 is a frame like any other",
-    "frame-3": "a header that claims too much closes that connection; others go on",
-    "frame-4": "a frame that a connection's end cuts off is dropped and counted, no other",
-    "frame-5": "frames of several connections are sequenced in the order received",
-    "order-2": "each sink gets one exact byte string, live as well",
-    "sink-3": "a sink that went away gets every output, from an output's first byte",
-    "stop-1": "a stop processes what was received, delivers, counts, and exits with 0",
-    "recover-1": "after a kill and a restart each frame has had its effect on state once",
-    "recover-2": "after a kill and a restart sinks have every output; repeats are a stretch",
-}
 
-_CAUSES: dict[str, str] = {
-    "frame-1": "a piece of a frame is taken for the whole, or a header that comes in two is lost",
-    "frame-3": "the claim is believed, or all connections are closed",
-    "frame-4": "what is left in the buffer is processed, or not counted",
-    "sink-3": "what was under way is lost, or sent again from where it broke off",
-    "recover-1": "state is saved apart from how far the input was read",
-    "recover-2": "what was handed on counts as delivered",
-}
+def _law(rule: str, says: str, cause: str = "see what was done") -> PlainLaw:
+    return PlainLaw(rule, "live", says, cause)
+
+
+_LAWS: tuple[PlainLaw, ...] = (
+    _law(
+        "frame-1",
+        "the frames depend on the bytes alone, never on how TCP cut them",
+        "a piece of a frame is taken for the whole, or a header that comes in two is lost",
+    ),
+    _law(
+        "frame-2",
+        "over TCP too, a frame of length 0 is a frame like any other",
+    ),
+    _law(
+        "frame-3",
+        "a header that claims too much closes that connection; others go on",
+        "the claim is believed, or all connections are closed",
+    ),
+    _law(
+        "frame-4",
+        "a frame that a connection's end cuts off is dropped and counted, no other",
+        "what is left in the buffer is processed, or not counted",
+    ),
+    _law(
+        "frame-5",
+        "frames of several connections are sequenced in the order received",
+    ),
+    _law(
+        "order-2",
+        "each sink gets one exact byte string, live as well",
+    ),
+    _law(
+        "sink-3",
+        "a sink that went away gets every output, from an output's first byte",
+        "what was under way is lost, or sent again from where it broke off",
+    ),
+    _law(
+        "stop-1",
+        "a stop processes what was received, delivers, counts, and exits with 0",
+    ),
+    _law(
+        "recover-1",
+        "after a kill and a restart each frame has had its effect on state once",
+        "state is saved apart from how far the input was read",
+    ),
+    _law(
+        "recover-2",
+        "after a kill and a restart sinks have every output; repeats are a stretch",
+        "what was handed on counts as delivered",
+    ),
+)
+
+LIVE_LAWS: Mapping[str, PlainLaw] = {law.rule: law for law in _LAWS}
+"""What holds for a live server, one law a rule."""
 
 _SECONDS = 20.0  # for steps in any order
 PATIENCE = 120.0
@@ -70,9 +106,9 @@ def check_live(
     if capabilities.live and any(fits(rule, rules) for rule in LIVE_LAWS):
         failure = _run(engine, random_seed, touched, patience)
     return [
-        _result(rule, touched[rule], beyond.get(rule), failure)
-        for rule in LIVE_LAWS
-        if fits(rule, rules)
+        _result(law, touched[law.rule], beyond.get(law.rule), failure)
+        for law in LIVE_LAWS.values()
+        if fits(law.rule, rules)
     ], [failure] if failure is not None and fits(failure.rule, rules) else []
 
 
@@ -180,15 +216,15 @@ def _any_order(
 
 
 def _failure(rule: str, text: str) -> Failure:
-    says = LIVE_LAWS[rule]
-    return Failure(rule, "live", says, _CAUSES.get(rule, "see what was done"), None, text=text)
+    law = LIVE_LAWS[rule]
+    return Failure(law.rule, law.name, law.says, law.cause, None, text=text)
 
 
-def _result(rule: str, count: int, beyond: str | None, failure: Failure | None) -> LawResult:
+def _result(law: PlainLaw, count: int, beyond: str | None, failure: Failure | None) -> LawResult:
     if beyond is not None:
-        return LawResult(rule, "live", LIVE_LAWS[rule], "unsupported", 0, 1, beyond)
-    if failure is not None and failure.rule == rule:
-        return LawResult(rule, "live", LIVE_LAWS[rule], "broken", count)
+        return LawResult(law.rule, law.name, law.says, "unsupported", 0, 1, beyond)
+    if failure is not None and failure.rule == law.rule:
+        return LawResult(law.rule, law.name, law.says, "broken", count)
     note = f"hidden by {failure.rule}" if failure is not None and not count else ""
     status: Status = "kept" if count else "not exercised"
-    return LawResult(rule, "live", LIVE_LAWS[rule], status, count, note=note)
+    return LawResult(law.rule, law.name, law.says, status, count, note=note)

@@ -12,7 +12,7 @@ from wallaroo_conformance.rules import RULES
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make a test of each rule."""
     if "rule" in metafunc.fixturenames:
-        metafunc.parametrize("rule", RULES)
+        metafunc.parametrize("rule", list(RULES))
 
 
 def test_rule(rule: str, wallaroo_findings: dict[str, Any]) -> None:
