@@ -17,10 +17,14 @@ from wallaroo.cli.main import main
 def test_conform_writes_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = {name: tmp_path / f"report.{name}" for name in ("json", "html", "junit")}
     options = [f"--{name}={path}" for name, path in files.items()]
-    code = main(["conform", "--engine", "reference", "--cases", "300", "--no-live", *options])
-    printed = capsys.readouterr().out
+    options.append(f"--store={tmp_path / 'found'}")
+    code = main(["conform", "--engine", "reference", "--cases", "300", *options])
+    printed = capsys.readouterr()
     assert code == KEPT
-    assert "reference: kept" in printed
+    assert "reference: kept" in printed.out
+    # Servers are attacked on purpose: what they say of it is kept, and not shown.
+    assert "error:" not in printed.err
+    assert "(frame-3)" in (tmp_path / "found" / "live-reference.log").read_text()
     assert read_reports(files["json"].read_text())[0]["footer"]["exit"] == KEPT
     assert all(path.stat().st_size > 1_000 for path in files.values())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from functools import partial
 
 from wallaroo.engine import load_engine
 from wallaroo_conformance.checking import check_engine
@@ -31,6 +32,7 @@ def conform(options: argparse.Namespace) -> int:
     engines = [load_engine(name) for name in names]
     reports: list[Report] = []
     for engine in engines:
+        log = options.store / f"live-{engine.name}.log"
         with Table(engine.name, sys.stderr) as table:
             report = check_engine(
                 engine,
@@ -42,11 +44,13 @@ def conform(options: argparse.Namespace) -> int:
                 job=options.job,
                 options=dict(options.option),
                 store=options.store,
-                live=None if options.no_live else check_live,
+                live=None if options.no_live else partial(check_live, log=log),
                 watcher=table.show,
             )
         reports.append(report)
         _print(report)
+        if not options.no_live and engine.capabilities().live:
+            print(f"what its servers said: {log}")
     for path, text in (
         (options.json, reports_to_json),
         (options.html, html),

@@ -1,6 +1,7 @@
 """Rules that only a live server can keep or break: framing, sinks that go away, stops, recovery.
 
-First a tour that touches each of them once, then steps in any order.
+First a tour that touches each of them once, in each mode that the engine has; then special runs
+(`special`), in the mode in which most applications run; then steps in any order, in any mode.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from wallaroo.cli.logs import logging_to
 from wallaroo.engine import Engine, load_engine
 from wallaroo_conformance.law import PlainLaw
 from wallaroo_conformance.live.machine import LiveMachine
-from wallaroo_conformance.live.scenario import BrokenRuleError, Scenario
+from wallaroo_conformance.live.scenario import BrokenRuleError, Scenario, modes_of
+from wallaroo_conformance.live.special import on_error_stop, sizes_and_a_slow_sink
 from wallaroo_conformance.report import Failure, LawResult, Status, fits
 from wallaroo_conformance.running import crash
 
@@ -61,6 +65,11 @@ _LAWS: tuple[PlainLaw, ...] = (
         "what was under way is lost, or sent again from where it broke off",
     ),
     _law(
+        "dead-4",
+        "live too, --on-error stop delivers exactly what precedes the first dead letter; exit 1",
+        "what was received with it is processed, or what precedes it is not delivered",
+    ),
+    _law(
         "stop-1",
         "a stop processes what was received, delivers, counts, and exits with 0",
     ),
@@ -88,12 +97,17 @@ _SAID = 12  # last lines of the server's that are shown
 
 
 def check_live(
-    engine: Engine, rules: str, random_seed: int, *, patience: float = PATIENCE
+    engine: Engine,
+    rules: str,
+    random_seed: int,
+    *,
+    patience: float = PATIENCE,
+    log: Path | None = None,
 ) -> tuple[list[LawResult], list[Failure]]:
     """Check the rules that fit the pattern `rules` on the engine's live server.
 
     An engine that does not claim `live` or `recovery` is not asked for it. No one thing may take
-    longer than `patience` seconds.
+    longer than `patience` seconds. What the servers say goes to the file `log`, if there is one.
     """
     capabilities = engine.capabilities()
     beyond = {
@@ -104,7 +118,11 @@ def check_live(
     touched: Counter[str] = Counter()
     failure: Failure | None = None
     if capabilities.live and any(fits(rule, rules) for rule in LIVE_LAWS):
-        failure = _run(engine, random_seed, touched, patience)
+        said = io.StringIO()
+        failure = _run(engine, random_seed, touched, patience, said)
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text(said.getvalue(), encoding="utf-8")
     return [
         _result(law, touched[law.rule], beyond.get(law.rule), failure)
         for law in LIVE_LAWS.values()
@@ -116,6 +134,7 @@ def tour(scenario: Scenario, *, recovery: bool) -> None:
     """Touch each rule once."""
     first, second = scenario.connect(0), scenario.connect(0)
     scenario.send(first, [b"a", b"b"])
+    scenario.settle("order-2")
     scenario.send(second, [b"ab", b"a"], cuts=[1])
     scenario.send(first, [b"", b"a"])
     scenario.begin(second, b"ba", 1)
@@ -141,18 +160,26 @@ def tour(scenario: Scenario, *, recovery: bool) -> None:
 
 
 def _run(
-    engine: Engine, random_seed: int, touched: Counter[str], patience: float
+    engine: Engine,
+    random_seed: int,
+    touched: Counter[str],
+    patience: float,
+    said: io.StringIO,
 ) -> Failure | None:
     reference = load_engine("reference")
     recovery = engine.capabilities().recovery
+    modes = modes_of(engine)
     begun = time.monotonic()
-    said = io.StringIO()  # a server tells of each connection: shown where something broke
     try:
         with _overheard(said):
-            with Scenario(engine, reference, 0, patience) as scenario:
-                tour(scenario, recovery=recovery)
-                touched.update(scenario.touched)
-            took = time.monotonic() - begun
+            for mode in modes:
+                with Scenario(engine, reference, 0, mode, patience) as scenario:
+                    # Where state and outputs are after a kill does not depend on the mode.
+                    tour(scenario, recovery=recovery and mode == modes[0])
+                    touched.update(scenario.touched)
+            for special in (sizes_and_a_slow_sink, on_error_stop):
+                touched.update(special(engine, reference, modes[-1], patience))
+            took = (time.monotonic() - begun) / (len(modes) + 1)
             _any_order(engine, reference, random_seed, touched, took, patience)
     except Exception as error:  # noqa: BLE001 - what an engine's server raises is its answer
         first = _first(error)
@@ -171,11 +198,14 @@ def _first(error: BaseException) -> BaseException:
 
 @contextlib.contextmanager
 def _overheard(said: io.StringIO) -> Iterator[None]:
-    """Keep what servers print and log in this process, for the time of the block."""
+    """Keep what servers print and log in this process, for the time of the block.
+
+    They are attacked on purpose: what they say of it is no news to who reads of a check.
+    """
     root = logging.getLogger()
     handlers, root.handlers = root.handlers, [logging.StreamHandler(said)]
     try:
-        with contextlib.redirect_stderr(said):
+        with logging_to(said, "info", as_json=False), contextlib.redirect_stderr(said):
             yield
     finally:
         root.handlers = handlers

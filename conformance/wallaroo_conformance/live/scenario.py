@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from wallaroo.engine import Engine, Handle, ServeOptions
+from wallaroo.engine import Engine, Handle, Isolation, ServeOptions
 from wallaroo_conformance.building import build, engine_case
 from wallaroo_conformance.case import (
     PIPELINES,
@@ -53,6 +53,11 @@ _READING = 5.0  # seconds that reading what has been delivered may take
 MAX_CLAIM = 1 << 30  # far over `max_size`, and it fits four bytes
 
 
+def modes_of(engine: Engine) -> list[Isolation]:
+    """Return the modes that an engine has, `trusting` last: `wallaroo run` mostly uses that."""
+    return sorted(engine.capabilities().isolation)
+
+
 class BrokenRuleError(Exception):
     """A live run went otherwise than a rule says.
 
@@ -75,15 +80,23 @@ class Scenario:
         engine: who serves.
         reference: who says what must come out.
         application: which of `APPLICATIONS`.
+        isolation: the mode.
         patience: seconds that any one thing may take.
     """
 
     def __init__(
-        self, engine: Engine, reference: Engine, application: int, patience: float
+        self,
+        engine: Engine,
+        reference: Engine,
+        application: int,
+        isolation: Isolation,
+        patience: float,
     ) -> None:
         self.case = APPLICATIONS[application % len(APPLICATIONS)]
         self.touched: Counter[str] = Counter()
-        self.story: list[str] = [f"serve application {application % len(APPLICATIONS)}"]
+        self.story: list[str] = [
+            f"serve application {application % len(APPLICATIONS)}, {isolation}"
+        ]
         self._reference = reference
         self._patience = patience
         self._frames: list[Input] = []
@@ -97,11 +110,7 @@ class Scenario:
             for index, pipeline in enumerate(self.case.pipelines)
             for number in range(len(pipeline.sinks))
         }
-        isolation = engine.capabilities().isolation
-        options = ServeOptions(
-            isolation="isolated" if "isolated" in isolation else "trusting",
-            stop_timeout=patience,
-        )
+        options = ServeOptions(isolation=isolation, stop_timeout=patience)
         addresses: dict[tuple[str, int], Address] = {
             sink: peer.address for sink, peer in self.sinks.items()
         }
