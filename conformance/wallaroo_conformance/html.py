@@ -7,6 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from wallaroo_conformance.differences import Crash
 from wallaroo_conformance.killing import Kill
 from wallaroo_conformance.readable import application_text, input_text, run_text
 from wallaroo_conformance.report import Failure, Report
@@ -91,6 +92,7 @@ def _failure(failure: Failure, engine: str) -> dict[str, Any]:
         "application": "" if case is None else application_text(case),
         "input": "" if case is None else input_text(case) or "(none)",
         "run": "" if case is None else run_text(case),
+        "crash": failure.actual if isinstance(failure.actual, Crash) else None,
         "messages": 0 if case is None else len(case.inputs),
         "rows": []
         if case is None

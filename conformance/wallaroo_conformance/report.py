@@ -68,6 +68,7 @@ class Failure:
         expected: the reference's trace.
         actual: what the engine gave instead.
         text: what happened, where there is no trace to compare.
+        may_be_same: whether it came after another, and may be the same fault's doing.
         alone: whether it also fails in a job of its own; `False`: cases of a job are not isolated.
         jobs: engine jobs that the reduction took.
         stored: the file it was stored in, `None` if it was not.
@@ -81,6 +82,7 @@ class Failure:
     expected: Trace | None = None
     actual: Result | None = None
     text: str = ""
+    may_be_same: bool = False
     alone: bool = True
     jobs: int = 0
     stored: str | None = None
@@ -97,6 +99,8 @@ class Failure:
             "expected": None if self.expected is None else self.expected.to_json(),
             "actual": actual.to_json() if isinstance(actual, Trace) else None,
             "crash": actual.error if isinstance(actual, Crash) else None,
+            "traceback": actual.traceback if isinstance(actual, Crash) else None,
+            "may be the same": self.may_be_same,
             "text": self.text,
             "alone": self.alone,
             "jobs": self.jobs,
@@ -115,6 +119,7 @@ class Report:
         cases: cases run, of those generated for it.
         generated: cases generated for it; those beyond its capabilities are not run.
         seconds: how long it took.
+        first_failure: seconds to the first case that failed; `None`: none did.
         laws: every law that was asked for, in order.
         failures: the rules broken, each at its smallest.
         problems: what kept the check from being complete; empty: nothing did.
@@ -131,6 +136,7 @@ class Report:
     failures: tuple[Failure, ...] = ()
     problems: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    first_failure: float | None = None
 
     @property
     def exit_code(self) -> int:
@@ -160,6 +166,7 @@ class Report:
             "profile": self.profile,
             "seed": self.seed,
             "seconds": round(self.seconds, 3),
+            "first failure": self.first_failure and round(self.first_failure, 3),
             "versions": dict(self.versions),
             "laws": [vars(law) for law in self.laws],
             "failures": [failure.to_json() for failure in self.failures],

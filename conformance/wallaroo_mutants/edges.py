@@ -46,6 +46,10 @@ def _claim_believed(original: Any) -> Any:
     return init
 
 
+def _first_of_a_read(original: Any) -> Any:
+    return lambda self, data: original(self, data)[:1]
+
+
 def _negative_is_empty(original: Any) -> Any:
     def init(self: FrameParser, header_length: int, length: Any, max_size: int) -> None:
         original(self, header_length, lambda header: max(0, length(header)), max_size)
@@ -193,6 +197,12 @@ EDGE_MUTANTS: tuple[Mutant, ...] = (
     ),
     _edge(
         "sink-3", "not sent again", "written is taken for read", TCPSink, "_lost", _forgets_kept
+    ),
+    _edge(
+        "frame-1",
+        "one frame a read",
+        "what comes behind it is forgotten",
+        FrameParser, "feed", _first_of_a_read,
     ),
     _edge(
         "frame-1",

@@ -46,6 +46,7 @@ def conform(options: argparse.Namespace) -> int:
                 store=options.store,
                 live=None if options.no_live else partial(check_live, log=log),
                 watcher=table.show,
+                fail_fast=options.fail_fast,
             )
         reports.append(report)
         _print(report)
@@ -80,6 +81,8 @@ def _verdict(report: Report) -> str:
     statuses = list(report.rules.values())
     counts = [f"{statuses.count(status)} {status}" for status in dict.fromkeys(sorted(statuses))]
     ran = f"{report.cases} cases in {report.seconds:.1f} s, seed {report.seed}"
+    if report.first_failure is not None:
+        ran += f", the first failure after {report.first_failure:.1f} s"
     verdict = "INCOMPLETE" if report.exit_code == INCOMPLETE else "kept"
     if report.failures:
         verdict = "BROKEN"

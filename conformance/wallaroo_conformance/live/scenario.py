@@ -100,6 +100,7 @@ class Scenario:
         self._reference = reference
         self._patience = patience
         self._frames: list[Input] = []
+        self._connections = 0  # made so far
         self._dropped = 0
         self._restarted = False
         self._before_kill = 0  # frames received before the last kill
@@ -136,6 +137,7 @@ class Scenario:
         pipeline %= len(self.case.pipelines)
         sender = Sender(self._handle.addresses[PIPELINES[pipeline]], self._patience)
         self.senders.append((pipeline, sender))
+        self._connections += 1
         self._tell(f"connection {len(self.senders) - 1} to {PIPELINES[pipeline]}")
         return len(self.senders) - 1
 
@@ -147,7 +149,10 @@ class Scenario:
         self._frames += [Input(pipeline, payload, connection) for payload in payloads]
         sender.send(data, cuts)
         others = any(one.held for _, one in self.senders)
-        rule = "frame-1" if cuts else "frame-2" if b"" in payloads and not others else "frame-5"
+        if b"" in payloads and not cuts and not others:
+            rule = "frame-2"
+        else:
+            rule = "frame-1" if cuts or self._connections == 1 else "frame-5"
         self._received(rule)
         if b"" in payloads:
             self.touched["frame-2"] += 1
@@ -168,7 +173,7 @@ class Scenario:
         self._frames.append(Input(pipeline, payload, connection))
         rest, sender.held = sender.held, b""
         sender.send(rest)
-        self._received("frame-1" if len(self.senders) == 1 else "frame-5")
+        self._received("frame-1" if self._connections == 1 else "frame-5")
 
     def finish(self, connection: int) -> None:
         """Half-close a connection; inside a frame, that frame is dropped (frame-4)."""
