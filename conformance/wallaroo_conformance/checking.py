@@ -126,6 +126,7 @@ def check_engine(
         problems=tuple(problems),
         versions=versions(),
         first_failure=search.first_failure,
+        supported=search.supported,
     )
 
 

@@ -7,12 +7,11 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from wallaroo_conformance.differences import Crash
 from wallaroo_conformance.killing import Kill
 from wallaroo_conformance.readable import application_text, input_text, run_text
 from wallaroo_conformance.report import Failure, Report
 from wallaroo_conformance.rules import RULES
-from wallaroo_conformance.showing import side_by_side, trace_lines
+from wallaroo_conformance.showing import rule_place, side_by_side, trace_lines
 
 _MARKS = {"kept": "✓", "broken": "✗", "unsupported": "·", "not exercised": "?"}
 
@@ -50,6 +49,7 @@ def _matrix(reports: Sequence[Report]) -> list[dict[str, Any]]:
         rows[-1]["rules"].append(
             {
                 "rule": RULES[rule],
+                "place": rule_place(rule),
                 "laws": [
                     {
                         "says": says,
@@ -92,7 +92,6 @@ def _failure(failure: Failure, engine: str) -> dict[str, Any]:
         "application": "" if case is None else application_text(case),
         "input": "" if case is None else input_text(case) or "(none)",
         "run": "" if case is None else run_text(case),
-        "crash": failure.actual if isinstance(failure.actual, Crash) else None,
         "messages": 0 if case is None else len(case.inputs),
         "rows": []
         if case is None

@@ -87,6 +87,12 @@ class Failure:
     jobs: int = 0
     stored: str | None = None
 
+    @property
+    def crash(self) -> Crash | None:
+        """What the engine raised where it gave no trace."""
+        actual = self.actual
+        return actual if isinstance(actual, Crash) and actual.traceback else None
+
     def to_json(self) -> dict[str, Any]:
         """Return the failure as JSON."""
         actual = self.actual
@@ -116,8 +122,9 @@ class Report:
         engine: its name.
         profile: the budget it was checked with.
         seed: of the generation.
-        cases: cases run, of those generated for it.
-        generated: cases generated for it; those beyond its capabilities are not run.
+        cases: runs of cases: of those generated, of their variants, of reductions.
+        generated: cases generated for it or stored; those beyond its capabilities are not run.
+        supported: of these, the ones it was given.
         seconds: how long it took.
         first_failure: seconds to the first case that failed; `None`: none did.
         laws: every law that was asked for, in order.
@@ -137,6 +144,7 @@ class Report:
     problems: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     first_failure: float | None = None
+    supported: int = 0
 
     @property
     def exit_code(self) -> int:
@@ -176,6 +184,7 @@ class Report:
                 "failures": len(self.failures),
                 "cases": self.cases,
                 "generated": self.generated,
+                "supported": self.supported,
                 "exit": self.exit_code,
             },
         }

@@ -144,6 +144,7 @@ class Search:
         self.unsupported: Counter[str] = Counter()
         self.why_unsupported: dict[str, str] = {}
         self.generated = 0
+        self.supported = 0  # of these, cases that are not beyond the engine
         self.failing: list[_Failing] = []
         self.failures: list[Failure] = []
         self.blamed: list[Law] = []
@@ -248,6 +249,7 @@ class Search:
             for law in exercised(meaning.facts):
                 self.unsupported[law.id] += 1
                 self.why_unsupported.setdefault(law.id, beyond)
+        self.supported += len(able)
         results = self.runner.run([meaning.case for meaning in able])
         for meaning, result in zip(able, results, strict=True):
             self._judge(meaning, result)

@@ -70,18 +70,18 @@ def side_by_side(one: list[str], other: list[str]) -> list[tuple[str, str, str]]
 
 def failure_text(failure: Failure, engine: str, *, width: int = 100) -> str:
     """Return a failure, whole: rule, application, input, traces, cause, how to replay it."""
-    crashed = isinstance(failure.actual, Crash)
+    crash = failure.crash
     parts = [
-        f"{'CRASHED' if crashed else 'BROKEN'}  {RULES[failure.rule]}  ({failure.law})",
+        f"{'CRASHED' if crash else 'BROKEN'}  {RULES[failure.rule]}  ({failure.law})",
         f"  the rule says: {failure.says}",
         f"  {rule_place(failure.rule)}",
     ]
     if failure.may_be_same:
         parts.append("  may be the same fault as the first that is shown")
-    if isinstance(failure.actual, Crash):
+    if crash is not None:
         parts += [
-            f"  the engine raised {failure.actual.error}",
-            textwrap.indent(failure.actual.traceback.rstrip(), "  "),
+            f"  the engine raised {crash.error}",
+            textwrap.indent(crash.traceback.rstrip(), "  "),
         ]
     if failure.text:
         parts.append(textwrap.indent(failure.text, "  "))

@@ -25,7 +25,6 @@ MUTANTS = {mutant.name: mutant for mutant in (*REFERENCE_MUTANTS, *EDGE_MUTANTS)
 @pytest.mark.parametrize(
     "name",
     [
-        "True finds the entity of 1",
         "stop missed at an encoder",
         "stop told elsewhere",
         "exit taken for a stop",

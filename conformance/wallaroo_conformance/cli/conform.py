@@ -16,6 +16,7 @@ from wallaroo_conformance.html import html
 from wallaroo_conformance.junit import junit
 from wallaroo_conformance.live import check_live
 from wallaroo_conformance.report import INCOMPLETE, Report, reports_to_json, worst
+from wallaroo_conformance.rules import RULES
 from wallaroo_conformance.showing import failure_text
 
 
@@ -70,11 +71,26 @@ def _print(report: Report) -> None:
         print()
     for rule, status in report.rules.items():
         notes = sorted({law.note for law in report.laws if law.rule == rule and law.note})
-        note = f"  {notes[0]}" if notes and status != "kept" else ""
-        print(f"{rule:10} {status:14} {report.exercised(rule):7} cases{note}")
+        note = f": {notes[0]}" if notes and status != "kept" else ""
+        title = RULES[rule].title
+        print(f"{rule:10} {status:14} {report.exercised(rule):7} cases  {title}{note}")
+    if report.cases != report.generated:
+        print(f"{report.engine}: {_why_so_many(report)}")
     for problem in report.problems:
         print(f"{report.engine}: incomplete: {problem}", file=sys.stderr)
     print(f"{report.engine}: {_verdict(report)}")
+
+
+def _why_so_many(report: Report) -> str:
+    """Return why the number of cases run is not that of the cases asked for."""
+    beyond = report.generated - report.supported
+    parts = [f"{report.generated} cases generated or stored, of which {report.supported} were run"]
+    if beyond:
+        parts[0] += f" and {beyond} are beyond what the engine claims"
+    if report.cases > report.supported:
+        more = report.cases - report.supported
+        parts.append(f"{more} more runs for relations between two runs, and to reduce failures")
+    return "; ".join(parts)
 
 
 def _verdict(report: Report) -> str:

@@ -7,7 +7,6 @@ import shutil
 import sys
 
 from wallaroo.engine import load_engine
-from wallaroo.errors import WallarooError
 from wallaroo_conformance.counterexamples import Counterexample, read_counterexample
 from wallaroo_conformance.differences import differences, end_of
 from wallaroo_conformance.facts import facts_of
@@ -31,11 +30,7 @@ def replay(options: argparse.Namespace) -> int:
         print(readable(example.case, f"{example.rule} {example.law}".strip()), end="")
         return KEPT
     name = options.engine or example.engine or "reference"
-    try:
-        return _run(example, name)
-    except WallarooError as error:
-        print(f"wallaroo replay: {error}", file=sys.stderr)
-        return INCOMPLETE
+    return _run(example, name)
 
 
 def _run(example: Counterexample, name: str) -> int:
