@@ -18,7 +18,7 @@ from wallaroo_conformance.oracle import Oracle, reference_oracle
 from wallaroo_conformance.refusals import check_language
 from wallaroo_conformance.report import Failure, LawResult, Report, fits, versions
 from wallaroo_conformance.running import MOST_CASES_A_JOB, HarnessError
-from wallaroo_conformance.search import PROFILES, Profile, Search, Watcher
+from wallaroo_conformance.search import MOST_FAILURES, PROFILES, Profile, Search, Watcher
 
 LiveCheck: TypeAlias = Callable[[Engine, str, int], tuple[list[LawResult], list[Failure]]]
 """Checks an engine's live server: (engine, pattern of rules, seed) -> laws and failures."""
@@ -43,6 +43,7 @@ def check_engine(
     live: LiveCheck | None = None,
     today: date | None = None,
     watcher: Watcher | None = None,
+    fail_fast: bool = False,
 ) -> Report:
     """Check `engine` and return what was found; needs no test runner.
 
@@ -61,6 +62,7 @@ def check_engine(
         live: checks the live server; `None` leaves those rules out.
         today: the day, for known divergences that expire.
         watcher: is told how far things are.
+        fail_fast: stop at the first failure, reduce that one, and check nothing else.
 
     Returns:
         The report. What kept the check from being complete is among its `problems`; nothing that
@@ -77,7 +79,14 @@ def check_engine(
     failures: list[Failure] = []
     oracle = Oracle(reference) if reference else reference_oracle()
     search = Search(
-        engine, oracle, seed=seed, job=job, options=options, today=today, watcher=watcher
+        engine,
+        oracle,
+        seed=seed,
+        job=job,
+        options=options,
+        today=today,
+        watcher=watcher,
+        give_up_early=fail_fast,
     )
     try:
         _refuse_blindness(search)
@@ -85,16 +94,20 @@ def check_engine(
             search.replay(example.case for example in stored(counterexamples))
         search.search(budget)
         search.top_up(budget, frozenset(law.id for law in LAWS if fits(law.rule, rules)))
-        search.explain()
+        search.explain(1 if fail_fast else MOST_FAILURES)
         laws += search.law_results(rules)
         failures += [failure for failure in search.failures if fits(failure.rule, rules)]
-        for found_laws, found_failures in (
-            check_language(rules),
-            _check_refusals(search, rules),
-            ([], []) if live is None else live(engine, rules, seed),
-        ):
+        rest: list[Callable[[], tuple[list[LawResult], list[Failure]]]] = [
+            lambda: check_language(rules),
+            lambda: _check_refusals(search, rules),
+            lambda: ([], []) if live is None else live(engine, rules, seed),
+        ]
+        for check in rest:
+            if fail_fast and failures:
+                break
+            found_laws, found_failures = check()
             laws += found_laws
-            failures += found_failures
+            failures += [replace(one, may_be_same=bool(failures)) for one in found_failures]
     except HarnessError as error:
         problems.append(str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, this was no check
@@ -112,6 +125,8 @@ def check_engine(
         failures=tuple(failures),
         problems=tuple(problems),
         versions=versions(),
+        first_failure=search.first_failure,
+        supported=search.supported,
     )
 
 

@@ -28,11 +28,13 @@ class Crash:
 
     Args:
         error: the exception's type and text.
+        traceback: where it was raised, innermost frame last; empty if there is none.
         refusal: whether it was `UnsupportedTopology`, for an application that `check` accepts.
     """
 
-    def __init__(self, error: str, *, refusal: bool = False) -> None:
+    def __init__(self, error: str, traceback: str = "", *, refusal: bool = False) -> None:
         self.error = error
+        self.traceback = traceback
         self.refusal = refusal
 
     def comparable(self) -> dict[str, Any]:
@@ -68,6 +70,12 @@ def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
         ]
         kinds.add(_entity_kind(*numberless))
     return frozenset(kinds)
+
+
+def end_of(expected: Trace, actual: Result) -> str | None:
+    """Return how the run ends early: as it should, or else as it does; `None`: it does not."""
+    ended = expected.ended or (None if isinstance(actual, Crash) else actual.ended)
+    return None if ended is None else ended.kind
 
 
 def readable_result(result: Result) -> Result:

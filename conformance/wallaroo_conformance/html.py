@@ -10,21 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from wallaroo_conformance.killing import Kill
 from wallaroo_conformance.readable import application_text, input_text, run_text
 from wallaroo_conformance.report import Failure, Report
-from wallaroo_conformance.showing import side_by_side, trace_lines
-
-GROUPS = {
-    "frame": "Framing",
-    "decode": "Decode",
-    "compute": "Compute",
-    "route": "Routing",
-    "state": "State",
-    "order": "Order",
-    "sink": "Sinks",
-    "dead": "Dead letters",
-    "stop": "Stopping",
-    "build": "Building",
-    "recover": "Recovery",
-}
+from wallaroo_conformance.rules import RULES
+from wallaroo_conformance.showing import rule_place, side_by_side, trace_lines
 
 _MARKS = {"kept": "✓", "broken": "✗", "unsupported": "·", "not exercised": "?"}
 
@@ -52,16 +39,17 @@ def html(reports: Sequence[Report], kills: Sequence[Kill] = ()) -> str:
 
 
 def _matrix(reports: Sequence[Report]) -> list[dict[str, Any]]:
-    """Return the rows: groups of rules, with a cell for each engine."""
-    rules = sorted({rule for report in reports for rule in report.rules}, key=_rule_order)
+    """Return the rows: rules by chapter, with a cell for each engine."""
+    asked = {rule for report in reports for rule in report.rules}
     rows: list[dict[str, Any]] = []
-    for rule in rules:
-        group = rule.partition("-")[0]
-        if not rows or rows[-1]["group"] != GROUPS.get(group, group):
-            rows.append({"group": GROUPS.get(group, group), "rules": []})
+    for rule in [one.id for one in RULES.values() if one.id in asked]:
+        chapter = RULES[rule].chapter.title
+        if not rows or rows[-1]["chapter"] != chapter:
+            rows.append({"chapter": chapter, "rules": []})
         rows[-1]["rules"].append(
             {
-                "rule": rule,
+                "rule": RULES[rule],
+                "place": rule_place(rule),
                 "laws": [
                     {
                         "says": says,
@@ -94,12 +82,6 @@ def _law_cell(report: Report, rule: str, name: str) -> dict[str, Any]:
         if (law.rule, law.name) == (rule, name):
             return {"status": law.status, "count": law.exercised, "note": law.note}
     return {"status": "not exercised", "count": 0, "note": "not asked for"}
-
-
-def _rule_order(rule: str) -> tuple[int, str]:
-    group = rule.partition("-")[0]
-    names = list(GROUPS)
-    return (names.index(group) if group in names else len(names), rule)
 
 
 def _failure(failure: Failure, engine: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from wallaroo_conformance.report import Report
+from wallaroo_conformance.rules import RULES
 from wallaroo_conformance.showing import failure_text
 
 # What XML cannot hold, not even escaped.
@@ -19,7 +20,9 @@ def junit(reports: Sequence[Report]) -> str:
         suite = ET.SubElement(root, "testsuite", name=f"conformance.{report.engine}")
         counts = {"failures": 0, "errors": len(report.problems), "skipped": 0}
         for law in report.laws:
-            case = ET.SubElement(suite, "testcase", classname=law.rule, name=law.name)
+            case = ET.SubElement(
+                suite, "testcase", classname=str(RULES[law.rule]), name=f"{law.says} ({law.name})"
+            )
             if law.status == "broken":
                 counts["failures"] += 1
                 texts = [

@@ -17,6 +17,7 @@ from wallaroo.engine import Engine
 from wallaroo_conformance.live import PATIENCE, check_live
 from wallaroo_conformance.refusals import check_language
 from wallaroo_conformance.report import Failure
+from wallaroo_conformance.rules import rule_id
 from wallaroo_conformance.running import HarnessError
 from wallaroo_conformance.search import PROFILES, Profile, Search, Watcher
 
@@ -58,6 +59,10 @@ class Mutant:
     shown_by: Literal["cases", "live", "language"] = "cases"
     during: Callable[[], AbstractContextManager[object]] = nullcontext
     slow: bool = False
+
+    def __post_init__(self) -> None:
+        if self.rule:
+            rule_id(self.rule)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,30 @@ from dataclasses import dataclass
 
 from wallaroo_conformance.differences import KINDS, Kind
 from wallaroo_conformance.facts import Facts
+from wallaroo_conformance.rules import rule_id
 
 CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields", "lineage"}
 """What most laws speak of."""
+
+
+@dataclass(frozen=True)
+class PlainLaw:
+    """A law that is not about cases: about a live server, or about the language.
+
+    Args:
+        rule: the rule's id.
+        name: what is special here, unique within the rule.
+        says: what must hold, in a sentence.
+        cause: what an engine that breaks it probably does.
+    """
+
+    rule: str
+    name: str
+    says: str
+    cause: str
+
+    def __post_init__(self) -> None:
+        rule_id(self.rule)
 
 
 @dataclass(frozen=True)
@@ -52,4 +73,4 @@ class Law:
 def law(law_id: str, needs: str, says: str, cause: str, shows: frozenset[Kind] = CONTENT) -> Law:
     """Return the law `law_id`, ``rule/name``; facts in `needs` are separated by ``; ``."""
     rule, _, name = law_id.partition("/")
-    return Law(rule, name, says, cause, frozenset(needs.split("; ")), shows)
+    return Law(rule_id(rule), name, says, cause, frozenset(needs.split("; ")), shows)

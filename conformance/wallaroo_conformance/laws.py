@@ -395,13 +395,24 @@ def exercised(facts: Facts) -> tuple[Law, ...]:
     return tuple([law for law in LAWS if law.needs <= facts])
 
 
-def blame(facts: Facts, kinds: Iterable[Kind]) -> Law:
-    """Return the law that a reduced case with these facts and differences speaks of."""
+def blame(facts: Facts, kinds: Iterable[Kind], ended: str | None = None) -> Law:
+    """Return the law that a reduced case with these facts and differences speaks of.
+
+    Args:
+        facts: what the case has met.
+        kinds: how the traces differ.
+        ended: how the run ended early, of `end_of`. Where the ends differ, it is nothing else: if
+            the case failed without them, the reduction would have taken them away.
+    """
     kinds = frozenset(kinds)
+    if "ended" in kinds and ended is not None:
+        return _ENDS[ended]
     return next((law for law in LAWS if law.blamed_for(facts, kinds)), _EXACT)
 
 
-_EXACT = next(law for law in LAWS if law.id == "order-2/exact")
+_BY_ID = {law.id: law for law in LAWS}
+_EXACT = _BY_ID["order-2/exact"]
+_ENDS = {"on-error": _BY_ID["dead-4/stop"], "exit": _BY_ID["dead-3/exit"]}
 
 ANSWERS = law(
     "build-2/answers",

@@ -16,6 +16,7 @@ from wallaroo.trace import Trace
 from wallaroo_conformance.case import PARTITIONS, PIPELINES, ConformanceCase, Input
 from wallaroo_conformance.observing import Observation
 from wallaroo_conformance.operators import STATEFUL
+from wallaroo_conformance.rules import rule_id
 
 Permutation = list[int]
 
@@ -59,6 +60,9 @@ class Relation:
     name: str
     says: str
     vary: Callable[[Observation, random.Random], tuple[ConformanceCase, Any] | None]
+
+    def __post_init__(self) -> None:
+        rule_id(self.rule)
 
     def variant(self, observation: Observation, rng: random.Random) -> Variant | None:
         """Return the second case for an observed one."""

@@ -11,18 +11,28 @@ from typing import Any
 
 import wallaroo
 from wallaroo.errors import WallarooParameterError
+from wallaroo_conformance.law import PlainLaw
 from wallaroo_conformance.operators import ENCODERS, STEPS
 from wallaroo_conformance.operators.decoding import text
 from wallaroo_conformance.operators.encoding import line
 from wallaroo_conformance.operators.routing import by_text
 from wallaroo_conformance.operators.states import Notebook, Stocked
-from wallaroo_conformance.report import Failure, LawResult, fits
+from wallaroo_conformance.report import Failure, LawResult, Status, fits
 
-LANGUAGE_LAWS: dict[str, str] = {
-    "build-1": "a slip is refused by an error that says where and what to write instead",
-    "state-8": "builders and sets of keys that agree are not refused",
-}
-"""What holds for the language, not for an engine, by rule."""
+_CAUSE = "the language, not the engine"
+
+REFUSED = PlainLaw(
+    "build-1",
+    "refused",
+    "a slip is refused by an error that says where and what to write instead",
+    _CAUSE,
+)
+AGREEING = PlainLaw(
+    "state-8", "agreeing", "builders and sets of keys that agree are not refused", _CAUSE
+)
+
+LANGUAGE_LAWS: tuple[PlainLaw, ...] = (REFUSED, AGREEING)
+"""What holds for the language, not for an engine."""
 
 Builder = wallaroo.ApplicationBuilder
 
@@ -190,16 +200,14 @@ def check_language(rules: str) -> tuple[list[LawResult], list[Failure]]:
     slips = {refusal.name: refusal.problem() for refusal in REFUSALS}
     laws: list[LawResult] = []
     failures: list[Failure] = []
-    for rule, name, found in (
-        ("build-1", "refused", slips),
-        ("state-8", "agreeing", {"agreeing": agreeing_partitions()}),
-    ):
-        sentence = LANGUAGE_LAWS[rule]
-        if not fits(rule, rules):
+    for law, found in ((REFUSED, slips), (AGREEING, {"agreeing": agreeing_partitions()})):
+        if not fits(law.rule, rules):
             continue
         problems = [f"{slip}: {problem}" for slip, problem in found.items() if problem]
         kept = len(found) - len(problems)
-        laws.append(LawResult(rule, name, sentence, "broken" if problems else "kept", kept))
-        cause = "the language, not the engine"
-        failures += [Failure(rule, name, sentence, cause, None, text=text) for text in problems]
+        status: Status = "broken" if problems else "kept"
+        laws.append(LawResult(law.rule, law.name, law.says, status, kept))
+        failures += [
+            Failure(law.rule, law.name, law.says, law.cause, None, text=text) for text in problems
+        ]
     return laws, failures

@@ -68,6 +68,7 @@ class Failure:
         expected: the reference's trace.
         actual: what the engine gave instead.
         text: what happened, where there is no trace to compare.
+        may_be_same: whether it came after another, and may be the same fault's doing.
         alone: whether it also fails in a job of its own; `False`: cases of a job are not isolated.
         jobs: engine jobs that the reduction took.
         stored: the file it was stored in, `None` if it was not.
@@ -81,9 +82,16 @@ class Failure:
     expected: Trace | None = None
     actual: Result | None = None
     text: str = ""
+    may_be_same: bool = False
     alone: bool = True
     jobs: int = 0
     stored: str | None = None
+
+    @property
+    def crash(self) -> Crash | None:
+        """What the engine raised where it gave no trace."""
+        actual = self.actual
+        return actual if isinstance(actual, Crash) and actual.traceback else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the failure as JSON."""
@@ -97,6 +105,8 @@ class Failure:
             "expected": None if self.expected is None else self.expected.to_json(),
             "actual": actual.to_json() if isinstance(actual, Trace) else None,
             "crash": actual.error if isinstance(actual, Crash) else None,
+            "traceback": actual.traceback if isinstance(actual, Crash) else None,
+            "may be the same": self.may_be_same,
             "text": self.text,
             "alone": self.alone,
             "jobs": self.jobs,
@@ -112,9 +122,11 @@ class Report:
         engine: its name.
         profile: the budget it was checked with.
         seed: of the generation.
-        cases: cases run, of those generated for it.
-        generated: cases generated for it; those beyond its capabilities are not run.
+        cases: runs of cases: of those generated, of their variants, of reductions.
+        generated: cases generated for it or stored; those beyond its capabilities are not run.
+        supported: of these, the ones it was given.
         seconds: how long it took.
+        first_failure: seconds to the first case that failed; `None`: none did.
         laws: every law that was asked for, in order.
         failures: the rules broken, each at its smallest.
         problems: what kept the check from being complete; empty: nothing did.
@@ -131,6 +143,8 @@ class Report:
     failures: tuple[Failure, ...] = ()
     problems: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    first_failure: float | None = None
+    supported: int = 0
 
     @property
     def exit_code(self) -> int:
@@ -160,6 +174,7 @@ class Report:
             "profile": self.profile,
             "seed": self.seed,
             "seconds": round(self.seconds, 3),
+            "first failure": self.first_failure and round(self.first_failure, 3),
             "versions": dict(self.versions),
             "laws": [vars(law) for law in self.laws],
             "failures": [failure.to_json() for failure in self.failures],
@@ -169,6 +184,7 @@ class Report:
                 "failures": len(self.failures),
                 "cases": self.cases,
                 "generated": self.generated,
+                "supported": self.supported,
                 "exit": self.exit_code,
             },
         }

@@ -1,20 +1,112 @@
-"""Which rules this package speaks of: the ids that reports and tests name."""
+"""The register of rules: every rule of the specification, once, in the specification's order.
+
+Laws, mutants, tests and reports name a rule by its id; what else is to be said of it is said here.
+`tests/docs/test_rules.py` holds the register to the headings in ``docs/spec``.
+"""
 
 from __future__ import annotations
 
-from wallaroo_conformance.laws import ANSWERS, LAWS
-from wallaroo_conformance.live import LIVE_LAWS
-from wallaroo_conformance.metamorphic import RELATIONS
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-RULES: tuple[str, ...] = tuple(
-    sorted(
-        {
-            *[law.rule for law in LAWS],
-            *[relation.rule for relation in RELATIONS],
-            *LIVE_LAWS,
-            ANSWERS.rule,
-            "build-1",
-        }
-    )
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter of the specification.
+
+    Args:
+        name: of its file in ``docs/spec``, without the ending.
+        title: its heading.
+    """
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of the specification.
+
+    Args:
+        id: such as ``dead-4``.
+        title: its heading, without markup.
+        chapter: where it stands.
+    """
+
+    id: str
+    title: str
+    chapter: Chapter
+
+    @property
+    def link(self) -> str:
+        """Where it stands, seen from the folder of the specification."""
+        return f"{self.chapter.name}.md#{self.id}"
+
+    def __str__(self) -> str:
+        return f"{self.id}: {self.title}"
+
+
+_FRAMING = Chapter("framing", "Framing")
+_COMPUTING = Chapter("decode-compute", "Decode and compute")
+_ROUTING = Chapter("routing", "Routing")
+_STATE = Chapter("state", "State")
+_ORDER = Chapter("order", "Order")
+_SINKS = Chapter("sinks", "Sinks and dead letters")
+_STOPPING = Chapter("stopping", "Stopping")
+_BUILDING = Chapter("building", "Building")
+_RECOVERY = Chapter("recovery", "Recovery")
+
+_RULES: tuple[Rule, ...] = (
+    Rule("frame-1", "A header tells the payload's length", _FRAMING),
+    Rule("frame-2", "An empty payload is a frame", _FRAMING),
+    Rule("frame-3", "A header that cannot be met closes its connection", _FRAMING),
+    Rule("frame-4", "A connection may end inside a frame", _FRAMING),
+    Rule("frame-5", "The sequence keeps each connection's order", _FRAMING),
+    Rule("decode-1", "The decoder gets each payload once", _COMPUTING),
+    Rule("compute-1", "Only None filters", _COMPUTING),
+    Rule("compute-2", "A multi computation's result is consumed first", _COMPUTING),
+    Rule("compute-3", "to_parallel means what to means", _COMPUTING),
+    Rule("route-1", "One key, one entity", _ROUTING),
+    Rule("route-2", "What a key is, and when two are the same", _ROUTING),
+    Rule("route-3", "Listed keys are all there are", _ROUTING),
+    Rule("route-4", "A key's partition number never changes", _ROUTING),
+    Rule("route-5", "64-bit keys", _ROUTING),
+    Rule("route-6", "to_stateful has one entity", _ROUTING),
+    Rule("state-1", "An entity is built once, when its first message comes", _STATE),
+    Rule("state-2", "A state computation returns a pair", _STATE),
+    Rule("state-3", "True keeps what the computation left", _STATE),
+    Rule("state-4", "False keeps what was there before", _STATE),
+    Rule("state-5", "None sends nothing, and the state is kept all the same", _STATE),
+    Rule("state-6", "An output is what it was when the call ended", _STATE),
+    Rule("state-7", "A computation that raises changes nothing", _STATE),
+    Rule("state-8", "Pipelines that name the same partition share it", _STATE),
+    Rule("state-9", "Partitions with different names share nothing", _STATE),
+    Rule("order-1", "Lineage decides", _ORDER),
+    Rule("order-2", "One input log, one output", _ORDER),
+    Rule("sink-1", "What an encoder may return", _SINKS),
+    Rule("sink-2", "Each sink gets every message", _SINKS),
+    Rule("sink-3", "A sink may be away", _SINKS),
+    Rule("dead-1", "What a dead letter tells", _SINKS),
+    Rule("dead-2", "One bad message harms no other", _SINKS),
+    Rule("dead-3", "What ends the run instead", _SINKS),
+    Rule("dead-4", "--on-error stop ends the run at the first dead letter", _SINKS),
+    Rule("stop-1", "A stop goes in order", _STOPPING),
+    Rule("build-1", "What cannot be right is refused", _BUILDING),
+    Rule("build-2", "An engine says beforehand what it cannot run", _BUILDING),
+    Rule("recover-1", "Each logged frame takes effect once", _RECOVERY),
+    Rule("recover-2", "Sinks get every output at least once", _RECOVERY),
 )
-"""Every rule that is checked. One of the semantics that is missing here is unguarded."""
+
+RULES: Mapping[str, Rule] = {rule.id: rule for rule in _RULES}
+"""Every rule by its id, in the order of the specification."""
+
+
+def rule_id(text: str) -> str:
+    """Return `text` if it is the id of a rule.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if text not in RULES:
+        raise ValueError(f"{text!r} is no rule of the specification (see rules.py)")
+    return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,8 @@ from wallaroo_conformance.differences import Crash, Result
 
 MOST_CASES_A_JOB = 2_048
 """Unless told otherwise. What a job on Spark costs depends little on the number of its cases."""
+
+_FRAMES = 8  # innermost ones of a crash that are kept
 
 REFUSED = "refused: "
 """What `Runner.beyond` begins with where the engine refuses the application (build-2)."""
@@ -128,4 +131,5 @@ class Runner:
 def crash(error: BaseException) -> Crash:
     """Return what stands for a trace when an engine raised."""
     text = f"{type(error).__name__}: {describe_error(error)}"
-    return Crash(text, refusal=isinstance(error, UnsupportedTopology))
+    frames = "".join(traceback.format_tb(error.__traceback__)[-_FRAMES:])
+    return Crash(text, frames, refusal=isinstance(error, UnsupportedTopology))

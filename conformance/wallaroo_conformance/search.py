@@ -18,6 +18,7 @@ from wallaroo_conformance.differences import (
     Kind,
     Result,
     differences,
+    end_of,
     readable_result,
 )
 from wallaroo_conformance.divergences import DIVERGENCES, Divergence, known
@@ -29,6 +30,9 @@ from wallaroo_conformance.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.reducing import projections, reductions, size
 from wallaroo_conformance.report import Failure, LawResult, fits
 from wallaroo_conformance.running import MOST_CASES_A_JOB, REFUSED, Runner
+
+MOST_FAILURES = 12
+"""Failures that a report holds at most."""
 
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
 _ENOUGH_BEYOND = 8  # cases beyond an engine to believe that all of that kind are
@@ -140,6 +144,7 @@ class Search:
         self.unsupported: Counter[str] = Counter()
         self.why_unsupported: dict[str, str] = {}
         self.generated = 0
+        self.supported = 0  # of these, cases that are not beyond the engine
         self.failing: list[_Failing] = []
         self.failures: list[Failure] = []
         self.blamed: list[Law] = []
@@ -148,6 +153,9 @@ class Search:
         self.refused: list[ConformanceCase] = []
         self._watcher = watcher or (lambda progress: None)
         self._early = give_up_early
+        self._begun = time.monotonic()
+        self.first_failure: float | None = None
+        """Seconds from the search's beginning to the first case that failed."""
         self._chunks = 0  # of cases generated
         self._planned: int | None = None
 
@@ -203,7 +211,7 @@ class Search:
     def _beyond(self, law: Law) -> bool:
         return self.unsupported[law.id] >= _ENOUGH_BEYOND
 
-    def explain(self, most: int = 12) -> None:
+    def explain(self, most: int = MOST_FAILURES) -> None:
         """Reduce failing cases until each that is left is explained by a law already blamed."""
         self.failing.sort(key=lambda one: size(one.case))
         while self.failing and len(self.failures) < most:
@@ -241,6 +249,7 @@ class Search:
             for law in exercised(meaning.facts):
                 self.unsupported[law.id] += 1
                 self.why_unsupported.setdefault(law.id, beyond)
+        self.supported += len(able)
         results = self.runner.run([meaning.case for meaning in able])
         for meaning, result in zip(able, results, strict=True):
             self._judge(meaning, result)
@@ -268,6 +277,8 @@ class Search:
             self.differed[law.id] += 1
         if self._is_explained(meaning, kinds):
             return
+        if self.first_failure is None:
+            self.first_failure = time.monotonic() - self._begun
         self.failing.append(_Failing(meaning, kinds, result))
         if len(self.failing) > 2 * _MOST_FAILING:
             self.failing.sort(key=lambda one: size(one.case))
@@ -305,6 +316,7 @@ class Search:
                         case=variant.case,
                         expected=result,
                         actual=answer,
+                        may_be_same=bool(self.failures),
                     )
                 )
 
@@ -315,7 +327,8 @@ class Search:
         reduced = self._reduced(failing)
         alone = self.runner.run_alone(reduced.case)
         isolated = bool(differences(reduced.meaning.trace, alone))
-        law = blame(reduced.meaning.facts, reduced.kinds)
+        ended = end_of(reduced.meaning.trace, reduced.result)
+        law = blame(reduced.meaning.facts, reduced.kinds, ended)
         if isinstance(reduced.result, Crash) and reduced.result.refusal:
             law = ANSWERS
         failure = Failure(
@@ -324,6 +337,7 @@ class Search:
             actual=readable_result(alone if isolated else reduced.result),
             alone=isolated,
             jobs=self.runner.jobs - jobs,
+            may_be_same=bool(self.failures),
         )
         return failure, law
 

@@ -11,9 +11,15 @@ from wallaroo_conformance.case import PIPELINES
 from wallaroo_conformance.differences import Crash, Result
 from wallaroo_conformance.readable import application_text, input_text, run_text
 from wallaroo_conformance.report import Failure
+from wallaroo_conformance.rules import RULES
 
 _LONGEST = 160  # characters of a line of a trace
 _BRACKETS = {"list": ("[", "]"), "tuple": ("(", ")"), "set": ("{", "}"), "frozenset": ("{", "}")}
+
+
+def rule_place(rule: str) -> str:
+    """Return where a rule stands in the specification, seen from the project's folder."""
+    return f"docs/spec/{RULES[rule].link}"
 
 
 def trace_lines(result: Result | None) -> list[str]:
@@ -64,10 +70,19 @@ def side_by_side(one: list[str], other: list[str]) -> list[tuple[str, str, str]]
 
 def failure_text(failure: Failure, engine: str, *, width: int = 100) -> str:
     """Return a failure, whole: rule, application, input, traces, cause, how to replay it."""
+    crash = failure.crash
     parts = [
-        f"BROKEN  {failure.rule}  ({failure.law})",
+        f"{'CRASHED' if crash else 'BROKEN'}  {RULES[failure.rule]}  ({failure.law})",
         f"  the rule says: {failure.says}",
+        f"  {rule_place(failure.rule)}",
     ]
+    if failure.may_be_same:
+        parts.append("  may be the same fault as the first that is shown")
+    if crash is not None:
+        parts += [
+            f"  the engine raised {crash.error}",
+            textwrap.indent(crash.traceback.rstrip(), "  "),
+        ]
     if failure.text:
         parts.append(textwrap.indent(failure.text, "  "))
     case = failure.case

@@ -87,6 +87,9 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     _keyed("route-2", "keys by their text", "`str(key)`", _f.same_when_text_is),
     _keyed("route-2", "keys normalised", "a database's collation", _f.same_when_normalised),
     _keyed("route-2", "bools taken for ints", "`isinstance(key, int)`", _f.any_hashable),
+    _interpreted(
+        "route-2", "True finds the entity of 1", "looked up before it is judged", _s.TrueFindsOne
+    ),
     _keyed("route-2", "ASCII-only routing", "`encode('ascii', 'ignore')`", _f.ascii_only),
     _interpreted(
         "route-3", "unknown keys swallowed", "a lookup with a default", _i.SwallowsUnknownKeys
@@ -192,11 +195,20 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "user code called by a generator",
         _i.StopIterationFilters,
     ),
+    _interpreted(
+        "dead-3", "exit taken for a stop", "one kind of end only", _i.TakesExitForStop
+    ),
     _function(
         "dead-3", "exit is a letter", "`except BaseException`", "dead_by", _f.exit_is_letter
     ),
     _interpreted(
         "dead-4", "rest processed after a stop", "the flag looked at late", _i.FinishesAfterStop
+    ),
+    _interpreted(
+        "dead-4", "stop missed at an encoder", "one way out of several", _i.MissesStopAtEncoder
+    ),
+    _interpreted(
+        "dead-4", "stop told elsewhere", "the batch's first message", _i.TellsOfStopElsewhere
     ),
 )  # fmt: skip
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from wallaroo_conformance.killing import Mutant
+from wallaroo_reference.compiled import Compiled
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.server import Server
 
@@ -46,6 +47,43 @@ def _claim_believed(original: Any) -> Any:
     return init
 
 
+def _first_of_a_read(original: Any) -> Any:
+    return lambda self, data: original(self, data)[:1]
+
+
+def _negative_is_empty(original: Any) -> Any:
+    def init(self: FrameParser, header_length: int, length: Any, max_size: int) -> None:
+        original(self, header_length, lambda header: max(0, length(header)), max_size)
+
+    return init
+
+
+def _one_more_taken(original: Any) -> Any:
+    def init(self: FrameParser, *arguments: Any) -> None:
+        original(self, *arguments)
+        self._max_size += 1
+
+    return init
+
+
+def _largest_refused(original: Any) -> Any:
+    def init(self: FrameParser, *arguments: Any) -> None:
+        original(self, *arguments)
+        self._max_size -= 1
+
+    return init
+
+
+def _wide_headers_only(original: Any) -> Any:
+    def feed(self: FrameParser, data: bytes) -> list[bytes]:
+        if self._header_length < 2 and data and self.pending:
+            return []
+        payloads: list[bytes] = original(self, data)
+        return payloads
+
+    return feed
+
+
 def _not_counted(_: Any) -> Any:
     return property(lambda self: 0)
 
@@ -73,6 +111,37 @@ def _forgets_kept(original: Any) -> Any:
         self._cost = self.pending = 0
 
     return lost
+
+
+def _rest_forgotten(_: Any) -> Any:
+    def send(self: TCPSink) -> None:
+        sock = self._sock
+        while sock is not None and self._unsent:
+            view = self._unsent.popleft()
+            try:
+                sock.send(view)
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                self._lost(str(error))
+                return
+            self._handed += len(view)
+
+    return send
+
+
+def _stops_late(original: Any) -> Any:
+    def init(self: Compiled, application: Any, **options: Any) -> None:
+        original(self, application, **{**options, "on_error": "skip"})
+
+    return init
+
+
+def _last_of_a_read_lost(original: Any) -> Any:
+    def feed(self: Compiled, source: str, payloads: Sequence[bytes]) -> None:
+        original(self, source, payloads[: max(1, len(payloads) - 1)])
+
+    return feed
 
 
 def _wrong_code(original: Any) -> Any:
@@ -139,6 +208,51 @@ EDGE_MUTANTS: tuple[Mutant, ...] = (
     ),
     _edge(
         "sink-3", "not sent again", "written is taken for read", TCPSink, "_lost", _forgets_kept
+    ),
+    _edge(
+        "frame-1",
+        "one frame a read",
+        "what comes behind it is forgotten",
+        FrameParser, "feed", _first_of_a_read,
+    ),
+    _edge(
+        "frame-1",
+        "short headers lost",
+        "a header is at least two bytes long",
+        FrameParser, "feed", _wide_headers_only,
+    ),
+    _edge(
+        "frame-3",
+        "negative claim is empty",
+        "`max(0, length)`",
+        FrameParser, "__init__", _negative_is_empty,
+    ),
+    _edge(
+        "frame-3", "one byte too many", "`>=` for `>`", FrameParser, "__init__", _one_more_taken
+    ),
+    _edge(
+        "frame-3",
+        "largest frame refused",
+        "`<` for `<=`",
+        FrameParser, "__init__", _largest_refused,
+    ),
+    _edge(
+        "sink-3",
+        "rest of a short send forgotten",
+        "`sock.send(data)`, and what it returns is not looked at",
+        TCPSink, "_send", _rest_forgotten,
+    ),
+    _edge(
+        "dead-4",
+        "no stop when trusting",
+        "the option is not handed on",
+        Compiled, "__init__", _stops_late,
+    ),
+    _edge(
+        "order-2",
+        "last frame of a read lost when trusting",
+        "off by one on one path of two",
+        Compiled, "feed", _last_of_a_read_lost,
     ),
     _edge(
         "stop-1", "wrong exit code", "a stop is taken for a failure",

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from wallaroo_reference.copies import freeze, thaw
@@ -230,6 +231,34 @@ class FinishesAfterStop(Interpreter):
             self._stop_on_error = False
             super().feed(source, payloads)
             self.ended = ended
+
+
+class MissesStopAtEncoder(Interpreter):
+    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+        stop = self._stop_on_error
+        self._stop_on_error = stop and place.sink is None
+        try:
+            super()._bury(place, lineage, key, dead)
+        finally:
+            self._stop_on_error = stop
+
+
+class TellsOfStopElsewhere(Interpreter):
+    """Stops where it must, and says that it was at the first message."""
+
+    def feed(self, source: str, payloads: Any) -> None:
+        super().feed(source, payloads)
+        if self.ended is not None and self.ended.kind == "on-error":
+            self.ended = replace(self.ended, lineage=(0,))
+
+
+class TakesExitForStop(Interpreter):
+    """Stops where it must, and says that it was a dead letter."""
+
+    def feed(self, source: str, payloads: Any) -> None:
+        super().feed(source, payloads)
+        if self.ended is not None:
+            self.ended = replace(self.ended, kind="on-error")
 
 
 class PayloadOfLetterLost(Interpreter):

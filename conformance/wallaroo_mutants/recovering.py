@@ -12,7 +12,7 @@ from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.places import Store
 from wallaroo_reference.server import serve
 
-from wallaroo.engine import Capabilities, Handle, ServeOptions
+from wallaroo.engine import Capabilities, Handle, OnError, ServeOptions
 from wallaroo.topology import Application
 
 Log: TypeAlias = list[tuple[str, bytes]]
@@ -25,8 +25,8 @@ Recover: TypeAlias = Callable[["Logging", Log], None]
 class Logging(Interpreter):
     """An interpreter that logs what it is fed."""
 
-    def __init__(self, application: Application, log: Log) -> None:
-        super().__init__(application)
+    def __init__(self, application: Application, log: Log, on_error: OnError = "skip") -> None:
+        super().__init__(application, on_error=on_error)
         self._log = log
 
     def feed(self, source: str, payloads: Sequence[bytes]) -> None:
@@ -63,7 +63,7 @@ class RecoveringEngine(ReferenceEngine):
         log: Log = []
 
         def machine() -> Logging:
-            fresh = Logging(application, log)
+            fresh = Logging(application, log, options.on_error)
             self._recover(fresh, log)
             return fresh
 

@@ -174,6 +174,16 @@ class RoutesSingle(Interpreter):
         return super()._route(place, operation, message, lineage)
 
 
+class TrueFindsOne(Interpreter):
+    """Looks a key up before it looks what the key is."""
+
+    def _route(self, place: Place, operation: Stateful, message: Any, lineage: Lineage) -> Any:
+        key = super()._route(place, operation, message, lineage)
+        if type(key) is bool and int(key) in self._stores[operation.partition].entities:
+            return int(key)
+        return key
+
+
 class UnsharesPartitions(Interpreter):
     """Gives each pipeline its own entities of a partition that they share."""
 

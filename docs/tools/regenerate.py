@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from wallaroo_conformance.guards import guarded, page
 from wallaroo_docs.blocks import chapters, examples
+from wallaroo_docs.guards import guarded, page
 from wallaroo_docs.pictures import pictures
 from wallaroo_docs.running import rewritten
 

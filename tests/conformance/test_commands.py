@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +18,21 @@ from wallaroo.cli.main import main
 def test_conform_writes_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = {name: tmp_path / f"report.{name}" for name in ("json", "html", "junit")}
     options = [f"--{name}={path}" for name, path in files.items()]
-    code = main(["conform", "--engine", "reference", "--cases", "300", "--no-live", *options])
-    printed = capsys.readouterr().out
+    options.append(f"--store={tmp_path / 'found'}")
+    code = main(["conform", "--engine", "reference", "--cases", "300", *options])
+    printed = capsys.readouterr()
     assert code == KEPT
-    assert "reference: kept" in printed
+    assert "reference: kept" in printed.out
+    assert re.search(
+        r"reference: \d+ cases generated or stored, of which \d+ were run", printed.out
+    )
+    assert "Only None filters" in printed.out
+    page = files["html"].read_text()
+    assert 'href="docs/spec/sinks.md#dead-4"' in page
+    assert 'classname="compute-1: Only None filters"' in files["junit"].read_text()
+    # Servers are attacked on purpose: what they say of it is kept, and not shown.
+    assert "error:" not in printed.err
+    assert "(frame-3)" in (tmp_path / "found" / "live-reference.log").read_text()
     assert read_reports(files["json"].read_text())[0]["footer"]["exit"] == KEPT
     assert all(path.stat().st_size > 1_000 for path in files.values())
 
@@ -28,6 +40,34 @@ def test_conform_writes_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_conform_refuses_what_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["conform", "--engine", "reference", "--case", "3"]) == INCOMPLETE
     assert "--case" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["conform", "--engine", "nobody"],
+        ["conform", "--app", "nowhere.py", "--lines", "nothing.txt"],
+        ["replay", "nowhere.json"],
+        ["replay", "CASE", "--engine", "nobody"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_run_is_no_verdict(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = str(next(STORED.glob("*.json")))
+    assert main([case if word == "CASE" else word for word in arguments]) == INCOMPLETE
+    assert "nobody" in (err := capsys.readouterr().err) or "nowhere" in err
+    assert err.count("\n") == 1
+
+
+def test_a_missing_extra_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "wallaroo_conformance.cli.conform", raising=False)
+    monkeypatch.setitem(sys.modules, "wallaroo_conformance.checking", None)
+    assert main(["conform"]) == INCOMPLETE
+    assert "pip install 'wallaroo[conformance]'" in capsys.readouterr().err
 
 
 def test_conform_mutants_prints_the_kill_matrix(
@@ -69,7 +109,7 @@ def test_replay_as_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_pytest_runs_a_test_for_each_rule(tmp_path: Path) -> None:
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "-rs"),
+            *(sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "-v"),
             *("--wallaroo-engine=reference", "--wallaroo-cases=300"),
         ],
         capture_output=True,
@@ -78,5 +118,6 @@ def test_pytest_runs_a_test_for_each_rule(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "dead-4: --on-error stop ends the run at the first dead letter" in done.stdout
     assert "2 skipped" in done.stdout  # recovery, which it does not claim
     assert "37 passed" in done.stdout

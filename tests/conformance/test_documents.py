@@ -30,6 +30,9 @@ def test_the_toy_engine_is_what_the_document_says() -> None:
         for failure in report.failures
         if failure.rule == "compute-1"
     ]
+    assert [failure.may_be_same for failure in report.failures] == [
+        number > 0 for number in range(len(report.failures))
+    ]
     assert report.rules["compute-2"] == "unsupported"
     assert report.rules["build-2"] == "kept"
     assert all(failure.case and len(failure.case.inputs) <= 3 for failure in report.failures)

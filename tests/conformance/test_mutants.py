@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from wallaroo_conformance.checking import check_engine
-from wallaroo_conformance.guards import guarded, laws, mutants, page
 from wallaroo_conformance.killing import Kill, Mutant, kill
 from wallaroo_conformance.report import INCOMPLETE
 from wallaroo_conformance.search import Profile
@@ -52,21 +49,3 @@ def test_there_are_enough_mutants() -> None:
     assert len(MUTANTS) >= 30
     assert len(SPARK_MUTANTS) >= 10
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
-
-
-def test_every_rule_is_guarded() -> None:
-    assert [rule for rule, says in laws().items() if not says] == []
-    assert [rule for rule, names in mutants().items() if not names] == []
-
-
-SPECIFICATION = Path(__file__).parents[2] / "docs" / "spec"
-
-
-def test_the_page_of_guards_is_up_to_date() -> None:
-    assert (SPECIFICATION / "guards.md").read_text(encoding="utf-8") == page()
-
-
-def test_each_rule_of_the_specification_says_what_guards_it() -> None:
-    texts = {path: path.read_text(encoding="utf-8") for path in SPECIFICATION.glob("*.md")}
-    assert [path.name for path, text in texts.items() if guarded(text) != text] == []
-    assert "".join(texts.values()).count("<summary>Guarded by") == len(laws())

@@ -8,7 +8,6 @@ import sys
 from itertools import zip_longest
 from pathlib import Path
 
-from wallaroo.errors import WallarooError
 from wallaroo.frames import FrameParser
 from wallaroo.loading import load_application
 from wallaroo.topology import Application
@@ -19,19 +18,15 @@ from wallaroo_conformance.portability.check import (
     Subject,
     look,
 )
-from wallaroo_conformance.report import BROKEN, INCOMPLETE, KEPT
+from wallaroo_conformance.report import BROKEN, KEPT
 
 
 def check_app(options: argparse.Namespace) -> int:
-    """Run the command; 0: nothing found, 1: findings, 2: it could not be run."""
-    try:
-        application = load_application(options.app, options.app_arguments, placeholders=True)
-        subject = Subject(options.app, options.app_arguments, _input(application, options))
-        engines = list(dict.fromkeys(["compiled", *(options.engine or [])]))
-        findings = look(subject, engines, _tell)
-    except (WallarooError, OSError) as error:
-        print(f"wallaroo conform: {error}", file=sys.stderr)
-        return INCOMPLETE
+    """Run the command; 0: nothing found, 1: findings."""
+    application = load_application(options.app, options.app_arguments, placeholders=True)
+    subject = Subject(options.app, options.app_arguments, _input(application, options))
+    engines = list(dict.fromkeys(["compiled", *(options.engine or [])]))
+    findings = look(subject, engines, _tell)
     for finding in findings:
         print(_shown(finding))
     if options.json is not None:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from wallaroo.errors import WallarooError
+from wallaroo.text import escaped
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
@@ -29,6 +34,8 @@ examples:
 
 exit code: 0 it does what the reference does, 1 it does not, 2 it could not be run
 """
+
+_NOT_RUN = 2
 
 _STORE = Path("wallaroo-counterexamples")
 
@@ -67,6 +74,9 @@ def register_conform(subparsers: Subparsers) -> None:
         type=_option,
         metavar="K=V",
         help="an engine's threshold, such as a segment size, for every case",
+    )
+    parser.add_argument(
+        "--fail-fast", action="store_true", help="stop at the first failure, and report that one"
     )
     parser.add_argument("--no-live", action="store_true", help="leave the live server out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
@@ -116,15 +126,37 @@ def register_replay(subparsers: Subparsers) -> None:
 
 
 def _conform(options: argparse.Namespace) -> int:
-    from wallaroo_conformance.cli.conform import conform
+    def start() -> int:
+        from wallaroo_conformance.cli.conform import conform
 
-    return conform(options)
+        return conform(options)
+
+    return _could_be_run("wallaroo conform", start)
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from wallaroo_conformance.cli.replay import replay
+    def start() -> int:
+        from wallaroo_conformance.cli.replay import replay
 
-    return replay(options)
+        return replay(options)
+
+    return _could_be_run("wallaroo replay", start)
+
+
+def _could_be_run(program: str, command: Callable[[], int]) -> int:
+    """Run a command; 2 if it could not be run, since 1 means that a rule is broken."""
+    from wallaroo.cli.main import explained  # it imports this module
+
+    try:
+        return command()
+    except ModuleNotFoundError as error:
+        problem = f"{error}; try: pip install 'wallaroo[conformance]'"
+    except BrokenPipeError:
+        raise
+    except (WallarooError, OSError) as error:
+        problem = explained(error)
+    print(f"{program}: {escaped(problem)}", file=sys.stderr)
+    return _NOT_RUN
 
 
 def _count(text: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from functools import partial
 
 from wallaroo.engine import load_engine
 from wallaroo_conformance.checking import check_engine
@@ -15,6 +16,7 @@ from wallaroo_conformance.html import html
 from wallaroo_conformance.junit import junit
 from wallaroo_conformance.live import check_live
 from wallaroo_conformance.report import INCOMPLETE, Report, reports_to_json, worst
+from wallaroo_conformance.rules import RULES
 from wallaroo_conformance.showing import failure_text
 
 
@@ -31,6 +33,7 @@ def conform(options: argparse.Namespace) -> int:
     engines = [load_engine(name) for name in names]
     reports: list[Report] = []
     for engine in engines:
+        log = options.store / f"live-{engine.name}.log"
         with Table(engine.name, sys.stderr) as table:
             report = check_engine(
                 engine,
@@ -42,11 +45,14 @@ def conform(options: argparse.Namespace) -> int:
                 job=options.job,
                 options=dict(options.option),
                 store=options.store,
-                live=None if options.no_live else check_live,
+                live=None if options.no_live else partial(check_live, log=log),
                 watcher=table.show,
+                fail_fast=options.fail_fast,
             )
         reports.append(report)
         _print(report)
+        if not options.no_live and engine.capabilities().live:
+            print(f"what its servers said: {log}")
     for path, text in (
         (options.json, reports_to_json),
         (options.html, html),
@@ -65,17 +71,34 @@ def _print(report: Report) -> None:
         print()
     for rule, status in report.rules.items():
         notes = sorted({law.note for law in report.laws if law.rule == rule and law.note})
-        note = f"  {notes[0]}" if notes and status != "kept" else ""
-        print(f"{rule:10} {status:14} {report.exercised(rule):7} cases{note}")
+        note = f": {notes[0]}" if notes and status != "kept" else ""
+        title = RULES[rule].title
+        print(f"{rule:10} {status:14} {report.exercised(rule):7} cases  {title}{note}")
+    if report.cases != report.generated:
+        print(f"{report.engine}: {_why_so_many(report)}")
     for problem in report.problems:
         print(f"{report.engine}: incomplete: {problem}", file=sys.stderr)
     print(f"{report.engine}: {_verdict(report)}")
+
+
+def _why_so_many(report: Report) -> str:
+    """Return why the number of cases run is not that of the cases asked for."""
+    beyond = report.generated - report.supported
+    parts = [f"{report.generated} cases generated or stored, of which {report.supported} were run"]
+    if beyond:
+        parts[0] += f" and {beyond} are beyond what the engine claims"
+    if report.cases > report.supported:
+        more = report.cases - report.supported
+        parts.append(f"{more} more runs for relations between two runs, and to reduce failures")
+    return "; ".join(parts)
 
 
 def _verdict(report: Report) -> str:
     statuses = list(report.rules.values())
     counts = [f"{statuses.count(status)} {status}" for status in dict.fromkeys(sorted(statuses))]
     ran = f"{report.cases} cases in {report.seconds:.1f} s, seed {report.seed}"
+    if report.first_failure is not None:
+        ran += f", the first failure after {report.first_failure:.1f} s"
     verdict = "INCOMPLETE" if report.exit_code == INCOMPLETE else "kept"
     if report.failures:
         verdict = "BROKEN"

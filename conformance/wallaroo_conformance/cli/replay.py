@@ -7,9 +7,8 @@ import shutil
 import sys
 
 from wallaroo.engine import load_engine
-from wallaroo.errors import WallarooError
 from wallaroo_conformance.counterexamples import Counterexample, read_counterexample
-from wallaroo_conformance.differences import differences
+from wallaroo_conformance.differences import differences, end_of
 from wallaroo_conformance.facts import facts_of
 from wallaroo_conformance.laws import LAWS, blame
 from wallaroo_conformance.observing import observe
@@ -31,11 +30,7 @@ def replay(options: argparse.Namespace) -> int:
         print(readable(example.case, f"{example.rule} {example.law}".strip()), end="")
         return KEPT
     name = options.engine or example.engine or "reference"
-    try:
-        return _run(example, name)
-    except WallarooError as error:
-        print(f"wallaroo replay: {error}", file=sys.stderr)
-        return INCOMPLETE
+    return _run(example, name)
 
 
 def _run(example: Counterexample, name: str) -> int:
@@ -57,7 +52,7 @@ def _run(example: Counterexample, name: str) -> int:
         print("\n".join(f"  {line}" for line in trace_lines(actual)))
         return KEPT
     facts = facts_of(observation)
-    law = blame(facts, kinds)
+    law = blame(facts, kinds, end_of(observation.trace, actual))
     for known in LAWS:
         if (known.rule, known.name) == (example.rule, example.law) and known.exercised_by(facts):
             law = known

@@ -1,6 +1,7 @@
 """Rules that only a live server can keep or break: framing, sinks that go away, stops, recovery.
 
-First a tour that touches each of them once, then steps in any order.
+First a tour that touches each of them once, in each mode that the engine has; then special runs
+(`special`), in the mode in which most applications run; then steps in any order, in any mode.
 """
 
 from __future__ import annotations
@@ -10,39 +11,82 @@ import io
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from wallaroo.cli.logs import logging_to
 from wallaroo.engine import Engine, load_engine
+from wallaroo_conformance.law import PlainLaw
 from wallaroo_conformance.live.machine import LiveMachine
-from wallaroo_conformance.live.scenario import BrokenRuleError, Scenario
+from wallaroo_conformance.live.scenario import BrokenRuleError, Scenario, modes_of
+from wallaroo_conformance.live.special import on_error_stop, sizes_and_a_slow_sink
 from wallaroo_conformance.report import Failure, LawResult, Status, fits
 from wallaroo_conformance.running import crash
 
-LIVE_LAWS: dict[str, str] = {
-    "frame-1": "the frames depend on the bytes alone, never on how TCP cut them",
-    "frame-2": "over TCP too, a frame of length 0 is a frame like any other",
-    "frame-3": "a header that claims too much closes that connection; others go on",
-    "frame-4": "what a connection's end cuts off is dropped and counted; who dies says nothing",
-    "frame-5": "frames of several connections are sequenced in the order received",
-    "order-2": "each sink gets one exact byte string, live as well",
-    "sink-3": "a sink that went away gets every output, from an output's first byte",
-    "stop-1": "a stop processes what was received, delivers, counts, and exits with 0",
-    "recover-1": "after a kill and a restart each frame has had its effect on state once",
-    "recover-2": "after a kill and a restart sinks have every output; repeats are a stretch",
-}
 
-_CAUSES: dict[str, str] = {
-    "frame-1": "a piece of a frame is taken for the whole, or a header that comes in two is lost",
-    "frame-3": "the claim is believed, or all connections are closed",
-    "frame-4": "what is left over is processed or not counted, or an engine's death looks like "
-    "its stop",
-    "sink-3": "what was under way is lost, or sent again from where it broke off",
-    "recover-1": "state is saved apart from how far the input was read",
-    "recover-2": "what was handed on counts as delivered",
-}
+def _law(rule: str, says: str, cause: str = "see what was done") -> PlainLaw:
+    return PlainLaw(rule, "live", says, cause)
+
+
+_LAWS: tuple[PlainLaw, ...] = (
+    _law(
+        "frame-1",
+        "the frames depend on the bytes alone, never on how TCP cut them",
+        "a piece of a frame is taken for the whole, or a header that comes in two is lost",
+    ),
+    _law(
+        "frame-2",
+        "over TCP too, a frame of length 0 is a frame like any other",
+    ),
+    _law(
+        "frame-3",
+        "a header that claims too much closes that connection; others go on",
+        "the claim is believed, or all connections are closed",
+    ),
+    _law(
+        "frame-4",
+        "what a connection's end cuts off is dropped and counted; who dies says nothing",
+        "what is left over is processed or not counted, or an engine's death looks like its stop",
+    ),
+    _law(
+        "frame-5",
+        "frames of several connections are sequenced in the order received",
+    ),
+    _law(
+        "order-2",
+        "each sink gets one exact byte string, live as well",
+    ),
+    _law(
+        "sink-3",
+        "a sink that went away gets every output, from an output's first byte",
+        "what was under way is lost, or sent again from where it broke off",
+    ),
+    _law(
+        "dead-4",
+        "live too, --on-error stop delivers exactly what precedes the first dead letter; exit 1",
+        "what was received with it is processed, or what precedes it is not delivered",
+    ),
+    _law(
+        "stop-1",
+        "a stop processes what was received, delivers, counts, and exits with 0",
+    ),
+    _law(
+        "recover-1",
+        "after a kill and a restart each frame has had its effect on state once",
+        "state is saved apart from how far the input was read",
+    ),
+    _law(
+        "recover-2",
+        "after a kill and a restart sinks have every output; repeats are a stretch",
+        "what was handed on counts as delivered",
+    ),
+)
+
+LIVE_LAWS: Mapping[str, PlainLaw] = {law.rule: law for law in _LAWS}
+"""What holds for a live server, one law a rule."""
 
 _SECONDS = 20.0  # for steps in any order
 PATIENCE = 120.0
@@ -53,12 +97,17 @@ _SAID = 12  # last lines of the server's that are shown
 
 
 def check_live(
-    engine: Engine, rules: str, random_seed: int, *, patience: float = PATIENCE
+    engine: Engine,
+    rules: str,
+    random_seed: int,
+    *,
+    patience: float = PATIENCE,
+    log: Path | None = None,
 ) -> tuple[list[LawResult], list[Failure]]:
     """Check the rules that fit the pattern `rules` on the engine's live server.
 
     An engine that does not claim `live` or `recovery` is not asked for it. No one thing may take
-    longer than `patience` seconds.
+    longer than `patience` seconds. What the servers say goes to the file `log`, if there is one.
     """
     capabilities = engine.capabilities()
     beyond = {
@@ -69,20 +118,30 @@ def check_live(
     touched: Counter[str] = Counter()
     failure: Failure | None = None
     if capabilities.live and any(fits(rule, rules) for rule in LIVE_LAWS):
-        failure = _run(engine, random_seed, touched, patience)
+        said = io.StringIO()
+        failure = _run(engine, random_seed, touched, patience, said)
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text(said.getvalue(), encoding="utf-8")
     return [
-        _result(rule, touched[rule], beyond.get(rule), failure)
-        for rule in LIVE_LAWS
-        if fits(rule, rules)
+        _result(law, touched[law.rule], beyond.get(law.rule), failure)
+        for law in LIVE_LAWS.values()
+        if fits(law.rule, rules)
     ], [failure] if failure is not None and fits(failure.rule, rules) else []
 
 
 def tour(scenario: Scenario, *, recovery: bool) -> None:
     """Touch each rule once."""
-    first, second = scenario.connect(0), scenario.connect(0)
+    # One connection first, so that a parser's fault is not taken for one of several connections.
+    first = scenario.connect(0)
     scenario.send(first, [b"a", b"b"])
-    scenario.send(second, [b"ab", b"a"], cuts=[1])
+    scenario.settle("order-2")
+    scenario.send(first, [b"ab", b"a"], cuts=[1])
     scenario.send(first, [b"", b"a"])
+    scenario.begin(first, b"b", 1)
+    scenario.complete(first, b"b")
+    second = scenario.connect(0)
+    scenario.send(second, [b"ab", b"a"], cuts=[1])
     scenario.begin(second, b"ba", 1)
     scenario.send(first, [b"c"])
     scenario.complete(second, b"ba")
@@ -113,20 +172,28 @@ def death(scenario: Scenario) -> None:
 
 
 def _run(
-    engine: Engine, random_seed: int, touched: Counter[str], patience: float
+    engine: Engine,
+    random_seed: int,
+    touched: Counter[str],
+    patience: float,
+    said: io.StringIO,
 ) -> Failure | None:
     reference = load_engine("reference")
     recovery = engine.capabilities().recovery
+    modes = modes_of(engine)
     begun = time.monotonic()
-    said = io.StringIO()  # a server tells of each connection: shown where something broke
     try:
         with _overheard(said):
-            with Scenario(engine, reference, 0, patience) as scenario:
-                tour(scenario, recovery=recovery)
-                touched.update(scenario.touched)
-            took = time.monotonic() - begun
+            for mode in modes:
+                with Scenario(engine, reference, 0, mode, patience) as scenario:
+                    # Where state and outputs are after a kill does not depend on the mode.
+                    tour(scenario, recovery=recovery and mode == modes[0])
+                    touched.update(scenario.touched)
+            for special in (sizes_and_a_slow_sink, on_error_stop):
+                touched.update(special(engine, reference, modes[-1], patience))
+            took = (time.monotonic() - begun) / (len(modes) + 1)
             if not recovery:  # else the tour has a kill
-                with Scenario(engine, reference, 0, patience) as scenario:
+                with Scenario(engine, reference, 0, modes[0], patience) as scenario:
                     death(scenario)
             _any_order(engine, reference, random_seed, touched, took, patience)
     except Exception as error:  # noqa: BLE001 - what an engine's server raises is its answer
@@ -146,11 +213,14 @@ def _first(error: BaseException) -> BaseException:
 
 @contextlib.contextmanager
 def _overheard(said: io.StringIO) -> Iterator[None]:
-    """Keep what servers print and log in this process, for the time of the block."""
+    """Keep what servers print and log in this process, for the time of the block.
+
+    They are attacked on purpose: what they say of it is no news to who reads of a check.
+    """
     root = logging.getLogger()
     handlers, root.handlers = root.handlers, [logging.StreamHandler(said)]
     try:
-        with contextlib.redirect_stderr(said):
+        with logging_to(said, "info", as_json=False), contextlib.redirect_stderr(said):
             yield
     finally:
         root.handlers = handlers
@@ -191,15 +261,15 @@ def _any_order(
 
 
 def _failure(rule: str, text: str) -> Failure:
-    says = LIVE_LAWS[rule]
-    return Failure(rule, "live", says, _CAUSES.get(rule, "see what was done"), None, text=text)
+    law = LIVE_LAWS[rule]
+    return Failure(law.rule, law.name, law.says, law.cause, None, text=text)
 
 
-def _result(rule: str, count: int, beyond: str | None, failure: Failure | None) -> LawResult:
+def _result(law: PlainLaw, count: int, beyond: str | None, failure: Failure | None) -> LawResult:
     if beyond is not None:
-        return LawResult(rule, "live", LIVE_LAWS[rule], "unsupported", 0, 1, beyond)
-    if failure is not None and failure.rule == rule:
-        return LawResult(rule, "live", LIVE_LAWS[rule], "broken", count)
+        return LawResult(law.rule, law.name, law.says, "unsupported", 0, 1, beyond)
+    if failure is not None and failure.rule == law.rule:
+        return LawResult(law.rule, law.name, law.says, "broken", count)
     note = f"hidden by {failure.rule}" if failure is not None and not count else ""
     status: Status = "kept" if count else "not exercised"
-    return LawResult(rule, "live", LIVE_LAWS[rule], status, count, note=note)
+    return LawResult(law.rule, law.name, law.says, status, count, note=note)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from wallaroo.engine import Engine
-from wallaroo_conformance.live.scenario import Scenario
+from wallaroo_conformance.live.scenario import Scenario, modes_of
 
 PAYLOADS = (b"a", b"b", b"", b"ab", b"x", b"a b c", b"\xc3\xa9", b"k" * 300)
 _MOST_CONNECTIONS = 4
@@ -28,10 +28,12 @@ class LiveMachine(RuleBasedStateMachine):
         self.scenario: Scenario | None = None
         self._begun: dict[int, bytes] = {}
 
-    @initialize(application=st.integers(0, 2))
-    def serve(self, application: int) -> None:
+    @initialize(application=st.integers(0, 2), mode=st.integers(0, 1))
+    def serve(self, application: int, mode: int) -> None:
         """Serve one of the applications."""
-        self.scenario = Scenario(self.engine, self.reference, application, self.patience)
+        modes = modes_of(self.engine)
+        isolation = modes[mode % len(modes)]
+        self.scenario = Scenario(self.engine, self.reference, application, isolation, self.patience)
 
     @property
     def live(self) -> Scenario:

@@ -89,9 +89,17 @@ class Sender:
 
 
 class SinkPeer:
-    """Listens where a sink connects to, and keeps what each of its connections brought."""
+    """Listens where a sink connects to, and keeps what each of its connections brought.
 
-    def __init__(self) -> None:
+    Args:
+        receive_buffer: bytes that the system keeps for it of what it has not read yet; `None`: as
+            many as the system likes.
+    """
+
+    def __init__(self, receive_buffer: int | None = None) -> None:
+        self._receive_buffer = receive_buffer
+        self._reading = threading.Event()
+        self._reading.set()
         self._lock = threading.Lock()
         self._stretches: list[bytearray] = []
         self._server: socket.socket | None = None
@@ -106,6 +114,26 @@ class SinkPeer:
         """What each connection brought, in the order in which they came."""
         with self._lock:
             return [bytes(stretch) for stretch in self._stretches if stretch]
+
+    @property
+    def size(self) -> int:
+        """Bytes that all connections brought."""
+        with self._lock:
+            return sum(map(len, self._stretches))
+
+    @property
+    def connections(self) -> int:
+        """Connections that are open."""
+        with self._lock:
+            return len(self._connections)
+
+    def hold(self) -> None:
+        """Read no more, so that whoever sends has to wait."""
+        self._reading.clear()
+
+    def read_on(self) -> None:
+        """Read again."""
+        self._reading.set()
 
     @property
     def present(self) -> bool:
@@ -134,7 +162,13 @@ class SinkPeer:
             self._listen(self.address[1])
 
     def _listen(self, port: int) -> None:
-        self._server = socket.create_server(("127.0.0.1", port))
+        server = socket.socket()
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if self._receive_buffer is not None:  # connections inherit it
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer)
+        server.bind(("127.0.0.1", port))
+        server.listen()
+        self._server = server
         self._start(self._accept, self._server)
 
     def _start(self, target: Callable[..., None], *arguments: Any) -> None:
@@ -156,12 +190,17 @@ class SinkPeer:
 
     def _read(self, connection: socket.socket, stretch: bytearray) -> None:
         with connection:
-            while True:
-                try:
-                    data = connection.recv(_LONGEST_READ)
-                except OSError:
-                    return
-                if not data:
-                    return
+            while data := self._received(connection):
                 with self._lock:
                     stretch += data
+        with self._lock:
+            if connection in self._connections:
+                self._connections.remove(connection)
+
+    def _received(self, connection: socket.socket) -> bytes:
+        """Return what came next, or nothing if the connection has ended."""
+        self._reading.wait()
+        try:
+            return connection.recv(_LONGEST_READ)
+        except OSError:
+            return b""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from wallaroo.engine import Engine, Handle, ServeOptions
+from wallaroo.engine import Engine, Handle, Isolation, ServeOptions
 from wallaroo_conformance.building import build, engine_case
 from wallaroo_conformance.case import (
     PIPELINES,
@@ -53,6 +53,11 @@ _READING = 5.0  # seconds that reading what has been delivered may take
 MAX_CLAIM = 1 << 30  # far over `max_size`, and it fits four bytes
 
 
+def modes_of(engine: Engine) -> list[Isolation]:
+    """Return the modes that an engine has, `trusting` last: `wallaroo run` mostly uses that."""
+    return sorted(engine.capabilities().isolation)
+
+
 class BrokenRuleError(Exception):
     """A live run went otherwise than a rule says.
 
@@ -75,18 +80,27 @@ class Scenario:
         engine: who serves.
         reference: who says what must come out.
         application: which of `APPLICATIONS`.
+        isolation: the mode.
         patience: seconds that any one thing may take.
     """
 
     def __init__(
-        self, engine: Engine, reference: Engine, application: int, patience: float
+        self,
+        engine: Engine,
+        reference: Engine,
+        application: int,
+        isolation: Isolation,
+        patience: float,
     ) -> None:
         self.case = APPLICATIONS[application % len(APPLICATIONS)]
         self.touched: Counter[str] = Counter()
-        self.story: list[str] = [f"serve application {application % len(APPLICATIONS)}"]
+        self.story: list[str] = [
+            f"serve application {application % len(APPLICATIONS)}, {isolation}"
+        ]
         self._reference = reference
         self._patience = patience
         self._frames: list[Input] = []
+        self._connections = 0  # made so far
         self._dropped = 0
         self._restarted = False
         self._before_kill = 0  # frames received before the last kill
@@ -97,11 +111,7 @@ class Scenario:
             for index, pipeline in enumerate(self.case.pipelines)
             for number in range(len(pipeline.sinks))
         }
-        isolation = engine.capabilities().isolation
-        options = ServeOptions(
-            isolation="isolated" if "isolated" in isolation else "trusting",
-            stop_timeout=patience,
-        )
+        options = ServeOptions(isolation=isolation, stop_timeout=patience)
         addresses: dict[tuple[str, int], Address] = {
             sink: peer.address for sink, peer in self.sinks.items()
         }
@@ -127,6 +137,7 @@ class Scenario:
         pipeline %= len(self.case.pipelines)
         sender = Sender(self._handle.addresses[PIPELINES[pipeline]], self._patience)
         self.senders.append((pipeline, sender))
+        self._connections += 1
         self._tell(f"connection {len(self.senders) - 1} to {PIPELINES[pipeline]}")
         return len(self.senders) - 1
 
@@ -138,7 +149,10 @@ class Scenario:
         self._frames += [Input(pipeline, payload, connection) for payload in payloads]
         sender.send(data, cuts)
         others = any(one.held for _, one in self.senders)
-        rule = "frame-1" if cuts else "frame-2" if b"" in payloads and not others else "frame-5"
+        if b"" in payloads and not cuts and not others:
+            rule = "frame-2"
+        else:
+            rule = "frame-1" if cuts or self._connections == 1 else "frame-5"
         self._received(rule)
         if b"" in payloads:
             self.touched["frame-2"] += 1
@@ -159,7 +173,7 @@ class Scenario:
         self._frames.append(Input(pipeline, payload, connection))
         rest, sender.held = sender.held, b""
         sender.send(rest)
-        self._received("frame-1" if len(self.senders) == 1 else "frame-5")
+        self._received("frame-1" if self._connections == 1 else "frame-5")
 
     def finish(self, connection: int) -> None:
         """Half-close a connection; inside a frame, that frame is dropped (frame-4)."""

@@ -14,49 +14,26 @@ from wallaroo_conformance.laws import ANSWERS, LAWS
 from wallaroo_conformance.live import LIVE_LAWS
 from wallaroo_conformance.metamorphic import RELATIONS
 from wallaroo_conformance.refusals import LANGUAGE_LAWS
-
-SEMANTICS: tuple[str, ...] = tuple(
-    f"{group}-{number}"
-    for group, count in (
-        *(("frame", 5), ("decode", 1), ("compute", 3), ("route", 6), ("state", 9), ("order", 2)),
-        *(("sink", 3), ("dead", 4), ("stop", 1), ("build", 2), ("recover", 2)),
-    )
-    for number in range(1, count + 1)
-)
-"""Ids of all rules, in the order of the specification."""
-
-_CHAPTERS = {
-    "frame": "framing",
-    "decode": "decode-compute",
-    "compute": "decode-compute",
-    "route": "routing",
-    "state": "state",
-    "order": "order",
-    "sink": "sinks",
-    "dead": "sinks",
-    "stop": "stopping",
-    "build": "building",
-    "recover": "recovery",
-}
+from wallaroo_conformance.rules import RULES
 
 
 @cache
 def laws() -> dict[str, list[str]]:
     """Return for each rule what its laws say; an empty list: it is unguarded."""
-    found: dict[str, list[str]] = {rule: [] for rule in SEMANTICS}
+    found: dict[str, list[str]] = {rule: [] for rule in RULES}
     for law in (*LAWS, ANSWERS):
         found[law.rule].append(law.says)
     for relation in RELATIONS:
         found[relation.rule].append(relation.says)
-    for rule, says in (*LIVE_LAWS.items(), *LANGUAGE_LAWS.items()):
-        found[rule].append(says)
+    for plain in (*LIVE_LAWS.values(), *LANGUAGE_LAWS):
+        found[plain.rule].append(plain.says)
     return {rule: list(dict.fromkeys(says)) for rule, says in found.items()}
 
 
 @cache
 def mutants() -> dict[str, list[str]]:
     """Return for each rule the names of the mutants that break it."""
-    found: dict[str, list[str]] = {rule: [] for rule in SEMANTICS}
+    found: dict[str, list[str]] = {rule: [] for rule in RULES}
     for mutant in installed_mutants():
         if mutant.rule and not mutant.slow:
             found[mutant.rule].append(f"{mutant.name} ({mutant.home})")
@@ -77,7 +54,7 @@ def page() -> str:
     ]
     broken_by = mutants()
     for rule, says in laws().items():
-        link = f"[{rule}]({_CHAPTERS[rule.partition('-')[0]]}.md#{rule})"
+        link = f"[{rule}]({RULES[rule].link})"
         cells = [_cell(says), _cell(broken_by[rule])]
         lines.append(f"| {link} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

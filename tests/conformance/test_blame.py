@@ -1,0 +1,82 @@
+"""Who is blamed: the rule that a fault breaks; a crash is told as a crash, one fault once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from wallaroo_conformance.checking import check_engine
+from wallaroo_conformance.html import html
+from wallaroo_conformance.killing import kill
+from wallaroo_conformance.report import BROKEN
+from wallaroo_conformance.search import Profile
+from wallaroo_conformance.showing import failure_text
+from wallaroo_mutants.catalogue import REFERENCE_MUTANTS
+from wallaroo_mutants.edges import EDGE_MUTANTS
+from wallaroo_reference.engine import ReferenceEngine
+
+from wallaroo.engine import Case
+from wallaroo.trace import Trace
+
+BUDGET = Profile("test", 1_500, top_up=0)
+MUTANTS = {mutant.name: mutant for mutant in (*REFERENCE_MUTANTS, *EDGE_MUTANTS)}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "stop missed at an encoder",
+        "stop told elsewhere",
+        "exit taken for a stop",
+        "items sent while consuming",
+    ],
+)
+def test_the_rule_that_a_fault_breaks_is_blamed_first(name: str) -> None:
+    mutant = MUTANTS[name]
+    report = check_engine(mutant.make(), profile=BUDGET, counterexamples=None, fail_fast=True)
+    assert [failure.rule for failure in report.failures] == [mutant.rule]
+
+
+def test_frame_1_a_parsers_fault_is_not_one_of_several_connections() -> None:
+    assert kill(MUTANTS["one frame a read"]).rules == ("frame-1",)
+
+
+class Falling(ReferenceEngine):
+    """Brings the whole job down on one kind of case."""
+
+    name = "falling"
+
+    def run(self, case: Case) -> Trace:
+        if any(not payload for _, payload in case.input_log):
+            raise ConnectionError("the worker is gone")
+        return super().run(case)
+
+
+def test_a_crash_is_told_as_a_crash_with_its_traceback() -> None:
+    report = check_engine(Falling(), cases=100, counterexamples=None)
+    text = failure_text(report.failures[0], "falling")
+    assert text.startswith("CRASHED  frame-2")
+    assert "the engine raised ConnectionError: the worker is gone" in text
+    assert "in run\n" in text
+    assert __file__ in text
+    assert __file__ in html([report])
+    form: Any = report.to_json()["failures"][0]
+    assert __file__ in form["traceback"]
+
+
+def test_fail_fast_reports_one_failure_and_when_it_was_met() -> None:
+    live: list[str] = []
+
+    def check_live(engine: Any, rules: str, seed: int) -> Any:
+        live.append(engine.name)
+        return [], []
+
+    report = check_engine(
+        MUTANTS["flag ignored"].make(), counterexamples=None, live=check_live, fail_fast=True
+    )
+    assert len(report.failures) == 1
+    assert report.exit_code == BROKEN
+    assert report.cases < 1_000  # of the profile's, reductions included
+    assert live == []
+    assert report.first_failure is not None
+    assert report.first_failure < report.seconds

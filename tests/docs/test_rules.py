@@ -1,0 +1,51 @@
+"""The register of rules is the specification's headings; each rule says what guards it."""
+
+import re
+
+import pytest
+from wallaroo_conformance.law import PlainLaw, law
+from wallaroo_conformance.rules import RULES, Chapter, Rule
+from wallaroo_docs.blocks import SPEC
+from wallaroo_docs.guards import guarded, laws, mutants, page
+
+TEXTS = {path: path.read_text("utf-8") for path in sorted(SPEC.glob("*.md"))}
+HEADING = re.compile(r"^## (?P<id>[a-z]+-[0-9]+) · (?P<title>.*?) \{ #(?P=id) \}$", re.MULTILINE)
+
+
+def stated():
+    """Return the rules that the specification states, as its headings have them."""
+    for path, text in TEXTS.items():
+        chapter = Chapter(path.stem, text.partition("\n")[0].removeprefix("# "))
+        for found in HEADING.finditer(text):
+            yield Rule(found["id"], found["title"].replace("`", ""), chapter)
+
+
+def test_the_register_is_the_headings_of_the_specification():
+    assert sorted(RULES.values(), key=str) == sorted(stated(), key=str)
+
+
+def test_the_register_stands_in_the_order_of_the_specification():
+    chapters = re.findall(r"^\| \[.*?\]\((.*?)\.md\)", TEXTS[SPEC / "index.md"], re.MULTILINE)
+    in_order = sorted(stated(), key=lambda rule: chapters.index(rule.chapter.name))
+    assert list(RULES.values()) == in_order
+
+
+def test_who_refers_to_a_rule_that_there_is_not_is_told():
+    with pytest.raises(ValueError, match="state-99"):
+        law("state-99/new", "decoded", "it holds", "it does not")
+    with pytest.raises(ValueError, match="state-99"):
+        PlainLaw("state-99", "new", "it holds", "it does not")
+
+
+def test_every_rule_is_guarded():
+    assert [rule for rule, says in laws().items() if not says] == []
+    assert [rule for rule, names in mutants().items() if not names] == []
+
+
+def test_the_page_of_guards_is_up_to_date():
+    assert TEXTS[SPEC / "guards.md"] == page()
+
+
+def test_each_rule_of_the_specification_says_what_guards_it():
+    assert [path.name for path, text in TEXTS.items() if guarded(text) != text] == []
+    assert "".join(TEXTS.values()).count("<summary>Guarded by") == len(RULES)
