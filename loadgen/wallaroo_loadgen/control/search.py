@@ -73,8 +73,8 @@ def search(
 ) -> Search:
     """Search upwards from `config.rate`, or downwards if that is too much already.
 
-    A rate fails when two runs in a row do: one disturbance on a busy machine is not the application's
-    limit. An interrupted run ends the search.
+    A rate fails when two runs in a row do: one disturbance on a busy machine is not the
+    application's limit. An interrupted run ends the search.
 
     Args:
         config: of every run, but for the rate.

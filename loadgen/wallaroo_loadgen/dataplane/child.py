@@ -1,9 +1,9 @@
 """What both kinds of child process share: JSON lines in for commands, JSON lines out for reports.
 
 Children are plain Python interpreters started as `python -m wallaroo_loadgen.dataplane.sender` (or
-`.receiver`), so that changes which their parent makes to Python, such as gevent's, are not in them. The first
-line in is the configuration. A child ends when it is told to `close` or its input ends, so none
-outlives its parent.
+`.receiver`), so that changes which their parent makes to Python, such as gevent's, are not in them.
+The first line in is the configuration. A child ends when it is told to `close` or when its input
+ends, so none goes on without its parent.
 """
 
 from __future__ import annotations
