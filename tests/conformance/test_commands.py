@@ -23,9 +23,7 @@ def test_conform_writes_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixt
     printed = capsys.readouterr()
     assert code == KEPT
     assert "reference: kept" in printed.out
-    assert re.search(
-        r"reference: \d+ cases generated or stored, of which \d+ were run", printed.out
-    )
+    assert re.search(r"reference: \d+ cases stored, generated or .* were run", printed.out)
     assert "Only None filters" in printed.out
     page = files["html"].read_text()
     assert 'href="docs/spec/sinks.md#dead-4"' in page
@@ -109,7 +107,7 @@ def test_replay_as_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_pytest_runs_a_test_for_each_rule(tmp_path: Path) -> None:
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "-v"),
+            *(sys.executable, "-m", "pytest", "-v", "-n", "2", "-p", "no:cacheprovider"),
             *("--wallaroo-engine=reference", "--wallaroo-cases=300"),
         ],
         capture_output=True,

@@ -84,7 +84,10 @@ def _print(report: Report) -> None:
 def _why_so_many(report: Report) -> str:
     """Return why the number of cases run is not that of the cases asked for."""
     beyond = report.generated - report.supported
-    parts = [f"{report.generated} cases generated or stored, of which {report.supported} were run"]
+    parts = [
+        f"{report.generated} cases stored, generated or added for rules that none had met yet, "
+        f"of which {report.supported} were run"
+    ]
     if beyond:
         parts[0] += f" and {beyond} are beyond what the engine claims"
     if report.cases > report.supported:
