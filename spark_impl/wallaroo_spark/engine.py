@@ -12,6 +12,7 @@ from wallaroo_spark.many import run_cases
 from wallaroo_spark.options import add_arguments, spark_options
 from wallaroo_spark.serve import Server
 from wallaroo_spark.session import session
+from wallaroo_spark.shipping import pickle_application
 
 
 class SparkEngine:
@@ -24,7 +25,8 @@ class SparkEngine:
         return Capabilities(recovery=True, faults=frozenset({"task"}))
 
     def check(self, application: Application) -> None:
-        """Refuse what cannot be run; of what can be built today, there is nothing."""
+        """Refuse what cannot be run: a component that cannot be sent to a worker."""
+        pickle_application(application)
 
     def run(self, case: Case) -> Trace:
         """Run one bounded case, as a batch job, or as a stream where it chooses its cuts."""

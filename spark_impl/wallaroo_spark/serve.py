@@ -34,7 +34,7 @@ from wallaroo_spark.log_feed import LogFeed
 from wallaroo_spark.options import SparkOptions
 from wallaroo_spark.plan import plan
 from wallaroo_spark.query import LiveQuery
-from wallaroo_spark.shipping import pickle_application
+from wallaroo_spark.shipping import pickle_application, states_of_main
 from wallaroo_spark.temporary import TemporaryDirectory
 
 _LOOK = 0.01  # seconds between looks whether all is committed
@@ -137,6 +137,8 @@ class Server:
             self._temporary = self._temporary or TemporaryDirectory("run")
             self._up.callback(self._forget, self._temporary)
             directory = self._temporary.path / "checkpoint"
+        else:
+            self._warn_of_states_of_main()
         checkpoint = Checkpoint(
             directory,
             self._application,
@@ -185,6 +187,16 @@ class Server:
         self._up.callback(self._loop.stop)
         self._up.callback(lambda: self._loop.call(self._edges.close))
         self._loop.post(self._start)
+
+    def _warn_of_states_of_main(self) -> None:
+        for partition, builder in states_of_main(self._application):
+            _log.warning(
+                "state partition %r: its builder, %s, is defined in the main program, so a later "
+                "run can read the checkpoint only if its main program defines the states alike; to "
+                "be safe put them into a module, and import them from it",
+                partition,
+                builder,
+            )
 
     def _forget(self, temporary: TemporaryDirectory) -> None:
         if not self._killed:

@@ -1,9 +1,10 @@
 """How an application gets to the workers: its components by reference, its modules by path.
 
-Components travel as pickles, so a worker must be able to import the modules they are in under the
-very names they have on the driver. Where it cannot by itself (an application given by path, a test
-module), it is told where the files are, on the driver's own machine; on a cluster it gets them,
-together with this engine, in an archive.
+Components travel as pickles. What no worker could import goes with its code (`by_value`); for all
+else a worker must be able to import the modules it is in under the very names they have on the
+driver. Where it cannot by itself (an application given by path, a test module), it is told where
+the files are, on the driver's own machine; on a cluster it gets them, together with this engine, in
+an archive.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ from typing import TYPE_CHECKING, Any
 
 import wallaroo
 import wallaroo_spark
-from wallaroo.errors import WallarooError
+from wallaroo.errors import UnsupportedTopology
 from wallaroo.topology import Application, Sink, Source, Stateful, Step
+from wallaroo_spark.by_value import MAIN, dumps_by_value, pickle_by_value
 
 if TYPE_CHECKING:
     from wallaroo_spark.session import Session
 
 
-class ShippingError(WallarooError):
-    """User code cannot be had on a worker; says which, and what to do."""
+class ShippingError(UnsupportedTopology):
+    """User code cannot be had on a worker; says which, and what to do (build-2)."""
 
 
 @dataclass(frozen=True)
@@ -117,71 +119,95 @@ def _archived(shipment: Shipment) -> dict[str, Path]:
 
 
 def pickle_application(application: Application) -> bytes:
-    """Return the application pickled.
+    """Return the application pickled: by reference, or where that cannot be, with its code.
 
     Raises:
-        ShippingError: a component cannot be pickled, or is defined where no worker can import it.
+        ShippingError: a component cannot be pickled either way, or not be read back.
     """
     try:
         blob = pickle.dumps(application, 5)
-    except Exception as error:
-        raise ShippingError(_culprit(application, error)) from error
-    names = _Names(io.BytesIO(blob))
+    except Exception:  # noqa: BLE001 - whatever the user's objects raise; by value it may do
+        blob = b""
+    if blob:
+        names = _Names(io.BytesIO(blob))
+        try:
+            names.load()
+        except Exception as error:
+            raise ShippingError(
+                "build-2",
+                application.name,
+                "the application cannot be read back from its pickle: "
+                f"{type(error).__name__}: {error}",
+            ) from error
+        if not names.in_main:
+            return blob
+    # What goes by value is not read back here: cloudpickle would write into the user's classes.
     try:
-        names.load()
+        return pickle_by_value(application)
     except Exception as error:
-        raise ShippingError(
-            f"application {application.name!r} cannot be read back from its pickle: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    if names.in_main:
-        raise ShippingError(
-            f"{names.in_main[0]} is defined in __main__, which no worker can import. Put the "
-            "application's components into a module of their own, and import them from it"
-        )
-    return blob
+        raise _culprit(application, error) from error
 
 
 class _Names(pickle.Unpickler):
-    """Unpickles, and notes what comes from the main program."""
+    """Unpickles, and notes whether anything comes from the main program."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
-        self.in_main: list[str] = []
+        self.in_main = False
 
     def find_class(self, module: str, name: str) -> Any:
-        if module == "__main__":
-            self.in_main.append(name)
+        self.in_main = self.in_main or module == MAIN
         return super().find_class(module, name)
 
 
-def _culprit(application: Application, error: Exception) -> str:
-    for what, component in _components(application):
-        try:
-            pickle.dumps(component, 5)
-        except Exception as reason:  # noqa: BLE001 - whatever the user's object raises
-            return (
-                f"application {application.name!r}: {what} cannot be pickled, so no worker can "
-                f"have it: {reason}. Define it at the top of a module, and give it in its "
-                "attributes nothing that is bound to this process"
-            )
-    return f"application {application.name!r} cannot be pickled: {error}"
+def states_of_main(application: Application) -> Iterator[tuple[str, str]]:
+    """Yield the state partitions whose states the main program defines, and their builders' names.
 
-
-def _components(application: Application) -> Iterator[tuple[str, Any]]:
+    Only the same main program can read such states from a checkpoint.
+    """
     for partition in application.partitions:
-        yield f"the builder of state partition {partition.name!r}", partition.builder
+        component = partition.builder.component
+        kind = component if isinstance(component, type) else type(component)
+        if kind.__module__ == MAIN:
+            yield partition.name, partition.builder.name
+
+
+def _culprit(application: Application, error: Exception) -> ShippingError:
+    for where, what, component in _components(application):
+        try:
+            dumps_by_value(component)
+        except Exception as reason:  # noqa: BLE001 - whatever the user's object raises
+            return ShippingError(
+                "build-2",
+                where,
+                f"application {application.name!r}: {what} cannot be pickled, so no worker can "
+                f"have it: {type(reason).__name__}: {reason}. Give it, in its attributes and in "
+                "what its functions refer to, nothing that is bound to this process",
+            )
+    return ShippingError("build-2", application.name, f"it cannot be pickled: {error}")
+
+
+def _components(application: Application) -> Iterator[tuple[str, str, Any]]:
+    """Yield each component with the name a refusal gives it, and what it is, in words."""
+    for partition in application.partitions:
+        name = partition.name
+        yield name, f"the builder of state partition {name!r}", partition.builder
     for node in application.nodes:
         where = f"of pipeline {node.pipeline!r}"
         if isinstance(node, Source):
-            yield f"the decoder {where}", node.config.decoder
+            yield node.pipeline, f"the decoder {where}", node.config.decoder
         elif isinstance(node, Sink):
-            yield f"the encoder of sink {node.index} {where}", node.config.encoder
+            yield (
+                f"{node.pipeline}/{node.index}",
+                f"the encoder of sink {node.index} {where}",
+                node.config.encoder,
+            )
         elif isinstance(node, Step):
             operation = node.operation
-            yield f"step {node.name!r} {where}", operation.computation
+            yield node.name, f"step {node.name!r} {where}", operation.computation
             if isinstance(operation, Stateful) and operation.route is not None:
-                yield f"the partition function of step {node.name!r} {where}", operation.route
+                what = f"the partition function of step {node.name!r} {where}"
+                yield node.name, what, operation.route
 
 
 class _ByPath(importlib.abc.MetaPathFinder):
