@@ -65,7 +65,8 @@ class StructLength:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as the format, since a `struct.Struct` cannot be pickled."""
-        return _struct_length, (self.unpack_from.__self__.format,)
+        format_of: struct.Struct = self.unpack_from.__self__  # type: ignore[attr-defined]  # a method has it
+        return _struct_length, (format_of.format,)
 
 
 def _struct_length(length_fmt: str) -> StructLength:

@@ -200,7 +200,8 @@ def listed_keys() -> str | None:
             listed = _keyed(_begun(), keys=keys).done().build().partition["books"].keys
             if listed != tuple(keys):
                 return f"{keys!r} lists {listed!r}"
-        for none in (None, [], (), range(0)):
+        nothing: tuple[Any, ...] = (None, [], (), range(0))
+        for none in nothing:
             listed = _keyed(_begun(), keys=none).done().build().partition["books"].keys
             if listed is not None:
                 return f"{none!r} lists {listed!r}, not any key"

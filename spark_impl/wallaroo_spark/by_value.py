@@ -52,11 +52,11 @@ def pickle_by_value(application: Application) -> bytes:
 def _dumped(value: Any) -> tuple[bytes, Mapping[str, Any]]:
     file = io.BytesIO()
     pickler = _Pickler(file, 5)
-    pickler.dump(value)
+    pickler.dump(value)  # type: ignore[no-untyped-call]  # cloudpickle has no types
     return file.getvalue(), pickler.of_main
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it brings no types
+class _Pickler(cloudpickle.Pickler):
     """Cloudpickle's, which knows decorated functions, and notes what comes from the main program.
 
     Attributes:
@@ -64,7 +64,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it brings no types
     """
 
     def __init__(self, file: io.BytesIO, protocol: int) -> None:
-        super().__init__(file, protocol)
+        super().__init__(file, protocol)  # type: ignore[no-untyped-call]  # as above
         self.of_main: dict[str, Any] = {}
 
     def reducer_override(self, obj: Any) -> Any:
@@ -77,7 +77,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it brings no types
         if issubclass(type(obj), Decorated) and not _is_importable(obj):
             # Its state comes after itself, since its function may know it by its name.
             return copyreg.__newobj__, (type(obj),), vars(obj)  # type: ignore[attr-defined]  # it is there
-        reduced = super().reducer_override(obj)
+        reduced = super().reducer_override(obj)  # type: ignore[no-untyped-call]  # as above
         if isinstance(obj, type) and isinstance(reduced, tuple) and len(reduced) > 2:
             # Cloudpickle forgets where a class stands in its module, and pickle looks for it there.
             attributes, _slots = reduced[2]
