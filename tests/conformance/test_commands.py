@@ -70,7 +70,12 @@ def test_pytest_runs_a_test_for_each_rule(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "-rs"),
-            *("--wallaroo-engine=reference", "--wallaroo-cases=300"),
+            *(
+                "-p",
+                "wallaroo_conformance.plugin",
+                "--wallaroo-engine=reference",
+                "--wallaroo-cases=300",
+            ),
         ],
         capture_output=True,
         text=True,
@@ -80,3 +85,16 @@ def test_pytest_runs_a_test_for_each_rule(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 skipped" in done.stdout  # recovery, which it does not claim
     assert "37 passed" in done.stdout
+
+
+def test_pytest_without_the_plugin_knows_nothing_of_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--trace-config", "--fixtures", "-p", "no:cacheprovider"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert "wallaroo_run" in done.stdout
+    assert "wallaroo_conformance" not in done.stdout
+    assert "wallaroo_mutants" not in done.stdout
