@@ -119,7 +119,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         state: Any,
         state_name: str,
         partition_function: Any,
-        partition_keys: Sequence[Any] | None = None,
+        partition_keys: list[Any] | tuple[Any, ...] | range | None = None,
     ) -> ApplicationBuilder:
         """Add a state computation over a state partition with an entity per key.
 
@@ -142,7 +142,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         state: Any,
         state_name: str,
         partition_function: Any,
-        partition_keys: Sequence[Any] | None = None,
+        partition_keys: list[Any] | tuple[Any, ...] | range | None = None,
     ) -> ApplicationBuilder:
         """Add a step as `to_state_partition` does, with keys `0 <= key < 2**64` (route-5)."""
         where = self._where("to_state_partition_u64", computation)
