@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from wallaroo.components import (
     PartitionFunction,
     StateBuilder,
     computation_of,
+    declared_name,
     name_of,
     partition_function_of,
     state_builder_of,
@@ -118,7 +119,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         state: Any,
         state_name: str,
         partition_function: Any,
-        partition_keys: list[Any] | None = None,
+        partition_keys: list[Any] | tuple[Any, ...] | range | None = None,
     ) -> ApplicationBuilder:
         """Add a state computation over a state partition with an entity per key.
 
@@ -127,7 +128,8 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
             state: the state's class, or a builder whose `build()` returns the state.
             state_name: the partition's name; pipelines that give the same share its entities.
             partition_function: maps a message to its key.
-            partition_keys: the keys there are; `None`: an entity for each that comes (route-3).
+            partition_keys: the keys there are, in a sequence; none of them, or `None`: an entity
+                for each that comes (route-3).
         """
         where = self._where("to_state_partition", computation)
         return self._keyed(
@@ -140,7 +142,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         state: Any,
         state_name: str,
         partition_function: Any,
-        partition_keys: list[Any] | None = None,
+        partition_keys: list[Any] | tuple[Any, ...] | range | None = None,
     ) -> ApplicationBuilder:
         """Add a step as `to_state_partition` does, with keys `0 <= key < 2**64` (route-5)."""
         where = self._where("to_state_partition_u64", computation)
@@ -196,7 +198,8 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
     ) -> ApplicationBuilder:
         builder = self._try(where, state_builder_of, state)
         route = self._try(where, partition_function_of, partition_function)
-        keys = None if partition_keys is None else _checked_keys(where, partition_keys, u64=u64)
+        listed = () if partition_keys is None else _checked_keys(where, partition_keys, u64=u64)
+        keys = listed or None  # the published default is an empty list: keys as they come (route-3)
         partition = self._declared(where, state_name, builder, keys, u64=u64)
         return self._stateful(where, component, partition, route)
 
@@ -271,6 +274,9 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         """Return who is speaking, for errors, once a step may stand here at all."""
         argument = "" if component is None else name_of(component)
         call = f"{method}({argument})"
+        step = declared_name(component)
+        if step is not None and step != argument:
+            call = f"{call}, step {step!r}"
         if self._pipeline is None:
             raise WallarooParameterError(
                 f"application {self._name!r}: {call} comes before any pipeline. "
@@ -304,18 +310,15 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
 
 
 def _checked_keys(where: str, keys: Any, *, u64: bool) -> tuple[Key, ...]:
-    if not isinstance(keys, list):
+    if not isinstance(keys, Sequence) or isinstance(keys, (str, bytes, bytearray, memoryview)):
         hint = f"list({name_of(keys)})" if hasattr(keys, "__name__") else "list(KEYS)"
         raise WallarooParameterError(
-            f"{where}: partition_keys is a list of keys, not {_described(keys)}. Write: {hint}"
+            f"{where}: partition_keys is a list, tuple or range of keys, not {_described(keys)}. "
+            f"Write: {hint}"
         )
-    if not keys:
-        raise WallarooParameterError(
-            f"{where}: partition_keys is empty, so every message would be a dead letter. "
-            "List the keys, or leave partition_keys out to have an entity for each that comes"
-        )
+    listed: tuple[Any, ...] = tuple(keys)
     seen: set[bytes] = set()
-    for key in keys:
+    for key in listed:
         try:
             encoded = encode_key(key)
         except BadKeyError as error:
@@ -330,7 +333,7 @@ def _checked_keys(where: str, keys: Any, *, u64: bool) -> tuple[Key, ...]:
         if encoded in seen:
             raise WallarooParameterError(f"{where}: partition_keys repeats {_described(key)}")
         seen.add(encoded)
-    return tuple(keys)
+    return listed
 
 
 def _same_builder(one: Any, other: Any) -> bool:

@@ -203,6 +203,15 @@ def name_of(component: object) -> str:
     return name if isinstance(name, str) else type(component).__name__
 
 
+def declared_name(component: object) -> str | None:
+    """Return what `component` calls itself by its `name()`; `None` where it has no such method."""
+    try:
+        name = component.name()  # type: ignore[attr-defined]  # it may be anything
+    except Exception:  # noqa: BLE001 - the user's code; what is wrong with it is said elsewhere
+        return None
+    return str(name) if isinstance(name, str) and name else None
+
+
 def decoder_format(length_fmt: str, header_length: int) -> struct.Struct:
     """Return `length_fmt` compiled, once it is known to describe `header_length` bytes.
 

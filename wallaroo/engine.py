@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -235,6 +235,12 @@ def engine_names() -> list[str]:
     return sorted({point.name for point in entry_points(group=ENTRY_POINTS)})
 
 
+def install_command(point: EntryPoint) -> str:
+    """Return what installs an engine's packages: the extra of its name, of who offers it."""
+    offers = point.dist.name if point.dist is not None else "wallaroo-streams"
+    return f"pip install '{offers}[{point.name}]'"
+
+
 def load_engine(name: str) -> Engine:
     """Return the engine of that name.
 
@@ -248,7 +254,7 @@ def load_engine(name: str) -> Engine:
             absent = isinstance(error, ModuleNotFoundError)
             wants = "needs a package that is not installed" if absent else "cannot be imported"
             raise EngineNotFoundError(
-                f"engine {name!r} {wants}: {error}; try: pip install 'wallaroo[{name}]'"
+                f"engine {name!r} {wants}: {error}; try: {install_command(point)}"
             ) from error
         if not isinstance(engine, Engine):
             raise EngineNotFoundError(f"{point.value} is no engine: see wallaroo.engine.Engine")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from wallaroo.errors import FrameError
 
@@ -61,6 +62,15 @@ class StructLength:
         """Return the payload's length that `header` claims, in bytes."""
         length: int = self.unpack_from(header)[0]
         return length
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the format, since a `struct.Struct` cannot be pickled."""
+        format_of: struct.Struct = self.unpack_from.__self__  # type: ignore[attr-defined]  # a method has it
+        return _struct_length, (format_of.format,)
+
+
+def _struct_length(length_fmt: str) -> StructLength:
+    return StructLength(struct.Struct(length_fmt))
 
 
 uint32_length = StructLength(_UINT32)

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Hashable
+import sys
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 Key: TypeAlias = "str | bytes | int | tuple[Key, ...]"
@@ -142,6 +144,25 @@ def show_key(key: Key) -> str:
     return text if len(text) <= _WIDEST_SHOWN else text[:_WIDEST_SHOWN] + "…"
 
 
+def respelling_hint(key: Key, is_listed: Callable[[Key], bool]) -> str:
+    """Return a hint, for the end of an error's text, where `key` is listed in another type.
+
+    In the applications of Python 2 a text, its bytes and a character's number were easily taken for
+    each other; here they are different keys (route-2).
+
+    Args:
+        key: a key that is not listed.
+        is_listed: tells of a key whether it is.
+
+    >>> respelling_hint(b"kw", {"kw"}.__contains__)
+    "; 'kw' is: write key.decode()"
+    """
+    for other, how in _respelled(key):
+        if is_listed(other):
+            return f"; {show_key(other)} is: write {how}"
+    return ""
+
+
 def key_from_json(form: dict[str, Any]) -> Key:
     """Return the key whose `key_to_json` is `form`.
 
@@ -196,6 +217,23 @@ def decode_key(encoded: bytes) -> Key:
     return done[0]
 
 
+def _respelled(key: Key) -> Iterator[tuple[Key, str]]:
+    """Yield `key` in other types, and how it is turned into them."""
+    if isinstance(key, bytes):
+        with suppress(UnicodeDecodeError):
+            yield key.decode(), "key.decode()"
+    elif isinstance(key, str):
+        with suppress(UnicodeEncodeError):  # a lone surrogate
+            yield key.encode(), "key.encode()"
+    elif isinstance(key, int):
+        if 0 <= key <= sys.maxunicode:
+            yield chr(key), "chr(key)"
+        if 0 <= key < 256:
+            yield bytes([key]), "bytes([key])"
+    if isinstance(key, (bytes, str)) and len(key) == 1:
+        yield ord(key), "ord(key)"
+
+
 def _tagged(key: Key, levels: int) -> dict[str, Any] | None:
     if isinstance(key, str):
         return {"str": key}
@@ -230,6 +268,8 @@ def _not_a_key(key: object, item: object) -> str:
     bases = [base.__name__ for base in (str, bytes, int, tuple) if issubclass(kind, base)]
     if bases:
         hint = f"; convert it: {bases[0]}(key)"
+    elif issubclass(kind, float):
+        hint = "; for a whole number divide by //, not by /"
     elif item is None:
         hint = "; does the partition function return on every path?"
     return f"a key is a str, bytes, int or a tuple of keys, not {kind.__qualname__}{where}{hint}"

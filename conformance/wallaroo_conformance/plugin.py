@@ -1,4 +1,7 @@
-"""pytest plugin: ``pytest --wallaroo-engine=NAME`` checks an engine, one test per rule.
+"""A pytest plugin that checks an engine, one test per rule.
+
+``pytest -p wallaroo_conformance.plugin --wallaroo-engine=NAME``: it is loaded where it is asked
+for, not in everybody's tests.
 
 The cases are run once, whatever the number of pytest-xdist workers: the first worker that needs
 them runs them all, and the others wait for what it found.

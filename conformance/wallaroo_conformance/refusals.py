@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import wallaroo
@@ -30,8 +31,14 @@ REFUSED = PlainLaw(
 AGREEING = PlainLaw(
     "state-8", "agreeing", "builders and sets of keys that agree are not refused", _CAUSE
 )
+LISTED = PlainLaw(
+    "route-3",
+    "listed",
+    "keys may be listed in any sequence, and an empty one lists none",
+    _CAUSE,
+)
 
-LANGUAGE_LAWS: tuple[PlainLaw, ...] = (REFUSED, AGREEING)
+LANGUAGE_LAWS: tuple[PlainLaw, ...] = (REFUSED, LISTED, AGREEING)
 """What holds for the language, not for an engine."""
 
 Builder = wallaroo.ApplicationBuilder
@@ -76,9 +83,9 @@ def _begun() -> Builder:
 
 
 def _keyed(builder: Builder, **options: Any) -> Builder:
-    arguments = {"state": Notebook, "keys": None, **options}
+    arguments = {"step": STEPS["count"], "state": Notebook, "keys": None, **options}
     return builder.to_state_partition(
-        STEPS["count"], arguments["state"], "books", by_text, arguments["keys"]
+        arguments["step"], arguments["state"], "books", by_text, arguments["keys"]
     )
 
 
@@ -146,9 +153,15 @@ REFUSALS: tuple[Refusal, ...] = (
         lambda: _begun().to_stateful(STEPS["count"]),
         (*_WHERE, "to_stateful(count, "),
     ),
-    Refusal("no keys", lambda: _keyed(_begun(), keys=[]), (*_WHERE, "empty")),
     Refusal("repeated keys", lambda: _keyed(_begun(), keys=["a", "a"]), (*_WHERE, "'a'")),
-    Refusal("keys that are no list", lambda: _keyed(_begun(), keys="ab"), (*_WHERE, "list")),
+    Refusal(
+        "repeated keys, at a step whose function has another name",
+        lambda: _keyed(_begun(), keys=["a", "a"], step=STEPS["wrong_items_then_count"]),
+        (*_WHERE, "'wrong items, then count'", "'a'"),
+    ),
+    Refusal("keys in a text", lambda: _keyed(_begun(), keys="ab"), (*_WHERE, "list")),
+    Refusal("keys in a set", lambda: _keyed(_begun(), keys={"a", "b"}), (*_WHERE, "list")),
+    Refusal("keys without an end", lambda: _keyed(_begun(), keys=count()), (*_WHERE, "list")),
     Refusal("a key that is none", lambda: _keyed(_begun(), keys=[True]), (*_WHERE, "bool")),
     Refusal(
         "a shared partition with other builders",
@@ -195,12 +208,33 @@ def agreeing_partitions() -> str | None:
     return None
 
 
+def listed_keys() -> str | None:
+    """Return what is wrong with how keys may be listed (route-3)."""
+    try:
+        for keys in (["a"], ("a",), range(1)):
+            listed = _keyed(_begun(), keys=keys).done().build().partition["books"].keys
+            if listed != tuple(keys):
+                return f"{keys!r} lists {listed!r}"
+        nothing: tuple[Any, ...] = (None, [], (), range(0))
+        for none in nothing:
+            listed = _keyed(_begun(), keys=none).done().build().partition["books"].keys
+            if listed is not None:
+                return f"{none!r} lists {listed!r}, not any key"
+    except WallarooParameterError as error:
+        return f"keys in a sequence are refused: {error}"
+    return None
+
+
 def check_language(rules: str) -> tuple[list[LawResult], list[Failure]]:
-    """Check build-1, and what state-8 asks of the builder."""
+    """Check build-1, and what route-3 and state-8 ask of the builder."""
     slips = {refusal.name: refusal.problem() for refusal in REFUSALS}
     laws: list[LawResult] = []
     failures: list[Failure] = []
-    for law, found in ((REFUSED, slips), (AGREEING, {"agreeing": agreeing_partitions()})):
+    for law, found in (
+        (REFUSED, slips),
+        (LISTED, {"listed": listed_keys()}),
+        (AGREEING, {"agreeing": agreeing_partitions()}),
+    ):
         if not fits(law.rule, rules):
             continue
         problems = [f"{slip}: {problem}" for slip, problem in found.items() if problem]

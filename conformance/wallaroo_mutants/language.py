@@ -13,6 +13,8 @@ from wallaroo_reference.engine import ReferenceEngine
 
 import wallaroo.builder
 from wallaroo.builder import ApplicationBuilder
+from wallaroo.errors import WallarooParameterError
+from wallaroo.keys import Key
 from wallaroo_mutants.engine import Patch, patched
 
 
@@ -22,6 +24,15 @@ def _accepted(*_: Any) -> None:
 
 def _without_where(_self: Any, _where: str, of: Any, component: Any) -> Any:
     return of(component)
+
+
+_checked_keys = wallaroo.builder._checked_keys
+
+
+def _no_empty_list(where: str, keys: Any, *, u64: bool) -> tuple[Key, ...]:
+    if not keys:
+        raise WallarooParameterError(f"{where}: partition_keys is empty")
+    return _checked_keys(where, keys, u64=u64)
 
 
 def _mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
@@ -43,6 +54,18 @@ LANGUAGE_MUTANTS: tuple[Mutant, ...] = (
         "errors that do not say where",
         "a message passed on as it came",
         (ApplicationBuilder, "_try", _without_where),
+    ),
+    _mutant(
+        "build-1",
+        "steps called by their functions",
+        "two names for one step, and the report knows the other",
+        (wallaroo.builder, "declared_name", _accepted),
+    ),
+    _mutant(
+        "route-3",
+        "an empty list of keys refused",
+        "though it is the published default",
+        (wallaroo.builder, "_checked_keys", _no_empty_list),
     ),
     _mutant(
         "state-8",

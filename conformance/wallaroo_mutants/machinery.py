@@ -18,7 +18,6 @@ import wallaroo_spark.plans.stream
 import wallaroo_spark.worker.operators
 import wallaroo_spark.worker.program
 from wallaroo_spark.bounded.micro_batches import CutJob
-from wallaroo_spark.jvm.shipping import Shipment
 from wallaroo_spark.wire.job import (
     FINISHED,
     HEAD,
@@ -31,6 +30,7 @@ from wallaroo_spark.wire.job import (
     unpack,
 )
 from wallaroo_spark.wire.rows import from_batch, to_batch
+from wallaroo_spark.worker.modules import Shipment
 from wallaroo_spark.worker.segments import MemoryMap
 
 from wallaroo.engine import Case

@@ -25,9 +25,10 @@ import wallaroo_spark.worker.operators
 from wallaroo_conformance.killing import Mutant
 from wallaroo_spark.bounded.micro_batches import CutJob
 from wallaroo_spark.engine import SparkEngine
-from wallaroo_spark.jvm.shipping import Shipment, shipment_of_this_process
+from wallaroo_spark.jvm.shipping import shipment_of_this_process
 from wallaroo_spark.wire.job import HeadBlock
 from wallaroo_spark.worker.flow import Flow
+from wallaroo_spark.worker.modules import Shipment
 from wallaroo_spark.worker.segments import Entities, MemoryMap
 from wallaroo_spark.worker.states import ABSENT, IsolatedStates
 

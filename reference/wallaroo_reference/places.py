@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from wallaroo.components import Call, Component
-from wallaroo.keys import BadKeyError, Key, identity, is_u64, show_key
+from wallaroo.keys import BadKeyError, Key, identity, is_u64, respelling_hint, show_key
 from wallaroo.topology import Application, Node, Sink, SinkId, Source, Stateful, StatePartition
 from wallaroo.trace import Reason
 from wallaroo_reference.dead import Dead
@@ -88,8 +88,12 @@ class Store(Generic[E]):
             raise Dead(
                 Reason.UNKNOWN_KEY,
                 f"{show_key(key)} is not among the {len(self._listed)} keys of "
-                f"state partition {self.partition.name!r}",
+                f"state partition {self.partition.name!r}"
+                f"{respelling_hint(key, self._lists)}",
             )
+
+    def _lists(self, key: Key) -> bool:
+        return self._listed is None or identity(key) in self._listed
 
 
 def places(application: Application) -> dict[str, Place]:

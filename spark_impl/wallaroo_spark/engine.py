@@ -9,6 +9,7 @@ from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo_spark.bounded.runs import run_cases
+from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.options import add_arguments, spark_options
 from wallaroo_spark.live.serve import Server
@@ -24,7 +25,8 @@ class SparkEngine:
         return Capabilities(recovery=True, faults=frozenset({"task"}))
 
     def check(self, application: Application) -> None:
-        """Refuse what cannot be run; of what can be built today, there is nothing."""
+        """Refuse what cannot be run: a component that cannot be sent to a worker."""
+        pickle_application(application)
 
     def run(self, case: Case) -> Trace:
         """Run one bounded case, as a batch job, or as a stream where it chooses its cuts."""

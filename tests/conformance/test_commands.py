@@ -108,6 +108,7 @@ def test_pytest_runs_a_test_for_each_rule(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-v", "-n", "2", "-p", "no:cacheprovider"),
+            *("-p", "wallaroo_conformance.plugin"),
             *("--wallaroo-engine=reference", "--wallaroo-cases=300"),
         ],
         capture_output=True,
@@ -119,3 +120,16 @@ def test_pytest_runs_a_test_for_each_rule(tmp_path: Path) -> None:
     assert "dead-4: --on-error stop ends the run at the first dead letter" in done.stdout
     assert "2 skipped" in done.stdout  # recovery, which it does not claim
     assert "37 passed" in done.stdout
+
+
+def test_pytest_without_the_plugin_knows_nothing_of_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--trace-config", "--fixtures", "-p", "no:cacheprovider"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert "wallaroo_run" in done.stdout
+    assert "wallaroo_conformance" not in done.stdout
+    assert "wallaroo_mutants" not in done.stdout

@@ -58,7 +58,7 @@ def test_engine_what_is_offered_must_be_one(monkeypatch):
     )
     with pytest.raises(EngineNotFoundError, match=r"NoEngine is no engine: see"):
         load_engine("odd")
-    with pytest.raises(EngineNotFoundError, match=r"not installed: .*'wallaroo\[away\]'"):
+    with pytest.raises(EngineNotFoundError, match=r"not installed: .*'wallaroo-streams\[away\]'"):
         load_engine("away")
     assert engine_names() == ["away", "odd"]
 

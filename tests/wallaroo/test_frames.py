@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import struct
 
 import pytest
@@ -170,3 +171,8 @@ def test_frame_3_a_header_that_yields_no_length(claim, text):
     parser = FrameParser(4, claim)
     assert parser.feed(b"\xff\xff\xff\xff") == []
     assert text in str(parser.error)
+
+
+def test_frame_1_a_length_by_its_format_can_be_pickled():
+    length = pickle.loads(pickle.dumps(StructLength(struct.Struct("<H"))))
+    assert length(b"\x02\x01") == 0x102

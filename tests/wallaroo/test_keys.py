@@ -26,6 +26,7 @@ from wallaroo.keys import (
     key_from_json,
     key_to_json,
     partition_number,
+    respelling_hint,
     show_key,
 )
 
@@ -364,3 +365,33 @@ def _python(version):
         if found.stdout.strip() == version:
             return python, environment
     return None, {}
+
+
+@pytest.mark.parametrize(
+    ("key", "listed", "how"),
+    [
+        (b"kw", "kw", "key.decode()"),
+        ("kw", b"kw", "key.encode()"),
+        ("\u20ac", "\u20ac".encode(), "key.encode()"),
+        (97, "a", "chr(key)"),
+        (97, b"a", "bytes([key])"),
+        ("a", 97, "ord(key)"),
+        (b"a", 97, "ord(key)"),
+    ],
+)
+def test_route_3_a_key_listed_in_another_type_gets_a_hint(key, listed, how):
+    hint = respelling_hint(key, {listed}.__contains__)
+    assert hint == f"; {listed!r} is: write {how}"
+    assert eval(how, {"key": key}) == listed
+
+
+@pytest.mark.parametrize("key", [b"\xff", "\ud800", -1, 2**40, "ab", b"", "", ("a",), 5])
+def test_route_3_a_key_listed_in_no_type_gets_none(key):
+    assert respelling_hint(key, {"kw", b"kw", 97}.__contains__) == ""
+
+
+def test_route_2_a_float_gets_a_hint():
+    numpy = pytest.importorskip("numpy")
+    for key in (1.0, numpy.float64(1), (1, 2.0)):
+        with pytest.raises(BadKeyError, match="for a whole number divide by //, not by /"):
+            encode_key(key)

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, e
 from typing import TYPE_CHECKING
 
 from wallaroo.cli.terminal import print_table
-from wallaroo.engine import ENTRY_POINTS, Capabilities, load_engine
+from wallaroo.engine import ENTRY_POINTS, Capabilities, install_command, load_engine
 from wallaroo.errors import EngineNotFoundError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def engines(_options: argparse.Namespace) -> int:
         if missing:
             unusable.append(
                 f"engine {point.name!r} cannot be used: not installed: {', '.join(missing)}; "
-                f"try: pip install '{_distribution_name(point)}[{point.name}]'"
+                f"try: {install_command(point)}"
             )
             continue
         try:
@@ -89,7 +89,3 @@ def _missing_packages(point: EntryPoint) -> list[str]:
         except PackageNotFoundError:
             missing.append(name[0])
     return missing
-
-
-def _distribution_name(point: EntryPoint) -> str:
-    return "wallaroo" if point.dist is None else point.dist.name

@@ -1,7 +1,8 @@
-"""``machida``: the command of the published tutorials, as a way into ``wallaroo run``.
+"""``machida`` and ``machida3``: the published commands, as a way into ``wallaroo run``.
 
 Their command lines work as they stand. What they say about clusters, metrics and the runtime of
-the original has no meaning here; it is accepted, and named on stderr.
+the original has no effect here: it is accepted, and named once on stderr. A command line that
+starts one more worker of a cluster is refused, since one process does the work of all.
 """
 
 from __future__ import annotations
@@ -26,31 +27,34 @@ _WITH_VALUE = (
     ("--join", "-j"),
     ("--phone-home", "-p"),
     ("--resilience-dir", "-r"),
+    ("--time-between-checkpoints",),
     ("--event-log-file-size", "-l"),
-    ("--stop-pause", "-s"),
+    ("--file", "-f"),
+    ("--token", "-k"),
+    ("--stop-pause",),
     ("--time-boundary",),
     ("--ponythreads",),
-    ("--ponymaxthreads",),
-    ("--ponyminthreads",),
-    ("--ponysuspendthreshold",),
-    ("--ponycdinterval",),
-    ("--ponycdmin",),
-    ("--ponycdmax",),
-    ("--ponycdconf",),
-    ("--ponygcinitial",),
-    ("--ponygcfactor",),
 )
 _WITHOUT_VALUE = (
     ("--cluster-initializer", "--topology-initializer", "-t"),
     ("--log-rotation",),
-    ("--resilience-disable-io-journal",),
-    ("--resilience-no-local-file-io",),
     ("--run-with-resilience",),
+    ("--resilience-disable-io-journal",),
+    ("--resilience-enable-io-journal",),
+    ("--resilience-no-local-file-io",),
+    ("--ponynoblock",),
+    ("--ponypinasio",),
+    ("--ponynoyield",),
+    ("--ponynoscale",),
+    ("--ponypin",),
 )
-_OTHER_RUNTIME_OPTIONS = "--pony"  # --ponynoblock, --ponypinasio and whatever more there is
+_WITH_OR_WITHOUT_VALUE = (("-s",), ("-u",), ("-x",), ("-y",))  # versions differ
+_FAMILIES = ("--pony", "--resilience-", "--spike-", "--stop-world")  # whatever more there is
 
+_ALL_WORK = "one process does the work of all workers here"
 _EXAMPLES = """\
-All other arguments go to the application. For more than this, see: wallaroo run --help
+All other arguments go to the application, and all that follow a --. For more than this, see:
+wallaroo run --help
 
 example:
   machida --application-module word_count --in 127.0.0.1:7010 --out 127.0.0.1:7002 \\
@@ -65,22 +69,75 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments, without the program's name; by default the process's.
     """
-    parser = _parser()
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    unread: list[str] = []
+    if "--" in arguments:
+        cut = arguments.index("--")
+        arguments, unread = arguments[:cut], arguments[cut + 1 :]
+    parser, names = _parser()
     try:
-        options, rest = parser.parse_known_args(argv)
+        options, rest = parser.parse_known_args(arguments)
+        module = options.application_module
+        if _is_one_more_worker(options):
+            parser.error(
+                f"this starts one more worker of a cluster. {_ALL_WORK[0].upper()}{_ALL_WORK[1:]}: "
+                f"start the first worker only, the one with --cluster-initializer. {_way(module)}"
+            )
     except SystemExit as end:  # argparse has printed why
         return end.code if isinstance(end.code, int) else 2
-    given = vars(options)
-    module = given.pop("application_module")
-    ignored = [f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None]
-    ignored += [item for item in rest if item.startswith(_OTHER_RUNTIME_OPTIONS)]
-    if ignored:
-        print(f"machida: no meaning here, ignored: {escaped(', '.join(ignored))}", file=sys.stderr)
-    passed = [item for item in rest if not item.startswith(_OTHER_RUNTIME_OPTIONS)]
-    return wallaroo(["run", module, "--", *passed])
+    given = [name for dest, name in names.items() if getattr(options, dest) is not None]
+    more, passed = _without_families(rest)
+    if ignored := [*given, *more]:
+        _say(f"accepted, no effect here: {', '.join(ignored)}")
+    if _workers(options) > 1:
+        _say(f"{_ALL_WORK}: start no other. {_way(module)}")
+    if any("resilience" in name or "checkpoint" in name for name in ignored):
+        _say(
+            f"to keep state through a crash: wallaroo run {module} --engine spark --checkpoint DIR"
+        )
+    return wallaroo(["run", module, "--", *passed, *unread])
 
 
-def _parser() -> argparse.ArgumentParser:
+def _is_one_more_worker(options: argparse.Namespace) -> bool:
+    """Return whether this is the command line of a worker that is not the first."""
+    if options.join is not None:
+        return True
+    named = options.name is not None or _workers(options) > 1
+    return named and not options.cluster_initializer
+
+
+def _workers(options: argparse.Namespace) -> int:
+    text = options.worker_count or ""
+    return int(text) if text.isascii() and text.isdigit() else 1
+
+
+def _way(module: str) -> str:
+    return f"For more cores or machines: wallaroo run {module} --engine spark"
+
+
+def _without_families(rest: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the options that belong to a family, by name, and what remains for the application."""
+    named: list[str] = []
+    passed: list[str] = []
+    items = list(reversed(rest))
+    while items:
+        item = items.pop()
+        if not item.startswith(_FAMILIES):
+            passed.append(item)
+            continue
+        name, equals, _ = item.partition("=")
+        named.append(name)
+        if not equals and items and not items[-1].startswith("-"):
+            items.pop()  # its value
+    return named, passed
+
+
+def _say(text: str) -> None:
+    print(f"machida: {escaped(text)}", file=sys.stderr)
+
+
+def _parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
+    """Return the parser, and the names of the options without effect, by where they are kept."""
     parser = CommandParser(
         prog="machida",
         description="Run an application by the command lines of the published tutorials.",
@@ -93,12 +150,19 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         help="the application's module, on the current directory or PYTHONPATH",
     )
-    ignored = parser.add_argument_group("accepted, without meaning here")
-    for names in _WITH_VALUE:
-        ignored.add_argument(*names, metavar="…")
-    for names in _WITHOUT_VALUE:
-        ignored.add_argument(*names, action="store_const", const=True)
-    return parser
+    ignored = parser.add_argument_group("accepted, without effect here")
+    actions = [
+        *[ignored.add_argument(*names, metavar="…") for names in _WITH_VALUE],
+        *[
+            ignored.add_argument(*names, action="store_const", const=True)
+            for names in _WITHOUT_VALUE
+        ],
+        *[
+            ignored.add_argument(*names, metavar="…", nargs="?", const=True)
+            for names in _WITH_OR_WITHOUT_VALUE
+        ],
+    ]
+    return parser, {action.dest: action.option_strings[0] for action in actions}
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Sequence
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any, NoReturn, TypeAlias
 
 from wallaroo.cli.logs import LEVELS, logging_to
@@ -151,19 +151,20 @@ def _parser(
     arguments: list[str],
 ) -> tuple[CommandParser, dict[str, CommandParser], dict[str, str]]:
     """Return the parser, its commands by name, and why others cannot be used."""
+    points = entry_points(group=COMMANDS)
     parser = CommandParser(
         prog="wallaroo",
         description="Stream processing in plain Python functions.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("--version", action="version", version=f"wallaroo {version('wallaroo')}")
+    parser.add_argument("--version", action="version", version=f"wallaroo {_version(points)}")
     add_global_options(parser)
     parser.set_defaults(log_level="info", log_json=False)
     subparsers = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command", parser_class=CommandParser
     )
     unavailable: dict[str, str] = {}
-    for point in _wanted(_command_word(arguments)):
+    for point in _wanted(points, _command_word(arguments)):
         try:
             point.load()(subparsers)
         except ImportError as error:
@@ -180,10 +181,15 @@ def _parser(
     return parser, commands, unavailable
 
 
-def _wanted(word: str) -> list[EntryPoint]:
+def _version(points: EntryPoints) -> str:
+    """Return the version of the distribution that brings `run`, whatever it is called."""
+    brought = [point.dist for point in points.select(name="run")]
+    return next((dist.version for dist in brought if dist is not None), "of unknown version")
+
+
+def _wanted(points: EntryPoints, word: str) -> list[EntryPoint]:
     """Return the entry points to load: only the command's own, so that others cost nothing."""
-    points = sorted(entry_points(group=COMMANDS), key=lambda point: point.name)
-    return [point for point in points if point.name == word] or points
+    return list(points.select(name=word)) or sorted(points, key=lambda point: point.name)
 
 
 def _command_word(arguments: list[str]) -> str:

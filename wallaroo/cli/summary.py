@@ -44,6 +44,13 @@ def as_lines(application: Application, engine: str, summary: Summary) -> list[st
         for (pipeline, step, reason), count in sorted(letters.items(), key=str):
             place = f"{pipeline}, {step}" if step is not None else pipeline
             lines.append(f"    {count:,} {reason}: {place}")
+        dead = sum(letters.values())
+        if dead >= received > 0 and not _came_out(summary):
+            lines.append(
+                f"  no message came through: {received:,} in, {dead:,} dead letters, nothing out. "
+                "An application written for another version of Wallaroo? "
+                'See "Migrating an application", docs/migrating.md'
+            )
     for source, count in summary.dropped_frames.items():
         if count:
             lines.append(f"  {source}: {count:,} incomplete or refused frames dropped")
@@ -59,6 +66,11 @@ def as_lines(application: Application, engine: str, summary: Summary) -> list[st
     if summary.problem is not None:
         lines.append(f"  ended early: {summary.problem}")
     return lines
+
+
+def _came_out(summary: Summary) -> int:
+    """Return the number of outputs, delivered or not."""
+    return sum(summary.written.values()) + sum(summary.undelivered.values())
 
 
 def as_values(application: Application, summary: Summary) -> dict[str, Any]:

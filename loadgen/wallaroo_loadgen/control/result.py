@@ -175,7 +175,7 @@ def machine() -> dict[str, Any]:
         "load_average": [round(value, 2) for value in os.getloadavg()],
         "python": platform.python_version(),
     }
-    for package in ("wallaroo", "locust", "numpy", "hdrhistogram"):
+    for package in ("wallaroo-streams", "locust", "numpy", "hdrhistogram"):
         try:
             facts[package] = version(package)
         except PackageNotFoundError:  # a copy of the sources on the path

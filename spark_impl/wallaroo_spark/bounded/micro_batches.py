@@ -20,13 +20,13 @@ from wallaroo.engine import Case
 from wallaroo.trace import InputLog
 from wallaroo_spark.bounded.traces import frames_of, limited
 from wallaroo_spark.jvm.session import Session
-from wallaroo_spark.jvm.shipping import Shipment
 from wallaroo_spark.plans.feed import FeedServer
 from wallaroo_spark.plans.reports import first_end
 from wallaroo_spark.plans.stream import streaming_rows
 from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, Report, pack
 from wallaroo_spark.wire.outbox import Finished, Order
 from wallaroo_spark.wire.rows import collected
+from wallaroo_spark.worker.modules import Shipment
 
 _WAIT = 0.2  # seconds the query waits for a job before it asks again
 

@@ -16,12 +16,13 @@ from wallaroo.trace import Trace
 from wallaroo_spark.bounded.micro_batches import CutCase, CutJob, CutQuery, stretches
 from wallaroo_spark.bounded.traces import frames_of, limited, spec_of, trace_of
 from wallaroo_spark.jvm.session import Session
-from wallaroo_spark.jvm.shipping import Shipment, shipment_of_this_process
+from wallaroo_spark.jvm.shipping import shipment_of_this_process
 from wallaroo_spark.plans.batch import run_batch
 from wallaroo_spark.plans.reports import first_end
 from wallaroo_spark.wire.job import CaseSpec, Frames, Report
 from wallaroo_spark.wire.outbox import Finished
 from wallaroo_spark.wire.shards import Address
+from wallaroo_spark.worker.modules import Shipment
 from wallaroo_spark.worker.plan import plan
 
 _Entities = list[tuple[Address, bytes, Any]]

@@ -9,7 +9,7 @@ from typing import Any
 from wallaroo.engine import Case
 from wallaroo.keys import decode_key, encoded_partition_number
 from wallaroo.trace import Entity, InputLog, Trace, sorted_entities
-from wallaroo_spark.jvm.shipping import pickle_application
+from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import SEGMENT_BYTES, CaseSpec, Frames
 from wallaroo_spark.wire.outbox import Finished, Order

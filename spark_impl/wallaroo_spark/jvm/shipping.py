@@ -1,66 +1,26 @@
-"""How an application gets to the workers: its components by reference, its modules by path.
+"""How modules get to the workers: by the paths they have here, or in an archive.
 
-Components travel as pickles, so a worker must be able to import the modules they are in under the
-very names they have on the driver. Where it cannot by itself (an application given by path, a test
-module), it is told where the files are, on the driver's own machine; on a cluster it gets them,
-together with this engine, in an archive.
+A worker must be able to import what an application's pickle names under the very names that the
+modules have on the driver. Where it cannot by itself (an application given by path, a test module),
+it is told where the files are, on the driver's own machine; on a cluster it gets them, together
+with this engine, in an archive.
 """
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
-import io
-import pickle
 import sys
 import sysconfig
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import wallaroo
 import wallaroo_spark
-from wallaroo.errors import WallarooError
-from wallaroo.topology import Application, Sink, Source, Stateful, Step
+from wallaroo_spark.worker.modules import Shipment
 
 if TYPE_CHECKING:
     from wallaroo_spark.jvm.session import Session
-
-
-class ShippingError(WallarooError):
-    """User code cannot be had on a worker; says which, and what to do."""
-
-
-@dataclass(frozen=True)
-class Shipment:
-    """Modules a worker may have to be shown.
-
-    Args:
-        files: path by module name; packages by their ``__init__.py``.
-        paths: directories to look in after a worker's own.
-    """
-
-    files: Mapping[str, str] = field(default_factory=dict)
-    paths: tuple[str, ...] = ()
-
-    def covers(self, other: Shipment) -> bool:
-        """Return whether this shows all that `other` does."""
-        return other.files.items() <= self.files.items() and set(other.paths) <= set(self.paths)
-
-    def unpack(self) -> None:
-        """Make the modules importable in this process, after all that already is."""
-        for path in self.paths:
-            if path not in sys.path:
-                sys.path.append(path)
-        finder = next((f for f in sys.meta_path if isinstance(f, _ByPath)), None)
-        if finder is None:
-            finder = _ByPath()
-            sys.meta_path.append(finder)
-        finder.files.update(self.files)
 
 
 def shipment_of_this_process() -> Shipment:
@@ -114,94 +74,3 @@ def _archived(shipment: Shipment) -> dict[str, Path]:
             for neighbour in path.parent.glob("*.py"):
                 files.setdefault(neighbour.name, neighbour)
     return files
-
-
-def pickle_application(application: Application) -> bytes:
-    """Return the application pickled.
-
-    Raises:
-        ShippingError: a component cannot be pickled, or is defined where no worker can import it.
-    """
-    try:
-        blob = pickle.dumps(application, 5)
-    except Exception as error:
-        raise ShippingError(_culprit(application, error)) from error
-    names = _Names(io.BytesIO(blob))
-    try:
-        names.load()
-    except Exception as error:
-        raise ShippingError(
-            f"application {application.name!r} cannot be read back from its pickle: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    if names.in_main:
-        raise ShippingError(
-            f"{names.in_main[0]} is defined in __main__, which no worker can import. Put the "
-            "application's components into a module of their own, and import them from it"
-        )
-    return blob
-
-
-class _Names(pickle.Unpickler):
-    """Unpickles, and notes what comes from the main program."""
-
-    def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file)
-        self.in_main: list[str] = []
-
-    def find_class(self, module: str, name: str) -> Any:
-        if module == "__main__":
-            self.in_main.append(name)
-        return super().find_class(module, name)
-
-
-def _culprit(application: Application, error: Exception) -> str:
-    for what, component in _components(application):
-        try:
-            pickle.dumps(component, 5)
-        except Exception as reason:  # noqa: BLE001 - whatever the user's object raises
-            return (
-                f"application {application.name!r}: {what} cannot be pickled, so no worker can "
-                f"have it: {reason}. Define it at the top of a module, and give it in its "
-                "attributes nothing that is bound to this process"
-            )
-    return f"application {application.name!r} cannot be pickled: {error}"
-
-
-def _components(application: Application) -> Iterator[tuple[str, Any]]:
-    for partition in application.partitions:
-        yield f"the builder of state partition {partition.name!r}", partition.builder
-    for node in application.nodes:
-        where = f"of pipeline {node.pipeline!r}"
-        if isinstance(node, Source):
-            yield f"the decoder {where}", node.config.decoder
-        elif isinstance(node, Sink):
-            yield f"the encoder of sink {node.index} {where}", node.config.encoder
-        elif isinstance(node, Step):
-            operation = node.operation
-            yield f"step {node.name!r} {where}", operation.computation
-            if isinstance(operation, Stateful) and operation.route is not None:
-                yield f"the partition function of step {node.name!r} {where}", operation.route
-
-
-class _ByPath(importlib.abc.MetaPathFinder):
-    """Finds modules by the paths they have on the driver."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, str] = {}
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        del path, target
-        file = self.files.get(name)
-        if file is not None:
-            folder = [str(Path(file).parent)] if Path(file).name == "__init__.py" else None
-            return importlib.util.spec_from_file_location(
-                name, file, submodule_search_locations=folder
-            )
-        if any(known.startswith(f"{name}.") for known in self.files):
-            spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
-            spec.submodule_search_locations = []
-            return spec
-        return None

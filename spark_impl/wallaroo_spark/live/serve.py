@@ -25,8 +25,8 @@ from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.listener import Address
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo_spark.jvm.java import find_java
+from wallaroo_spark.jvm.pickling import pickle_application, states_of_main
 from wallaroo_spark.jvm.process import SubmittingJvm
-from wallaroo_spark.jvm.shipping import pickle_application
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, temporary_parent
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.delivery import Delivery
@@ -143,6 +143,8 @@ class Server:
                 f"the checkpoint {directory} is in {parent}, the temporary directory of a run, "
                 "which is removed when nobody uses it. Move it elsewhere, and name its new place"
             )
+        else:
+            self._warn_of_states_of_main()
         checkpoint = Checkpoint(
             directory,
             self._application,
@@ -192,6 +194,16 @@ class Server:
         self._up.callback(self._loop.stop)
         self._up.callback(lambda: self._loop.call(self._edges.close))
         self._loop.post(self._start)
+
+    def _warn_of_states_of_main(self) -> None:
+        for partition, builder in states_of_main(self._application):
+            _log.warning(
+                "state partition %r: its builder, %s, is defined in the main program, so a later "
+                "run can read the checkpoint only if its main program defines the states alike; to "
+                "be safe put them into a module, and import them from it",
+                partition,
+                builder,
+            )
 
     def _forget(self, temporary: TemporaryDirectory) -> None:
         if not self._killed:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from wallaroo_spark.jvm.shipping import Shipment
 from wallaroo_spark.wire.job import (
     HEAD,
     ROW_SCHEMA,
@@ -26,6 +25,7 @@ from wallaroo_spark.wire.job import (
     unpack,
 )
 from wallaroo_spark.wire.rows import collected, from_batch, to_batch
+from wallaroo_spark.worker.modules import Shipment
 from wallaroo_spark.worker.operators import list_entities, run_head, run_level
 from wallaroo_spark.worker.segments import MemoryMap
 

@@ -18,10 +18,10 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from wallaroo_spark.jvm.shipping import Shipment
 from wallaroo_spark.plans.feed import FeedClient
 from wallaroo_spark.wire.job import ROW_SCHEMA, unpack
 from wallaroo_spark.wire.rows import to_batch
+from wallaroo_spark.worker.modules import Shipment
 from wallaroo_spark.worker.operators import list_entities, run_head, run_level
 
 _KEY = StructType([StructField("key", BinaryType())])

@@ -6,9 +6,11 @@ from typing import Any
 
 from wallaroo.keys import (
     BadKeyError,
+    Key,
     encode_key,
     encoded_partition_number,
     is_u64,
+    respelling_hint,
     show_key,
 )
 from wallaroo.topology import StatePartition
@@ -64,7 +66,8 @@ class Keys:
         if self._listed is not None and encoded not in self._listed:
             raise RefusedKeyError(
                 Reason.UNKNOWN_KEY,
-                f"{show_key(key)} is none of the keys listed for state partition {self._name!r}",
+                f"{show_key(key)} is none of the keys listed for state partition {self._name!r}"
+                f"{respelling_hint(key, self._lists)}",
                 encoded,
             )
         number = encoded_partition_number(encoded, self._partitions) if self._partitions > 1 else 0
@@ -74,3 +77,6 @@ class Keys:
                 memory.clear()
             memory[key] = encoded, number
         return encoded, number
+
+    def _lists(self, key: Key) -> bool:
+        return self._listed is None or encode_key(key) in self._listed

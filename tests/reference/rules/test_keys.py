@@ -76,6 +76,12 @@ def test_route_3_listed_keys_only(app, run, told):
     assert "'s'" in result.dead_letters[0].error
 
 
+def test_route_3_a_key_that_is_listed_in_another_type_gets_a_hint(app, run):
+    application = app(("to_state_partition", see, Seen, "s", keyed_by(str.encode), ["kw"]))
+    [letter] = run(application, [b"kw"]).dead_letters
+    assert letter.error.endswith("; 'kw' is: write key.decode()")
+
+
 @pytest.mark.parametrize(("listed", "key"), [(1, "'1'"), ("1", "1"), ((1,), "1"), (1, "(1,)")])
 def test_route_3_a_listed_key_is_of_its_type(app, run, told, listed, key):
     application = app(

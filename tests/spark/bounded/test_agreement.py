@@ -251,28 +251,6 @@ def keep(message, box):
     return message, True
 
 
-def test_a_component_of_the_main_program_is_refused_by_name(spark_engine, monkeypatch):
-    from wallaroo_spark.jvm.shipping import ShippingError
-
-    monkeypatch.setattr(Box, "__module__", "__main__")
-    import __main__
-
-    monkeypatch.setattr(__main__, "Box", Box, raising=False)
-    with pytest.raises(ShippingError, match="Box is defined in __main__"):
-        spark_engine.run(Case(build(*CHAINED), log("a")))
-
-
-def test_what_cannot_be_pickled_is_refused_by_its_step(spark_engine):
-    from wallaroo_spark.jvm.shipping import ShippingError
-
-    @wallaroo.computation(name="local")
-    def local(message):
-        return message
-
-    with pytest.raises(ShippingError, match="step 'local' of pipeline 'p' cannot be pickled"):
-        spark_engine.run(Case(build(("to", local)), log("a")))
-
-
 def test_an_unknown_option_is_refused(spark_engine):
     with pytest.raises(ValueError, match="no option 'segments'"):
         spark_engine.run(Case(build(), log("a"), options={"segments": 1}))

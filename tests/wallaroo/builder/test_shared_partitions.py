@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
+
 import pytest
 from builder_parts import (
     Counts,
@@ -25,24 +28,33 @@ def keyed(keys, *, u64=False):
 
 @pytest.mark.parametrize(
     "keys",
-    ["abc", b"abc", ("a", "b"), {"a", "b"}, {"a": 1}, range(3), iter(["a"]), 3, {"a": 1}.keys()],
+    ["abc", b"abc", {"a", "b"}, {"a": 1}, iter(["a"]), itertools.count(), 3, {"a": 1}.keys()],
 )
-def test_build_1_keys_are_a_list(keys):
+def test_build_1_keys_are_a_finite_sequence(keys):
     refused(
         keyed(keys),
         "application 'app', pipeline 'p', to_state_partition(count)",
-        "partition_keys is a list of keys",
+        "partition_keys is a list, tuple or range of keys",
         "Write: list(",
     )
 
 
-def test_build_1_keys_are_not_empty():
-    refused(keyed([]), "application 'app', pipeline 'p', to_state_partition(count)", "is empty")
+@pytest.mark.parametrize(
+    "keys", [["a", "b"], ("a", "b"), range(3), collections.deque(["a"]), collections.UserList("a")]
+)
+def test_build_1_keys_may_be_any_finite_sequence(keys):
+    assert keyed(keys)().partition["s"].keys == tuple(keys)
+
+
+@pytest.mark.parametrize("keys", [None, [], (), range(0)])
+@pytest.mark.parametrize("u64", [False, True])
+def test_route_3_no_keys_listed_means_keys_as_they_come(keys, u64):
+    assert keyed(keys, u64=u64)().partition["s"].keys is None
 
 
 @pytest.mark.parametrize("keys", [["a", "b", "a"], [(1, ("x",)), (1, ("x",))], [0, 1, 0]])
 def test_build_1_keys_do_not_repeat(keys):
-    refused(keyed(keys), "pipeline 'p', to_state_partition(count)", f"repeats {keys[0]!r}"[:8])
+    refused(keyed(keys), "pipeline 'p', to_state_partition(count)", "step 'count it'", "repeats ")
 
 
 def deep_key():
@@ -105,6 +117,8 @@ def says(state=Counts, keys=None, *, u64=False):
         (says(SlottedBuilder(2)), says(SlottedBuilder(2))),
         (says(keys=["a", "b"]), says(keys=["b", "a"])),
         (says(keys=[0, 1], u64=True), says(keys=[1, 0], u64=True)),
+        (says(keys=[0, 1]), says(keys=range(2))),
+        (says(keys=[]), says()),
     ],
 )
 def test_state_8_pipelines_that_agree_share_a_partition(one, other):

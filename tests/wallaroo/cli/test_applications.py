@@ -114,7 +114,10 @@ def test_route_reads_keys(
     [
         (["int:five"], "'five' is no whole number"),
         (["five", "--literal"], "is no Python literal"),
-        (["5.0", "--literal"], "a key is a str, bytes, int or a tuple of keys, not float (route-2"),
+        (
+            ["5.0", "--literal"],
+            "bytes, int or a tuple of keys, not float; for a whole number",
+        ),
         (["True", "--literal"], "not bool; convert it: int(key) (route-2"),
     ],
 )
@@ -148,7 +151,8 @@ def test_engines_tells_what_is_missing(tmp_path: Path) -> None:
         timeout=60,
         check=True,
     )
-    assert "'steam' cannot be used: not installed: no-such-boiler; try: pip install" in done.stdout
+    assert "'steam' cannot be used: not installed: no-such-boiler; " in done.stdout
+    assert "try: pip install 'steam[steam]'" in done.stdout
 
 
 def test_new_writes_an_application_whose_test_passes(

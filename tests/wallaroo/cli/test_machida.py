@@ -63,8 +63,8 @@ def test_a_tutorials_command_line_works(tmp_path: Path, form: str, found_on: str
             try:
                 assert process.stderr is not None
                 ignored = process.stderr.readline()
-                head, _, names = ignored.strip().partition("ignored: ")
-                assert head == "machida: no meaning here, "
+                head, _, names = ignored.strip().partition("no effect here: ")
+                assert head == "machida: accepted, "
                 meaningless = {"--metrics", "--control", "--data", "--name"}
                 meaningless |= {"--cluster-initializer", "--ponythreads"}
                 assert set(names.split(", ")) >= meaningless
@@ -90,12 +90,74 @@ def test_what_it_does_not_know_goes_to_the_application(
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
-    arguments = "--application-module machida_tells_its_arguments --in a:1 --worker-count 2"
-    arguments += " --symbols file.txt --stdin --ponynoblock -x"
+    arguments = "--application-module machida_tells_its_arguments --in a:1 -m b:2"
+    arguments += " --symbols file.txt --stdin --ponynoblock -z -- -x --join"
     assert main(arguments.split()) == 1
     ignored, error = capsys.readouterr().err.splitlines()
-    assert ignored == "machida: no meaning here, ignored: --worker-count, --ponynoblock"
-    assert "ValueError: ['--in', 'a:1', '--symbols', 'file.txt', '--stdin', '-x']" in error
+    assert ignored == "machida: accepted, no effect here: --metrics, --ponynoblock"
+    passed = ["--in", "a:1", "--symbols", "file.txt", "--stdin", "-z", "-x", "--join"]
+    assert f"ValueError: {passed}" in error
+
+
+# Each with a value where it takes one; "-s" and its like are read either way.
+# fmt: off
+PUBLISHED = [
+    "--metrics a:1", "-m a:1", "--control a:1", "-c a:1", "--data a:1", "-d a:1",
+    "--my-control a:1", "--my-data a:1", "--external a:1", "-e a:1", "--name one", "-n one",
+    "--worker-count 1", "-w 1", "--phone-home a:1", "-p a:1", "--resilience-dir /x", "-r /x",
+    "--event-log-file-size 5", "-l 5", "--file x", "-f x", "--token x", "-k x",
+    "--time-between-checkpoints 5", "--log-rotation", "--run-with-resilience",
+    "--cluster-initializer", "-t", "--resilience-disable-io-journal",
+    "--resilience-dos-server a:1", "--resilience-unheard-of=5", "--spike-drop", "--spike-seed 5",
+    "--spike-prob=0.5", "--stop-world", "--stop-world-pause 5", "-s", "-s 5", "-u", "-u 5", "-x",
+    "-x 5", "-y", "-y 5", "--ponythreads 1", "--ponythreads=1", "--ponypinasio", "--ponynoblock",
+    "--ponyminthreads 1", "--ponygcfactor=2",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("option", PUBLISHED)
+def test_every_published_option_is_taken_and_named_and_none_reaches_the_application(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+) -> None:
+    (tmp_path / "machida_tells_its_arguments.py").write_text(
+        "def application_setup(args):\n    raise ValueError(args)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    arguments = f"--application-module machida_tells_its_arguments {option} --in a:1 -t -o b:1"
+    assert main(arguments.split()) == 1
+    ignored, *hints, error = capsys.readouterr().err.splitlines()
+    assert ignored.startswith("machida: accepted, no effect here: ")
+    assert "ValueError: ['--in', 'a:1', '-o', 'b:1']" in error
+    long = option.partition("=")[0].split()[0]
+    if long.startswith("--") or long in ("-s", "-u", "-x", "-y"):
+        assert long in ignored.replace(",", "").split()
+    assert bool(hints) is ("resilience" in ignored or "checkpoint" in ignored)
+
+
+@pytest.mark.parametrize(
+    "worker", ["--join a:1 -t", "-j a:1", "--name worker2", "-n worker2 -w 2", "--worker-count 2"]
+)
+def test_a_second_workers_command_line_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], worker: str
+) -> None:
+    assert main(f"--application-module shop --in a:1 --out b:1 {worker}".split()) == 2
+    error = capsys.readouterr().err
+    assert "this starts one more worker of a cluster" in error
+    assert "start the first worker only, the one with --cluster-initializer" in error
+    assert "wallaroo run shop --engine spark" in error
+
+
+def test_the_first_of_several_workers_does_the_work_of_all(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--application-module", "no_such_module_anywhere", "-w", "2", "-t"]) == 1
+    _, hint, _ = capsys.readouterr().err.splitlines()
+    assert hint.startswith("machida: one process does the work of all workers here")
 
 
 def test_the_module_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -442,6 +442,32 @@ def test_progress_and_summary_as_json_lines(app):
     assert (summary["exit_code"], summary["problem"]) == (0, None)
 
 
+SUMMARY_OF_DEAD = "no message came through: 2 in, 2 dead letters, nothing out."
+
+
+@pytest.mark.parametrize(("lines", "said"), [(b"bad\nbad\n", True), (b"bad\ngood\n", False)])
+def test_dead_1_where_every_message_was_a_dead_letter_the_summary_says_so(tmp_path, lines, said):
+    path = tmp_path / "picky.py"
+    path.write_text(
+        "import wallaroo\n"
+        "@wallaroo.decoder(header_length=4, length_fmt='>I')\n"
+        "def decode(payload):\n"
+        "    return {b'good': 'good'}[payload]\n"
+        "@wallaroo.encoder\n"
+        "def encode(text):\n"
+        "    return text\n"
+        "def application_setup(args):\n"
+        "    ab = wallaroo.ApplicationBuilder('picky')\n"
+        "    ab.new_pipeline('p', wallaroo.TCPSourceConfig('127.0.0.1', 0, decode))\n"
+        "    ab.to_sink(wallaroo.TCPSinkConfig('127.0.0.1', 1, encode))\n"
+        "    return ab.build()\n"
+    )
+    done = wallaroo("run", path, "--stdin", "--stdout", data=lines)
+    errors = done.stderr.decode()
+    assert (SUMMARY_OF_DEAD in errors) is said
+    assert ("docs/migrating.md" in errors) is said
+
+
 LIVE = "3 in · 2 out · 1 dead letters"
 
 

@@ -1,0 +1,85 @@
+"""An application as it travels: pickled by reference where it can be, else with its code."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+from wallaroo.errors import UnsupportedTopology
+from wallaroo.topology import Application
+from wallaroo_spark.jvm.by_value import MAIN, dumps_by_value, pickle_by_value
+
+
+class ShippingError(UnsupportedTopology):
+    """User code cannot be had on a worker; says which, and what to do (build-2)."""
+
+
+def pickle_application(application: Application) -> bytes:
+    """Return the application pickled: by reference, or where that cannot be, with its code.
+
+    Raises:
+        ShippingError: a component cannot be pickled either way, or not be read back.
+    """
+    try:
+        blob = pickle.dumps(application, 5)
+    except Exception:  # noqa: BLE001 - whatever the user's objects raise; by value it may do
+        blob = b""
+    if blob:
+        names = _Names(io.BytesIO(blob))
+        try:
+            names.load()
+        except Exception as error:
+            raise ShippingError(
+                "build-2",
+                application.name,
+                "the application cannot be read back from its pickle: "
+                f"{type(error).__name__}: {error}",
+            ) from error
+        if not names.in_main:
+            return blob
+    # What goes by value is not read back here: cloudpickle would write into the user's classes.
+    try:
+        return pickle_by_value(application)
+    except Exception as error:
+        raise _culprit(application, error) from error
+
+
+class _Names(pickle.Unpickler):
+    """Unpickles, and notes whether anything comes from the main program."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.in_main = False
+
+    def find_class(self, module: str, name: str) -> Any:
+        self.in_main = self.in_main or module == MAIN
+        return super().find_class(module, name)
+
+
+def states_of_main(application: Application) -> Iterator[tuple[str, str]]:
+    """Yield the state partitions whose states the main program defines, and their builders' names.
+
+    Only the same main program can read such states from a checkpoint.
+    """
+    for partition in application.partitions:
+        component = partition.builder.component
+        kind = component if isinstance(component, type) else type(component)
+        if kind.__module__ == MAIN:
+            yield partition.name, partition.builder.name
+
+
+def _culprit(application: Application, error: Exception) -> ShippingError:
+    for use in application.components():
+        try:
+            dumps_by_value(use.component)
+        except Exception as reason:  # noqa: BLE001 - whatever the user's object raises
+            return ShippingError(
+                "build-2",
+                use.component.name,
+                f"application {application.name!r}: the {use.role} of {use.where} cannot be "
+                f"pickled, so no worker can have it: {type(reason).__name__}: {reason}. Give it, in its attributes and in "
+                "what its functions refer to, nothing that is bound to this process",
+            )
+    return ShippingError("build-2", application.name, f"it cannot be pickled: {error}")

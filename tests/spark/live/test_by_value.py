@@ -1,0 +1,201 @@
+"""Code that no worker can import is sent along: closures, lambdas, a script's own definitions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import wallaroo
+from wallaroo.cli.main import main
+from wallaroo.engine import Case, load_engine
+from wallaroo.errors import UnsupportedTopology
+
+shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
+
+
+class Count:
+    def __init__(self):
+        self.count = 0
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def text(payload):
+    return payload.decode()
+
+
+@wallaroo.encoder
+def line(message):
+    return f"{message}\n"
+
+
+@wallaroo.state_computation(name="number")
+def number(message, state):
+    state.count += 1
+    return f"{message} {state.count}", True
+
+
+def application(*steps):
+    builder = wallaroo.ApplicationBuilder("by value")
+    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
+    for method, *arguments in steps:
+        getattr(builder, method)(*arguments)
+    return builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 1, line)).build()
+
+
+class Lengths:
+    """Partition functions, each with a number of its own."""
+
+    def __init__(self, modulus):
+        self.partition = lambda message: len(message) % modulus
+
+
+@shared
+def test_a_lambda_a_closure_and_a_class_inside_a_function(spark_engine):
+    seen = ["aa"]  # a closure's own copy goes to each worker
+
+    class Shout:
+        def name(self):
+            return "shout"
+
+        def compute(self, message):
+            return None if message in seen else message.upper()
+
+    @wallaroo.partition
+    def by_length(message):
+        return again(message) if len(message) > 2 else len(message)
+
+    @wallaroo.partition
+    def again(message):
+        return by_length(message[:2])  # two that know each other by their names
+
+    steps = [
+        ("to", wallaroo.computation(name="twice")(lambda message: message * 2)),
+        ("to", Shout),
+        ("to_state_partition", number, Count, "by length", by_length),
+        ("to_state_partition", number, Count, "by parity", Lengths(2)),
+    ]
+    frames = [("p", payload) for payload in (b"x", b"a", b"y", b"zz")]
+    case = Case(application(*steps), frames)
+    assert spark_engine.run(case) == load_engine("reference").run(case)
+    assert spark_engine.run(case).outputs["p", 0][0] == b"XX 1 1\n"
+
+
+@shared
+def test_state_4_an_object_of_a_class_inside_a_function_is_unportable_as_in_the_reference(
+    spark_engine,
+):
+    class Inner(Count):
+        pass
+
+    case = Case(application(("to_stateful", number, Inner, "inner")), [("p", b"a")])
+    for engine in (spark_engine, load_engine("reference")):
+        [letter] = engine.run(case).dead_letters
+        assert letter.reason.value == "unportable"
+        assert "<locals>.Inner" in letter.error
+
+
+def test_build_2_what_cannot_be_sent_at_all_is_refused_by_its_step(spark_engine):
+    lock = threading.Lock()
+    step = wallaroo.computation(name="locked")(lambda message: lock and message)
+    with pytest.raises(UnsupportedTopology, match=r"at 'locked'.* step 'locked' of pipeline 'p'"):
+        spark_engine.check(application(("to", step)))
+
+
+def test_build_2_check_refuses_what_run_refuses(tmp_path, capsys):
+    (tmp_path / "locked.py").write_text(
+        "import threading\n"
+        "import wallaroo\n"
+        "@wallaroo.decoder(header_length=4, length_fmt='>I')\n"
+        "def decode(payload):\n"
+        "    return payload\n"
+        "class Locked:\n"
+        "    def __init__(self):\n"
+        "        self.lock = threading.Lock()\n"
+        "    def name(self):\n"
+        "        return 'locked'\n"
+        "    def compute(self, message):\n"
+        "        return message\n"
+        "def application_setup(args):\n"
+        "    ab = wallaroo.ApplicationBuilder('app')\n"
+        "    ab.new_pipeline('p', wallaroo.TCPSourceConfig('127.0.0.1', 0, decode))\n"
+        "    return ab.to(Locked()).done().build()\n"
+    )
+    assert main(["check", str(tmp_path / "locked.py"), "--engine", "spark"]) == 1
+    assert "step 'locked' of pipeline 'p' cannot be pickled" in capsys.readouterr().err
+    assert main(["check", str(tmp_path / "locked.py")]) == 0
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import wallaroo
+from wallaroo.engine import ServeOptions, load_engine
+
+class Count:
+    def __init__(self):
+        self.count = 0
+
+    class Of:  # reached by the other's name
+        def __init__(self, name):
+            self.name = name
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return Count.Of(payload.decode())
+
+@wallaroo.partition
+def name(message):
+    return message.name
+
+@wallaroo.state_computation(name="number")
+def number(message, state):
+    state.count += 1
+    return f"{message.name} {state.count}", True
+
+@wallaroo.encoder
+def line(message):
+    return message + "\\n"
+
+def application():
+    ab = wallaroo.ApplicationBuilder("script")
+    ab.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
+    ab.to_state_partition(number, Count, "counts", name)
+    return ab.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 1, line)).build()
+
+if __name__ == "__main__":
+    engine = load_engine("spark")
+    options = ServeOptions(
+        stdin=open(0, 'rb', 0),
+        stdout=open(1, 'wb', 0),
+        options={"checkpoint": Path(sys.argv[1]), "master": "local[1]"},
+    )
+    import logging
+    logging.basicConfig(level="WARNING")
+    summary = engine.serve(application(), options).wait()
+    print(summary.problem, file=sys.stderr)
+    sys.exit(summary.exit_code)
+"""
+
+
+@pytest.mark.alone
+def test_recover_1_a_script_of_its_own_definitions_goes_on_from_its_checkpoint(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    printed = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, str(script), str(tmp_path / "checkpoint")],
+            input=b"a\nb\na\n",
+            capture_output=True,
+            timeout=240,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        assert (
+            b"state partition 'counts': its builder, Count, is defined in the main" in done.stderr
+        )
+        printed.append(done.stdout)
+    assert printed == [b"a 1\nb 1\na 2\n", b"a 3\nb 2\na 4\n"]
