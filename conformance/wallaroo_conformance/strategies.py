@@ -31,7 +31,8 @@ from wallaroo_conformance.operators import (
     STATE_COMPUTATIONS,
     STATE_MULTI_COMPUTATIONS,
     U64_KEY_LISTS,
-    U64_ROUTES,
+    Table,
+    Trait,
 )
 
 T = TypeVar("T")
@@ -65,16 +66,6 @@ _PIPELINE_BYTES = 2 + _SINKS + 5 * _STEPS
 _INPUT_BYTES = 2
 LENGTH = _HEAD + 3 * _PARTITIONS + _PIPELINES * _PIPELINE_BYTES + _INPUTS * _INPUT_BYTES
 """Bytes a case is made of."""
-
-# What `trusting` mode is not promised to: these alter what is not theirs, or keep a share of it.
-_WILD = frozenset(
-    {
-        *("note_in_secret", "lazy_secret", "give_notes", "give_state", "keep_message", "exchange"),
-        *("mark_kept", "count_then_refuse", "wrong_pair", "keep_closure", "same_notes"),
-        *("lazy_stumble", "wrong_items", "closure", "one_buffer", "twice", "window", "leave_late"),
-        *("taking", "stamping", "Reused", "Unpicklable", "Shared", "Portless", "Number"),
-    }
-)
 
 
 def cases(tone: Tone = "any") -> st.SearchStrategy[ConformanceCase]:
@@ -122,29 +113,26 @@ class _Tables:
     """What there is to choose from, as often as it is to be chosen."""
 
     def __init__(self, tone: Tone) -> None:
-        def those(table: dict[str, object]) -> tuple[str, ...]:
-            return tuple([name for name in table if tone == "any" or name not in _WILD])
+        def those(table: Table, common: int = 0) -> tuple[str, ...]:
+            weighed = [*table, *(table.having(Trait.COMMON) * common)]
+            weighed.sort(key=list(table).index)
+            if tone == "any":
+                return tuple(weighed)
+            return tuple([name for name in weighed if not table.has(name, Trait.FINDING)])
 
-        self.decoders = (*(("text", "literal", "words", "Record") * 2), *those(DECODERS))
+        self.decoders = those(DECODERS, 2)
         self.single = those(COMPUTATIONS)
         self.multi = those(MULTI_COMPUTATIONS)
         self.stateful = those(STATE_COMPUTATIONS)
         self.multi_stateful = those(STATE_MULTI_COMPUTATIONS)
-        self.routes = ("by_text", "by_text", "hot", "by_letter", "by_value", *those(ROUTES))
-        self.u64_routes = ("BySize", "number", *those(U64_ROUTES))
-        self.builders = (*(("Notebook", "Notebook", "Slotted", "Stocked") * 5), *those(BUILDERS))
-        self.encoders = ("line", "described", "described", *those(ENCODERS))
+        self.routes = those(ROUTES, 1)
+        self.u64_routes = tuple([name for name in self.routes if ROUTES.has(name, Trait.NUMBERS)])
+        self.builders = those(BUILDERS, 5)
+        self.encoders = those(ENCODERS, 1)
 
 
 _TABLES: dict[Tone, _Tables] = {"any": _Tables("any"), "tame": _Tables("tame")}
 _SHAPES: tuple[Shape, ...] = ("single", "keyed", "keyed", "keyed", "u64")
-_SUITABLE = {
-    "letters": "by_letter",
-    "few": "hot",
-    "strange": "unusual",
-    "small": "BySize",
-    "extreme": "number",
-}
 _MARKED = (b"x", b"ax", b"y", b"ya", b"yab", b"az", b"quit")
 _PAYLOAD_TABLE = (*PAYLOADS[:_COMMON], *PAYLOADS[:_COMMON], *_MARKED, *PAYLOADS)
 
@@ -202,9 +190,10 @@ def _pipeline(drawn: bytes, partitions: list[PartitionSpec], tables: _Tables) ->
 
 
 def _route(byte: int, partition: PartitionSpec, tables: _Tables) -> str:
+    u64 = partition.shape == "u64"
     if partition.keys is not None and byte % 4:
-        return _SUITABLE[partition.keys]
-    return _pick(byte, tables.u64_routes if partition.shape == "u64" else tables.routes)
+        return (U64_KEY_LISTS if u64 else KEY_LISTS)[partition.keys].route
+    return _pick(byte, tables.u64_routes if u64 else tables.routes)
 
 
 def _input(drawn: bytes, pipelines: int) -> Input:

@@ -6,50 +6,61 @@ import ast
 from typing import Any
 
 import wallaroo
+from wallaroo_conformance.operators.table import Table, Trait
+
+DECODERS = Table()
 
 
+@DECODERS.add(Trait.COMMON)
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def text(payload: bytes) -> Any:
     """UTF-8 text; what is not UTF-8 raises."""
     return payload.decode()
 
 
+@DECODERS.add(Trait.COMMON)
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def literal(payload: bytes) -> Any:
     """A Python literal: any type of message, falsy ones and `None` among them."""
     return ast.literal_eval(payload.decode())
 
 
+@DECODERS.add(Trait.COMMON)
 @wallaroo.decoder(header_length=2, length_fmt=">H")
 def words(payload: bytes) -> Any:
     """A list of words, which can be altered."""
     return payload.decode(errors="replace").split()
 
 
+@DECODERS.add()
 @wallaroo.decoder(header_length=8, length_fmt="<Q")
 def raw(payload: bytes) -> Any:
     """The payload itself, behind an unusually wide header."""
     return payload
 
 
+@DECODERS.add()
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def latin(payload: bytes) -> Any:
     """A character for each byte, NUL and control characters among them; never raises."""
     return payload.decode("latin-1")
 
 
+@DECODERS.add()
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def escaped(payload: bytes) -> Any:
     """UTF-8 text in which each byte that is not becomes a lone surrogate."""
     return payload.decode(errors="surrogateescape")
 
 
+@DECODERS.add()
 @wallaroo.decoder(header_length=1, length_fmt="B")
 def text_or_none(payload: bytes) -> Any:
     """Text, or `None` for a blank payload."""
     return payload.decode(errors="replace").strip() or None
 
 
+@DECODERS.add(Trait.COMMON)
 class Record:
     """A dict, which can be altered; written as a class."""
 
@@ -66,6 +77,7 @@ class Record:
         return {"text": payload.decode(errors="replace"), "marks": []}
 
 
+@DECODERS.add(Trait.FINDING, Trait.REMEMBERS, made=())
 class Reused:
     """Hands out the same list again and again, as decoders with a buffer do."""
 
@@ -86,6 +98,7 @@ class Reused:
         return self.buffer
 
 
+@DECODERS.add(Trait.FINDING)
 class Unpicklable:
     """Makes a message that cannot be pickled of a payload that holds ``z``."""
 
@@ -101,17 +114,3 @@ class Unpicklable:
         """Return text, or a function made on the spot."""
         decoded = payload.decode(errors="replace")
         return (lambda: decoded) if "z" in decoded else decoded
-
-
-DECODERS: dict[str, Any] = {
-    "text": text,
-    "literal": literal,
-    "words": words,
-    "raw": raw,
-    "latin": latin,
-    "escaped": escaped,
-    "text_or_none": text_or_none,
-    "Record": Record,
-    "Reused": Reused(),
-    "Unpicklable": Unpicklable,
-}

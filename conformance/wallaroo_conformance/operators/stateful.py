@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import wallaroo
+from wallaroo_conformance.operators.table import Table, Trait
+
+STATE_COMPUTATIONS = Table()
+STATE_MULTI_COMPUTATIONS = Table()
 
 
 class Answer(NamedTuple):
@@ -19,6 +23,7 @@ class Answer(NamedTuple):
     changed: Any
 
 
+@STATE_COMPUTATIONS.add()
 @wallaroo.state_computation(name="count")
 def count(message: Any, state: Any) -> Any:
     """Count what comes."""
@@ -26,6 +31,7 @@ def count(message: Any, state: Any) -> Any:
     return (f"{str(message)[:12]}={state.pages}", True)
 
 
+@STATE_COMPUTATIONS.add()
 @wallaroo.state_computation(name="note")
 def note(message: Any, state: Any) -> Any:
     """Write the message down, and send nothing."""
@@ -34,12 +40,14 @@ def note(message: Any, state: Any) -> Any:
     return (None, True)
 
 
+@STATE_COMPUTATIONS.add()
 @wallaroo.state_computation(name="read")
 def read(message: Any, state: Any) -> Any:
     """Send what is written, and change nothing."""
     return (f"{str(message)[:4]}:{state.pages}{state.notes[-3:]}", False)
 
 
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.ALTERS_SILENTLY)
 @wallaroo.state_computation(name="note in secret")
 def note_in_secret(message: Any, state: Any) -> Any:
     """Alter the state, and say it has not changed."""
@@ -48,6 +56,7 @@ def note_in_secret(message: Any, state: Any) -> Any:
     return (len(state.notes), False)
 
 
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="give notes")
 def give_notes(message: Any, state: Any) -> Any:
     """Send a list that stays part of the state."""
@@ -56,6 +65,7 @@ def give_notes(message: Any, state: Any) -> Any:
     return (state.notes, True)
 
 
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="give state")
 def give_state(message: Any, state: Any) -> Any:
     """Send the state itself."""
@@ -64,6 +74,7 @@ def give_state(message: Any, state: Any) -> Any:
     return (state, True)
 
 
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="keep message")
 def keep_message(message: Any, state: Any) -> Any:
     """Keep the message, and give the same object on."""
@@ -71,6 +82,7 @@ def keep_message(message: Any, state: Any) -> Any:
     return (message, True)
 
 
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="exchange")
 def exchange(message: Any, state: Any) -> Any:
     """Send what was kept last, and keep the message."""
@@ -79,6 +91,7 @@ def exchange(message: Any, state: Any) -> Any:
     return (output, True)
 
 
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="mark kept")
 def mark_kept(message: Any, state: Any) -> Any:
     """Alter the message that was kept, and the one that has come."""
@@ -89,6 +102,7 @@ def mark_kept(message: Any, state: Any) -> Any:
     return (str(state.last)[:20], True)
 
 
+@STATE_COMPUTATIONS.add()
 @wallaroo.state_computation(name="refuse, then count")
 def refuse_then_count(message: Any, state: Any) -> Any:
     """Raise on a message with an x, before anything is altered."""
@@ -98,6 +112,7 @@ def refuse_then_count(message: Any, state: Any) -> Any:
     return (state.pages, True)
 
 
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.RAISES_LATE)
 @wallaroo.state_computation(name="count, then refuse")
 def count_then_refuse(message: Any, state: Any) -> Any:
     """Raise on a message with an x, when the state is altered already."""
@@ -109,6 +124,7 @@ def count_then_refuse(message: Any, state: Any) -> Any:
     return (state.pages, True)
 
 
+@STATE_COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.state_computation(name="wrong pair")
 def wrong_pair(message: Any, state: Any) -> Any:
     """Alter the state, then return what is no pair of output and flag, on a message with a y."""
@@ -120,6 +136,7 @@ def wrong_pair(message: Any, state: Any) -> Any:
     return shapes[len(written) % 7]
 
 
+@STATE_COMPUTATIONS.add()
 @wallaroo.state_computation(name="wrong pair, then count")
 def wrong_pair_then_count(message: Any, state: Any) -> Any:
     """Return what is no pair of output and flag, on a message with a y, before it counts."""
@@ -131,6 +148,7 @@ def wrong_pair_then_count(message: Any, state: Any) -> Any:
     return Answer(written, True)
 
 
+@STATE_COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.state_computation(name="keep closure")
 def keep_closure(message: Any, state: Any) -> Any:
     """Put what cannot be pickled into the state, or the output, for a message with a z."""
@@ -143,6 +161,7 @@ def keep_closure(message: Any, state: Any) -> Any:
     return (state.pages, True)
 
 
+@STATE_COMPUTATIONS.add(made=())
 class Every:
     """Sends every second message's number: falsy outputs, filtered ones, unchanged states."""
 
@@ -158,6 +177,7 @@ class Every:
         return (None if state.pages % 2 else "", True)
 
 
+@STATE_COMPUTATIONS.add()
 @wallaroo.state_computation(name="start over")
 def start_over(message: Any, state: Any) -> Any:
     """Replace what the state is made of."""
@@ -168,6 +188,7 @@ def start_over(message: Any, state: Any) -> Any:
     return (pages, True)
 
 
+@STATE_COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.state_computation(name="leave late")
 def leave_late(message: Any, state: Any) -> Any:
     """End the process on the message quit, when the state is altered already."""
@@ -177,6 +198,7 @@ def leave_late(message: Any, state: Any) -> Any:
     return (state.pages, True)
 
 
+@STATE_MULTI_COMPUTATIONS.add()
 @wallaroo.state_computation_multi(name="history")
 def history(message: Any, state: Any) -> Any:
     """Send all that is written."""
@@ -185,6 +207,7 @@ def history(message: Any, state: Any) -> Any:
     return (list(state.notes), True)
 
 
+@STATE_MULTI_COMPUTATIONS.add()
 @wallaroo.state_computation_multi(name="lazy")
 def lazy(message: Any, state: Any) -> Any:
     """Alter the state while what it gives is consumed."""
@@ -197,6 +220,7 @@ def lazy(message: Any, state: Any) -> Any:
     return (pages(), True)
 
 
+@STATE_MULTI_COMPUTATIONS.add(Trait.FINDING, Trait.ALTERS_SILENTLY)
 @wallaroo.state_computation_multi(name="lazy secret")
 def lazy_secret(message: Any, state: Any) -> Any:
     """Alter the state while what it gives is consumed, and say it has not changed."""
@@ -209,6 +233,7 @@ def lazy_secret(message: Any, state: Any) -> Any:
     return (pages(), False)
 
 
+@STATE_MULTI_COMPUTATIONS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation_multi(name="same notes")
 def same_notes(message: Any, state: Any) -> Any:
     """Send a list of the state's twice."""
@@ -217,6 +242,7 @@ def same_notes(message: Any, state: Any) -> Any:
     return ([state.notes, None, state.notes], True)
 
 
+@STATE_MULTI_COMPUTATIONS.add(Trait.OWN_LIST)
 @wallaroo.state_computation_multi(name="notes themselves")
 def notes_themselves(message: Any, state: Any) -> Any:
     """Send what is in a list of the state's, which a later step may visit and alter."""
@@ -225,6 +251,7 @@ def notes_themselves(message: Any, state: Any) -> Any:
     return (state.notes, True)
 
 
+@STATE_MULTI_COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.state_computation_multi(name="window")
 def window(message: Any, state: Any) -> Any:
     """Send two messages together, then start over."""
@@ -235,6 +262,7 @@ def window(message: Any, state: Any) -> Any:
     return (notes, True)
 
 
+@STATE_MULTI_COMPUTATIONS.add(Trait.FINDING, Trait.RAISES_LATE, Trait.RAISES_CONSUMED)
 @wallaroo.state_computation_multi(name="lazy stumble")
 def lazy_stumble(message: Any, state: Any) -> Any:
     """Alter the state, give a message, then raise on one with an x."""
@@ -250,6 +278,7 @@ def lazy_stumble(message: Any, state: Any) -> Any:
     return (pages(), True)
 
 
+@STATE_MULTI_COMPUTATIONS.add(Trait.FINDING, Trait.WRONG_ITEMS)
 @wallaroo.state_computation_multi(name="wrong items")
 def wrong_items(message: Any, state: Any) -> Any:
     """Alter the state, then return items of a wrong shape, on a message with a y."""
@@ -261,6 +290,7 @@ def wrong_items(message: Any, state: Any) -> Any:
     return [*pairs, [[written], True], [written]][len(written) % 6]
 
 
+@STATE_MULTI_COMPUTATIONS.add(Trait.WRONG_ITEMS)
 @wallaroo.state_computation_multi(name="wrong items, then count")
 def wrong_items_then_count(message: Any, state: Any) -> Any:
     """Return items of a wrong shape, on a message with a y, before anything is altered."""
@@ -270,36 +300,3 @@ def wrong_items_then_count(message: Any, state: Any) -> Any:
         return [*pairs, [[written], True], [written]][len(written) % 6]
     state.pages += 1
     return ([written, state.pages], True)
-
-
-STATE_COMPUTATIONS: dict[str, Any] = {
-    "count": count,
-    "note": note,
-    "read": read,
-    "note_in_secret": note_in_secret,
-    "give_notes": give_notes,
-    "give_state": give_state,
-    "keep_message": keep_message,
-    "exchange": exchange,
-    "mark_kept": mark_kept,
-    "refuse_then_count": refuse_then_count,
-    "count_then_refuse": count_then_refuse,
-    "wrong_pair": wrong_pair,
-    "wrong_pair_then_count": wrong_pair_then_count,
-    "keep_closure": keep_closure,
-    "Every": Every(),
-    "start_over": start_over,
-    "leave_late": leave_late,
-}
-
-STATE_MULTI_COMPUTATIONS: dict[str, Any] = {
-    "history": history,
-    "lazy": lazy,
-    "lazy_secret": lazy_secret,
-    "same_notes": same_notes,
-    "notes_themselves": notes_themselves,
-    "window": window,
-    "lazy_stumble": lazy_stumble,
-    "wrong_items": wrong_items,
-    "wrong_items_then_count": wrong_items_then_count,
-}

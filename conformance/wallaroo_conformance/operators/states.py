@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from wallaroo_conformance.operators.table import Table, Trait
 
+BUILDERS = Table()
+
+
+@BUILDERS.add(Trait.COMMON)
 class Notebook:
     """What every state computation of the catalogue knows how to use."""
 
@@ -17,6 +22,7 @@ class Notebook:
         return f"Notebook({self.pages}, {self.notes}, {self.last})"
 
 
+@BUILDERS.add(Trait.COMMON)
 class Slotted:
     """The same without a ``__dict__``."""
 
@@ -31,6 +37,7 @@ class Slotted:
         return f"Slotted({self.pages}, {self.notes}, {self.last})"
 
 
+@BUILDERS.add()
 class Deceptive(Notebook):
     """Equal to everything, and lies when it is copied by any way but pickling."""
 
@@ -46,6 +53,7 @@ class Deceptive(Notebook):
         return self
 
 
+@BUILDERS.add(Trait.COMMON, made=(2,))
 class Stocked:
     """A builder with an attribute, so that instances may agree or not (state-8)."""
 
@@ -59,6 +67,7 @@ class Stocked:
         return notebook
 
 
+@BUILDERS.add(Trait.FINDING, Trait.REMEMBERS, made=())
 class Shared:
     """A builder that hands out one object again and again."""
 
@@ -70,6 +79,7 @@ class Shared:
         return self.only
 
 
+@BUILDERS.add(made=())
 class Broken:
     """A builder that raises."""
 
@@ -78,6 +88,7 @@ class Broken:
         raise OSError("no paper")
 
 
+@BUILDERS.add(Trait.FINDING, made=())
 class Portless:
     """A builder of a state that cannot be pickled."""
 
@@ -88,21 +99,10 @@ class Portless:
         return notebook
 
 
+@BUILDERS.add(Trait.FINDING, made=())
 class Number:
     """A builder of a state that no computation can change."""
 
     def build(self) -> Any:
         """Return a number."""
         return 0
-
-
-BUILDERS: dict[str, Any] = {
-    "Notebook": Notebook,
-    "Slotted": Slotted,
-    "Stocked": Stocked(2),
-    "Deceptive": Deceptive,
-    "Shared": Shared(),
-    "Broken": Broken(),
-    "Portless": Portless(),
-    "Number": Number(),
-}
