@@ -72,6 +72,8 @@ def run_text(case: ConformanceCase) -> str:
         parts.append(f"{case.number} partition{'' if case.number == 1 else 's'}")
     if case.on_error == "stop":
         parts.append("--on-error stop")
+    if case.small:
+        parts.append("small thresholds")
     return ", ".join(parts)
 
 

@@ -75,7 +75,8 @@ def size(case: ConformanceCase) -> Size:
         + sum(abs(len(pipeline.sinks) - 1) for pipeline in case.pipelines)
         + (case.batches is not None)
         + (case.number is not None)
-        + (case.on_error != "skip"),
+        + (case.on_error != "skip")
+        + case.small,
         len(case.batches or ()) + len(case.partitions),
         sum(_rank(step) for step in steps)
         + sum(_OPERATOR_RANK[pipeline.decoder] for pipeline in case.pipelines)
@@ -207,6 +208,8 @@ def _runs(case: ConformanceCase) -> Iterator[ConformanceCase]:
         yield replace(case, cuts=(1,))
     if case.on_error != "skip":
         yield replace(case, on_error="skip")
+    if case.small:
+        yield replace(case, small=False)
 
 
 _KINDS = (

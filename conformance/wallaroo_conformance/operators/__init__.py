@@ -9,14 +9,18 @@ case can be reduced to comes before what makes it special.
 
 from __future__ import annotations
 
-from wallaroo_conformance.operators.computing import COMPUTATIONS, MULTI_COMPUTATIONS
+from wallaroo_conformance.operators.computing import COMPUTATIONS
+from wallaroo_conformance.operators.computing_multi import MULTI_COMPUTATIONS
 from wallaroo_conformance.operators.decoding import DECODERS
 from wallaroo_conformance.operators.encoding import ENCODERS
+from wallaroo_conformance.operators.pairs import ODD_PAIRS
 from wallaroo_conformance.operators.routing import KEY_LISTS, ROUTES, U64_KEY_LISTS
-from wallaroo_conformance.operators.stateful import STATE_COMPUTATIONS, STATE_MULTI_COMPUTATIONS
+from wallaroo_conformance.operators.stateful import PLAIN_PAIRS
+from wallaroo_conformance.operators.stateful_multi import STATE_MULTI_COMPUTATIONS
 from wallaroo_conformance.operators.states import BUILDERS
 from wallaroo_conformance.operators.table import Table, Trait
 
+STATE_COMPUTATIONS = Table(PLAIN_PAIRS, ODD_PAIRS)
 STATELESS = Table(COMPUTATIONS, MULTI_COMPUTATIONS)
 STATEFUL = Table(STATE_COMPUTATIONS, STATE_MULTI_COMPUTATIONS)
 STEPS = Table(STATELESS, STATEFUL)

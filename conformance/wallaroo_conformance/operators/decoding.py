@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import sys
 from typing import Any
 
 import wallaroo
+from wallaroo_conformance.operators.common import complain
 from wallaroo_conformance.operators.table import Table, Trait
 
 DECODERS = Table()
@@ -18,7 +20,7 @@ def text(payload: bytes) -> Any:
     return payload.decode()
 
 
-@DECODERS.add(Trait.COMMON)
+@DECODERS.add(Trait.COMMON, Trait.ANY_TYPE)
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def literal(payload: bytes) -> Any:
     """A Python literal: any type of message, falsy ones and `None` among them."""
@@ -58,6 +60,31 @@ def escaped(payload: bytes) -> Any:
 def text_or_none(payload: bytes) -> Any:
     """Text, or `None` for a blank payload."""
     return payload.decode(errors="replace").strip() or None
+
+
+@DECODERS.add()
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def folders(payload: bytes) -> Any:
+    """A tuple with a list in it."""
+    return (payload.decode(errors="replace")[:6], ["inside"])
+
+
+@DECODERS.add()
+@wallaroo.decoder(header_length=2, length_fmt="<H")
+def complaining_text(payload: bytes) -> Any:
+    """Text; raises what engines themselves catch."""
+    decoded = payload.decode(errors="replace")
+    complain(decoded)
+    return decoded
+
+
+@DECODERS.add()
+@wallaroo.decoder(header_length=4, length_fmt="<I")
+def leaving_text(payload: bytes) -> Any:
+    """Text; ends the process on the payload quit."""
+    if payload == b"quit":
+        sys.exit("asked to leave")
+    return payload.decode(errors="replace")
 
 
 @DECODERS.add(Trait.COMMON)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import enum
 import string
+import sys
 from typing import Any, NamedTuple
 
 import wallaroo
+from wallaroo_conformance.operators.common import alter, chosen, complain
 from wallaroo_conformance.operators.table import Table, Trait
 
 ROUTES = Table()
@@ -16,6 +18,13 @@ class Suit(enum.IntEnum):
     """Looks like an int, and is no key (route-2)."""
 
     HEARTS = 1
+
+
+class Point(NamedTuple):
+    """Looks like a tuple, and is no key (route-2)."""
+
+    x: int
+    y: int
 
 
 class Name(str):
@@ -66,7 +75,7 @@ class BySize:
 @wallaroo.partition
 def alike(message: Any) -> Any:
     """Return one of the keys that look alike, two of which are none."""
-    return ("1", b"1", 1, (1,), True, "\uff11", ("1",), 1.0)[len(str(message)) % 8]
+    return chosen(message, ("1", b"1", 1, (1,), True, "\uff11", ("1",), 1.0))
 
 
 @ROUTES.add()
@@ -74,7 +83,7 @@ def alike(message: Any) -> Any:
 def unusual(message: Any) -> Any:
     """Return text that is easily taken for other text."""
     keys = ("\u00e9", "e\u0301", "\u00df", "ss", "", "\0", "\0\0", "\ud800", "\udc00", "\ufeffe")
-    return keys[len(str(message)) % 10]
+    return chosen(message, keys)
 
 
 @ROUTES.add()
@@ -97,8 +106,20 @@ def nested(message: Any) -> Any:
 def no_key(message: Any) -> Any:
     """Return a key for some messages, and what is no key for others."""
     if len(str(message)) % 2:
-        return (Suit.HEARTS, Name("1"), None, ["1"], ("1", None))[len(str(message)) % 5]
+        others = (Suit.HEARTS, Name("1"), None, ["1"], ("1", None), 1.5, bytearray(b"1"), {1})
+        return chosen(message, others)
     return "even"
+
+
+@ROUTES.add()
+@wallaroo.partition
+def nearly_tuples(message: Any) -> Any:
+    """Return tuples that are keys, and such as are equal to them and are none."""
+    tuples = (
+        *((1,), (True,), (1.0,), ((1,),), ((True,),), (Suit.HEARTS,), (0, "a"), (False, "a")),
+        *(("a", Name("a")), (0.0, "a"), ("a", "a"), Point(1, 1), (1, 1)),
+    )
+    return chosen(message, tuples)
 
 
 @ROUTES.add(Trait.NUMBERS)
@@ -110,6 +131,23 @@ def failing(message: Any) -> Any:
     return str(message)[:2]
 
 
+@ROUTES.add(Trait.NUMBERS)
+@wallaroo.partition
+def complaining_key(message: Any) -> Any:
+    """Raise what engines themselves catch."""
+    complain(message)
+    return len(str(message)) % 2
+
+
+@ROUTES.add()
+@wallaroo.partition
+def leaving_key(message: Any) -> Any:
+    """End the process on the message quit."""
+    if message in ("quit", b"quit"):
+        sys.exit("asked to leave")
+    return str(message)[:2]
+
+
 @ROUTES.add(Trait.FINDING, Trait.NUMBERS, Trait.ALTERS_MESSAGE)
 @wallaroo.partition
 def taking(message: Any) -> Any:
@@ -117,6 +155,8 @@ def taking(message: Any) -> Any:
     if isinstance(message, list):
         message.append("routed")
         return len(message)
+    if isinstance(message, tuple):
+        alter(message, "routed")
     if isinstance(message, dict):
         message.clear()
     return str(type(message).__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from wallaroo_conformance.operators.table import Table, Trait
@@ -53,6 +54,40 @@ class Deceptive(Notebook):
         return self
 
 
+@BUILDERS.add()
+class Thin(Notebook):
+    """Is false as long as nothing is noted in it."""
+
+    def __len__(self) -> int:
+        return len(self.notes)
+
+
+@BUILDERS.add()
+class Denying(Notebook):
+    """Is false whatever is in it."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@BUILDERS.add()
+class Linked(Notebook):
+    """Holds one list twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = self.notes
+
+
+@BUILDERS.add()
+class Folded(Notebook):
+    """Holds a tuple with a list in it, which it holds once more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = ("folded", self.notes)
+
+
 @BUILDERS.add(Trait.COMMON, made=(2,))
 class Stocked:
     """A builder with an attribute, so that instances may agree or not (state-8)."""
@@ -88,6 +123,24 @@ class Broken:
         raise OSError("no paper")
 
 
+@BUILDERS.add(made=())
+class Missing:
+    """A builder that raises what a search for an entity may raise."""
+
+    def build(self) -> Any:
+        """Raise."""
+        raise KeyError("no paper")
+
+
+@BUILDERS.add(made=())
+class Leaving:
+    """A builder that ends the process."""
+
+    def build(self) -> Any:
+        """End the process."""
+        sys.exit("no paper at all")
+
+
 @BUILDERS.add(Trait.FINDING, made=())
 class Portless:
     """A builder of a state that cannot be pickled."""
@@ -106,3 +159,11 @@ class Number:
     def build(self) -> Any:
         """Return a number."""
         return 0
+
+
+@BUILDERS.add(Trait.FINDING, made=())
+class Nothing:
+    """A builder of a state that is none."""
+
+    def build(self) -> Any:
+        """Return `None`."""

@@ -15,6 +15,8 @@ class Trait(enum.Enum):
 
     COMMON = "is drawn more often than others"
     FINDING = "makes a finding: `trusting` mode is not promised to it"
+    ANY_TYPE = "of a decoder: gives messages of any type"
+    EXACT = "of an encoder: tells messages apart that look alike"
     NARROW = "of a multi computation: gives one or two messages, so that many can stand in a row"
     NUMBERS = "of a partition function: gives numbers, as 64-bit partitions want them"
     REMEMBERS = "keeps something from call to call: each case gets one of its own"
