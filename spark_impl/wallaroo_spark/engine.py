@@ -12,6 +12,7 @@ from wallaroo_spark.many import run_cases
 from wallaroo_spark.options import add_arguments, spark_options
 from wallaroo_spark.serve import Server
 from wallaroo_spark.session import session
+from wallaroo_spark.traces import SMALL
 
 
 class SparkEngine:
@@ -21,7 +22,7 @@ class SparkEngine:
 
     def capabilities(self) -> Capabilities:
         """Return what it claims."""
-        return Capabilities(recovery=True, faults=frozenset({"task"}))
+        return Capabilities(recovery=True, faults=frozenset({"task"}), small=SMALL)
 
     def check(self, application: Application) -> None:
         """Refuse what cannot be run; of what can be built today, there is nothing."""

@@ -27,7 +27,10 @@ from wallaroo_spark.segments import SEGMENT_BYTES, Address
 from wallaroo_spark.shipping import pickle_application
 from wallaroo_spark.states import entity_of
 
-OPTIONS = frozenset({"segment_bytes"})
+SMALL = {"segment_bytes": 64}
+"""`Case.options` under which a few entities fill several segments."""
+
+OPTIONS = frozenset(SMALL)
 """`Case.options` this engine knows."""
 
 
