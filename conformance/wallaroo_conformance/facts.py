@@ -137,6 +137,8 @@ def _build(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
     builder = case.partitions[PARTITIONS.index(call.place)].builder
     if BUILDERS.has(builder, Trait.REMEMBERS):
         facts.add(Fact.BUILDER_SHARES)
+    if BUILDERS.has(builder, Trait.FALSY_STATE):
+        facts.add(Fact.FALSY_STATE)
 
 
 def _route(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
@@ -150,6 +152,8 @@ def _encode(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
     elif call.result == "falsy":
         facts.add(Fact.ENCODER_GIVES_FALSY)
     sinks = case.pipelines[PIPELINES.index(call.place)].sinks
+    if ENCODERS.has(sinks[call.position], Trait.ANNOTATED):
+        facts.add(Fact.ENCODER_ANNOTATED)
     if len(sinks) > 1:
         facts.add(Fact.SEVERAL_SINKS)
         if call.mutable and ENCODERS.has(sinks[call.position], Trait.ALTERS_MESSAGE):

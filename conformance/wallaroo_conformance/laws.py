@@ -264,6 +264,11 @@ LAWS: tuple[Law, ...] = (
         "None is passed on as a message",
     ),
     law(
+        "sink-1/annotation", {Fact.ENCODER_ANNOTATED},
+        "what an encoder returns counts, not what its annotation announces",
+        "the annotation is believed, and the result not looked at",
+    ),
+    law(
         "sink-1/none", {Fact.ENCODER_FILTERS},
         "None from an encoder writes nothing",
         "None is written, or is an error",
@@ -331,6 +336,12 @@ LAWS: tuple[Law, ...] = (
         "state-4/unchanged", {Fact.STATE_UNCHANGED},
         "after changed=False the entity is what it was before the call",
         "the flag is not looked at",
+        _STATE,
+    ),
+    law(
+        "state-3/falsy", {Fact.FALSY_STATE, Fact.MET_AGAIN},
+        "a state that is false is a state like any other",
+        "the state is tested for truth to learn whether there is an entity",
         _STATE,
     ),
     law(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from types import FunctionType
 from typing import Any
 
 import wallaroo_reference.codegen
 import wallaroo_reference.compiled
 from wallaroo_conformance.killing import Mutant
+from wallaroo_reference import proofs
 from wallaroo_reference.codegen import Program, Spot
 from wallaroo_reference.compiled import Compiled, _Stop
 from wallaroo_reference.engine import CompiledEngine
@@ -26,6 +28,8 @@ def _mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
 
 
 _line = Program._line
+_lineage_of = wallaroo_reference.codegen._lineage
+_returns_pair = proofs._returns_pair
 _fail = Compiled.fail
 
 
@@ -37,6 +41,29 @@ def _comments_not_counted(self: Program, indent: int, text: str) -> None:
 
 def _lists_not_copied(self: Program, indent: int, text: str) -> None:
     _line(self, indent, text.replace("[:] if ", " if "))
+
+
+def _numbers_for_flags(call: Any) -> bool:
+    def number_or_flag(steps: Any) -> bool:
+        return _returns_pair(
+            [
+                step._replace(argval=bool(step.argval)) if step.argval in (0, 1) else step
+                for step in steps
+            ]
+        )
+
+    if type(call) is not FunctionType:
+        return proofs.always_pairs(call)
+    with patched(((proofs, "_returns_pair", number_or_flag),)):
+        return bool(proofs._code_always_pairs.__wrapped__(call.__code__))
+
+
+def _announced_text_believed(self: Program, indent: int, text: str) -> None:
+    _line(self, indent, text.replace("(TypeError, UnicodeEncodeError)", "UnicodeEncodeError"))
+
+
+def _only_the_frame(loops: tuple[tuple[str, str], ...]) -> str:
+    return _lineage_of(loops[:1])
 
 
 def _any_type(_self: Program, _partition: StatePartition, _key: str) -> str:
@@ -70,6 +97,24 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "every result believed a pair",
         "a proof that looks at annotations",
         (wallaroo_reference.codegen, "always_pairs", lambda _call: True),
+    ),
+    _mutant(
+        "state-2",
+        "1 taken for True in a function's code",
+        "`in (True, False)`, where 1 is True",
+        (wallaroo_reference.codegen, "always_pairs", _numbers_for_flags),
+    ),
+    _mutant(
+        "sink-1",
+        "an encoder's annotation believed",
+        "what says it gives text may give bytes",
+        (Program, "_line", _announced_text_believed),
+    ),
+    _mutant(
+        "order-1",
+        "lineage lost in a deep pipeline",
+        "where one function goes on in another, it is told the frame alone",
+        (wallaroo_reference.codegen, "_lineage", _only_the_frame),
     ),
     _mutant(
         "route-2",

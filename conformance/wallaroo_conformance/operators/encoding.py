@@ -90,7 +90,7 @@ def odd_output(message: Any) -> Any:
     return chosen(message, outputs)
 
 
-@ENCODERS.add()
+@ENCODERS.add(Trait.ANNOTATED)
 @wallaroo.encoder
 def annotated(message: Any) -> str:
     """Return text as announced, and for some marks what was not announced."""
@@ -104,7 +104,7 @@ def annotated(message: Any) -> str:
     return written
 
 
-@ENCODERS.add()
+@ENCODERS.add(Trait.ANNOTATED)
 @wallaroo.encoder
 def annotated_bytes(message: Any) -> bytes:
     """Return bytes as announced, and for some marks what was not announced."""

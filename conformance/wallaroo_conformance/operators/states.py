@@ -54,7 +54,7 @@ class Deceptive(Notebook):
         return self
 
 
-@BUILDERS.add()
+@BUILDERS.add(Trait.FALSY_STATE)
 class Thin(Notebook):
     """Is false as long as nothing is noted in it."""
 
@@ -62,7 +62,7 @@ class Thin(Notebook):
         return len(self.notes)
 
 
-@BUILDERS.add()
+@BUILDERS.add(Trait.FALSY_STATE)
 class Denying(Notebook):
     """Is false whatever is in it."""
 

@@ -20,6 +20,8 @@ class Trait(enum.Enum):
     NARROW = "of a multi computation: gives one or two messages, so that many can stand in a row"
     NUMBERS = "of a partition function: gives numbers, as 64-bit partitions want them"
     REMEMBERS = "keeps something from call to call: each case gets one of its own"
+    ANNOTATED = "of an encoder: says what it returns, and does not always"
+    FALSY_STATE = "of a builder: builds a state that is false"
     ALTERS_MESSAGE = "alters a message that it is only to read"
     ALTERS_SILENTLY = "alters the state and says changed=False"
     ALIASES = "puts into output or state what another holds too"
