@@ -59,7 +59,9 @@ def _numbers_for_flags(call: Any) -> bool:
 
 
 def _announced_text_believed(self: Program, indent: int, text: str) -> None:
-    _line(self, indent, text.replace("(TypeError, UnicodeEncodeError)", "UnicodeEncodeError"))
+    announced = [line.strip() for line in self._lines[-3:-2]] == ["if data is not None:"]
+    caught = "UnicodeEncodeError" if announced else "(TypeError, UnicodeEncodeError)"
+    _line(self, indent, text.replace("(TypeError, UnicodeEncodeError)", caught))
 
 
 def _only_the_frame(loops: tuple[tuple[str, str], ...]) -> str:
