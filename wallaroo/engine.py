@@ -37,6 +37,9 @@ class Capabilities:
         recovery: keeps recover-1 and recover-2 across kills.
         faults: kinds of fault `run` can inject, such as ``"task"``.
         unsupported_rules: ids of rules it does not keep at all.
+        small: values of `Case.options` so small that a few small messages reach what otherwise
+            takes many or large ones, such as a split of stored state. Conformance runs a part of
+            its cases with them.
     """
 
     isolation: frozenset[Isolation] = frozenset({"isolated", "trusting"})
@@ -46,6 +49,7 @@ class Capabilities:
     recovery: bool = False
     faults: frozenset[str] = frozenset()
     unsupported_rules: frozenset[str] = frozenset()
+    small: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ from wallaroo_conformance.operators import (
     STATELESS,
     STEPS,
     U64_KEY_LISTS,
+    Trait,
 )
 
 C = TypeVar("C")
@@ -143,7 +144,7 @@ def keys_of(spec: PartitionSpec) -> list[Any] | None:
     """Return the keys a partition lists, if it does."""
     if spec.keys is None:
         return None
-    return (U64_KEY_LISTS if spec.shape == "u64" else KEY_LISTS)[spec.keys]
+    return (U64_KEY_LISTS if spec.shape == "u64" else KEY_LISTS)[spec.keys].keys
 
 
 def _add_step(
@@ -192,7 +193,9 @@ def _source_of(decoder: str) -> wallaroo.TCPSourceConfig:
 
 def _source(decoder: str) -> wallaroo.TCPSourceConfig:
     config = _source_of(decoder)
-    return _with(config, "decoder", _fresh(config.decoder)) if decoder == "Reused" else config
+    if DECODERS.has(decoder, Trait.REMEMBERS):
+        return _with(config, "decoder", _fresh(config.decoder))
+    return config
 
 
 @cache
@@ -216,7 +219,8 @@ def _builder_of(name: str) -> StateBuilder:
 
 
 def _builder(name: str) -> StateBuilder:
-    return _fresh(_builder_of(name)) if name == "Shared" else _builder_of(name)
+    record = _builder_of(name)
+    return _fresh(record) if BUILDERS.has(name, Trait.REMEMBERS) else record
 
 
 def _fresh(record: C) -> C:

@@ -85,6 +85,7 @@ class ConformanceCase:
         number: of partitions; `None`: the engine's own choice.
         isolation: the engine's mode.
         on_error: what a dead letter does to the run.
+        small: with the engine's small thresholds (`Capabilities.small`).
     """
 
     pipelines: tuple[PipelineSpec, ...] = (PipelineSpec(),)
@@ -95,6 +96,7 @@ class ConformanceCase:
     number: int | None = None
     isolation: Isolation = "isolated"
     on_error: OnError = "skip"
+    small: bool = False
 
     @property
     def input_log(self) -> InputLog:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from wallaroo_conformance.case import ConformanceCase
-from wallaroo_conformance.facts import Facts
+from wallaroo_conformance.fact import Facts
 
 
 @dataclass(frozen=True)

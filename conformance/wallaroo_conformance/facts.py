@@ -1,4 +1,4 @@
-"""Facts: what a case, run on the reference, has truly met. Laws name those they need."""
+"""Which facts a case, run on the reference, has truly met."""
 
 from __future__ import annotations
 
@@ -9,162 +9,155 @@ from typing import Any
 from wallaroo.keys import BadKeyError, encode_key
 from wallaroo.trace import Reason
 from wallaroo_conformance.case import PARTITIONS, PIPELINES, ConformanceCase, StepSpec
+from wallaroo_conformance.fact import Fact, Facts
 from wallaroo_conformance.observing import Call, Observation
 from wallaroo_conformance.operators import (
+    BUILDERS,
+    ENCODERS,
     MULTI_COMPUTATIONS,
+    ROUTES,
     STATE_MULTI_COMPUTATIONS,
     STATEFUL,
+    STEPS,
+    Trait,
 )
-
-Facts = frozenset[str]
-
-ALTERS_IN_SECRET = frozenset({"note_in_secret", "lazy_secret"})
-"""State computations that alter the state and say ``changed=False``."""
-
-ALIASES = frozenset(
-    {"give_notes", "give_state", "keep_message", "exchange", "same_notes", "mark_kept"}
-)
-"""State computations whose output or state holds what another holds too."""
-
-RAISES_LATE = frozenset({"count_then_refuse", "lazy_stumble"})
-"""State computations that raise when the state is altered already."""
 
 _EXTREME = 1 << 63
+_ENDS = {"exit": Fact.EXITED, "on-error": Fact.STOPPED}
+_LETTERS = {
+    Reason.DECODE: Fact.DECODE_LETTER,
+    Reason.RAISED: Fact.RAISED_LETTER,
+    Reason.UNKNOWN_KEY: Fact.UNKNOWN_KEY_LETTER,
+    Reason.ENCODE: Fact.ENCODE_LETTER,
+    Reason.UNPORTABLE: Fact.UNPORTABLE_LETTER,
+}
 
 
 def facts_of(observation: Observation) -> Facts:
     """Return the facts of a case."""
     case, trace = observation.case, observation.trace
-    facts: set[str] = set()
-    _configuration_facts(case, facts)
+    facts: set[Fact] = set()
+    _run_facts(case, facts)
     for call in observation.calls:
         _CALL_FACTS[call.role](case, call, facts)
     _routing_facts(observation, facts)
     _letter_facts(observation, facts)
     if trace.ended is not None:
-        facts.add(f"ended by {trace.ended.kind}")
+        facts.add(_ENDS[trace.ended.kind])
     if trace.entities:
-        facts.add("entities")
+        facts.add(Fact.ENTITIES)
     if any(entity.number for entity in trace.entities):
-        facts.add("partition other than 0")
-    for outputs in trace.outputs.values():
-        if outputs:
-            facts.add("output")
-        if len(outputs) > 1:
-            facts.add("outputs")
-    if len({pipeline for (pipeline, _), given in trace.outputs.items() if given}) > 1:
-        facts.add("outputs of several pipelines")
+        facts.add(Fact.OTHER_PARTITION)
+    if any(len(outputs) > 1 for outputs in trace.outputs.values()):
+        facts.add(Fact.OUTPUTS)
     return frozenset(facts)
 
 
-def _configuration_facts(case: ConformanceCase, facts: set[str]) -> None:
-    if not case.inputs:
-        facts.add("no input")
+def _run_facts(case: ConformanceCase, facts: set[Fact]) -> None:
     if len(case.inputs) > 1:
-        facts.add("several messages")
+        facts.add(Fact.SEVERAL_MESSAGES)
         if case.batches is not None and case.batches[0] < len(case.inputs):
-            facts.add("cut into batches")
+            facts.add(Fact.CUT)
     if any(not entry.payload for entry in case.inputs):
-        facts.add("zero-length frame")
+        facts.add(Fact.EMPTY_FRAME)
     if case.number is not None and case.number > 1:
-        facts.add("several partitions")
-    if len({entry.pipeline for entry in case.inputs}) > 1:
-        facts.add("several sources")
+        facts.add(Fact.SEVERAL_PARTITIONS)
 
 
-def _decode(case: ConformanceCase, call: Call, facts: set[str]) -> None:
-    facts.add({"none": "decoder filters", "raised": "decoder raises"}.get(call.kind, "decoded"))
-    if call.kind in ("falsy", "empty"):
-        facts.add("decoder gives falsy")
+def _decode(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
+    if call.result == "none":
+        facts.add(Fact.DECODER_FILTERS)
+    elif call.result != "raised":
+        facts.add(Fact.DECODED)
+    if call.result in ("falsy", "empty"):
+        facts.add(Fact.DECODER_GIVES_FALSY)
 
 
-def _compute(case: ConformanceCase, call: Call, facts: set[str]) -> None:
+def _compute(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
     step = _step(case, call)
     name = step.operator
-    if call.kind == "raised":
-        facts.add("computation raises")
     if name in STATEFUL:
-        _compute_with_state(name, call, facts)
-    elif name in MULTI_COMPUTATIONS:
-        facts.add({"none": "multi gives none", "empty": "multi gives none"}.get(call.kind, "multi"))
-        if "gaps" in call.kind:
-            facts.add("multi leaves gaps")
-        if name in ("twice", "one_buffer"):
-            facts.add("multi gives one object twice")
-        if "falsy" in call.kind or name == "falsy_items":
-            facts.add("multi gives falsy")
-        if name in ("one_buffer", "stumble", "characters"):
-            facts.add("multi is lazy")
-        if step.parallel:
-            facts.add("parallel")
-    else:
-        facts.add(f"computation: {call.kind}")
-        if step.parallel:
-            facts.add("parallel")
-        if name in ("mark", "clear", "mark_then_refuse") and call.mutable:
-            facts.add("computation alters message")
+        if call.result != "raised":
+            _compute_with_state(name, call, facts)
+        return
+    if step.parallel:
+        facts.add(Fact.PARALLEL)
+    if name in MULTI_COMPUTATIONS:
+        _items(name, call, facts)
+    elif call.changed is not None:
+        return  # a pair, and no more than a message here
+    elif call.result == "none":
+        facts.add(Fact.COMPUTATION_FILTERS)
+    elif call.result == "falsy":
+        facts.add(Fact.COMPUTATION_GIVES_FALSY)
+    elif call.result == "empty":
+        facts.add(Fact.COMPUTATION_GIVES_EMPTY)
 
 
-def _compute_with_state(name: str, call: Call, facts: set[str]) -> None:
-    output, _, changed = call.kind.partition(", ")
-    if not changed and call.kind != "raised":
-        facts.add("bad pair")
-    if changed == "True":
-        facts.add("state changed")
-    if changed == "False":
-        facts.add("state unchanged")
-        if name in ALTERS_IN_SECRET:
-            facts.add("state altered in secret")
-    if changed and output == "none":
-        facts.add("state computation sends nothing")
-        if changed == "True":
-            facts.add("state changed, nothing sent")
-    if name in STATE_MULTI_COMPUTATIONS and changed:
-        facts.add("multi with state")
-        if output in ("none", "empty"):
-            facts.add("multi gives none")
-        if "gaps" in output:
-            facts.add("multi leaves gaps")
-        if "falsy" in output and "value" not in output and output != "falsy":
-            facts.add("multi gives falsy")
-        if output in ("value", "falsy") and name in ("wrong_items", "wrong_items_then_count"):
-            facts.add("bad items")
-        if name == "notes_themselves":
-            facts.add("multi gives a list of its state")
-        if name in ("lazy", "lazy_secret", "lazy_stumble"):
-            facts.add("multi is lazy")
-    if name not in STATE_MULTI_COMPUTATIONS and changed and output in ("falsy", "empty"):
-        facts.add("state computation sends falsy")
-    if name in ALIASES and changed:
-        facts.add("state shares an object with a message")
-    if call.kind == "raised":
-        facts.add("state computation raises")
+def _items(name: str, call: Call, facts: set[Fact]) -> None:
+    """Note what is in a multi computation's result, or in a multi state computation's outputs."""
+    if call.result in ("none", "empty"):
+        facts.add(Fact.MULTI_GIVES_NONE)
+    elif call.result != "raised":
+        facts.add(Fact.MULTI)
+    if call.gaps:
+        facts.add(Fact.MULTI_LEAVES_GAPS)
+    if call.falsy or STEPS.has(name, Trait.FALSY_ITEMS):
+        facts.add(Fact.MULTI_GIVES_FALSY)
+    if STEPS.has(name, Trait.SAME_OBJECT):
+        facts.add(Fact.MULTI_GIVES_SAME_OBJECT)
+    if STEPS.has(name, Trait.OWN_LIST):
+        facts.add(Fact.MULTI_GIVES_OWN_LIST)
+    if call.result in ("value", "falsy") and STEPS.has(name, Trait.WRONG_ITEMS):
+        facts.add(Fact.BAD_ITEMS)
 
 
-def _build(case: ConformanceCase, call: Call, facts: set[str]) -> None:
-    facts.add("builder raises" if call.kind == "raised" else "entity built")
-    if case.partitions[PARTITIONS.index(call.place)].builder == "Shared":
-        facts.add("builder hands out one object")
+def _compute_with_state(name: str, call: Call, facts: set[Fact]) -> None:
+    if call.changed is None:
+        facts.add(Fact.BAD_PAIR)
+        return
+    facts.add(Fact.STATE_CHANGED if call.changed else Fact.STATE_UNCHANGED)
+    if not call.changed and STEPS.has(name, Trait.ALTERS_SILENTLY):
+        facts.add(Fact.STATE_ALTERED_SILENTLY)
+    if STEPS.has(name, Trait.ALIASES):
+        facts.add(Fact.STATE_SHARES)
+    if call.result == "none":
+        facts.add(Fact.STATE_COMPUTATION_GIVES_NONE)
+        if call.changed:
+            facts.add(Fact.STATE_CHANGED_NOTHING_SENT)
+    if name in STATE_MULTI_COMPUTATIONS:
+        facts.add(Fact.MULTI_WITH_STATE)
+        _items(name, call, facts)
+    elif call.result in ("falsy", "empty"):
+        facts.add(Fact.STATE_COMPUTATION_GIVES_FALSY)
 
 
-def _route(case: ConformanceCase, call: Call, facts: set[str]) -> None:
-    if call.kind == "raised":
-        facts.add("partition function raises")
-    elif call.mutable and _step(case, call).route == "taking":
-        facts.add("partition function alters message")
+def _build(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
+    facts.add(Fact.BUILDER_RAISES if call.result == "raised" else Fact.ENTITY_BUILT)
+    builder = case.partitions[PARTITIONS.index(call.place)].builder
+    if BUILDERS.has(builder, Trait.REMEMBERS):
+        facts.add(Fact.BUILDER_SHARES)
+    if BUILDERS.has(builder, Trait.FALSY_STATE):
+        facts.add(Fact.FALSY_STATE)
 
 
-def _encode(case: ConformanceCase, call: Call, facts: set[str]) -> None:
-    facts.add(
-        {"none": "encoder filters", "raised": "encoder raises", "falsy": "encoder gives falsy"}.get(
-            call.kind, "encoded"
-        )
-    )
+def _route(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
+    if call.mutable and ROUTES.has(_step(case, call).route, Trait.ALTERS_MESSAGE):
+        facts.add(Fact.ROUTE_ALTERS)
+
+
+def _encode(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
+    if call.result == "none":
+        facts.add(Fact.ENCODER_FILTERS)
+    elif call.result == "falsy":
+        facts.add(Fact.ENCODER_GIVES_FALSY)
     sinks = case.pipelines[PIPELINES.index(call.place)].sinks
+    if ENCODERS.has(sinks[call.position], Trait.ANNOTATED):
+        facts.add(Fact.ENCODER_ANNOTATED)
     if len(sinks) > 1:
-        facts.add("several sinks")
-        if call.mutable and sinks[call.position] == "stamping":
-            facts.add("encoder alters message of several sinks")
+        facts.add(Fact.SEVERAL_SINKS)
+        if call.mutable and ENCODERS.has(sinks[call.position], Trait.ALTERS_MESSAGE):
+            facts.add(Fact.ENCODER_ALTERS_SHARED)
 
 
 _CALL_FACTS = {
@@ -180,7 +173,7 @@ def _step(case: ConformanceCase, call: Call) -> StepSpec:
     return case.pipelines[PIPELINES.index(call.place)].steps[call.position]
 
 
-def _routing_facts(observation: Observation, facts: set[str]) -> None:
+def _routing_facts(observation: Observation, facts: set[Fact]) -> None:
     """Who met which entity: from the keys found, and the visits of single entities."""
     case = observation.case
     met: Counter[tuple[int, bytes]] = Counter()
@@ -198,7 +191,7 @@ def _routing_facts(observation: Observation, facts: set[str]) -> None:
         partition = case.partition_of(step)
         spec = case.partitions[partition]
         visitors.setdefault(partition, set()).add(call.place)
-        if call.kind == "raised":
+        if call.result == "raised":
             continue
         if call.role == "compute":
             if spec.shape == "single":
@@ -212,76 +205,76 @@ def _routing_facts(observation: Observation, facts: set[str]) -> None:
         met[partition, encoded] += 1
         _visit(visits, (partition, encoded), call, facts)
         keys.setdefault(partition, []).append(call.key)
-        if spec.shape == "u64":
-            facts.add("64-bit key")
-            if type(call.key) is int and call.key >= _EXTREME:
-                facts.add("extreme 64-bit key")
+        if spec.shape == "u64" and type(call.key) is int and call.key >= _EXTREME:
+            facts.add(Fact.EXTREME_U64_KEY)
         if spec.keys is not None:
-            facts.add("listed key")
+            facts.add(Fact.LISTED_KEY)
         if _unusual(call.key):
-            facts.add("unusual key")
+            facts.add(Fact.UNUSUAL_KEY)
     if any(count > 1 for count in met.values()):
-        facts.add("entity met again")
+        facts.add(Fact.MET_AGAIN)
         if any(
             count > 1 and case.partitions[partition].shape == "single"
             for (partition, _), count in met.items()
         ):
-            facts.add("single entity met again")
+            facts.add(Fact.SINGLE_MET_AGAIN)
     if any(len(pipelines) > 1 for pipelines in visitors.values()):
-        facts.add("partition shared by pipelines")
+        facts.add(Fact.PARTITION_SHARED)
     declared = {case.partition_of(step) for _, _, step in case.steps() if step.operator in STATEFUL}
     if visitors and len(declared) > 1:
-        facts.add("several state partitions")
+        facts.add(Fact.SEVERAL_STATE_PARTITIONS)
         if len({encoded for _, encoded in met}) < len(met):
-            facts.add("equal keys in several partitions")
+            facts.add(Fact.EQUAL_KEYS_APART)
     for found in keys.values():
         distinct = {encode_key(key): key for key in found}
         if len(distinct) > 1:
-            facts.add("several keys")
+            facts.add(Fact.SEVERAL_KEYS)
             if len({_looks(key) for key in distinct.values()}) < len(distinct):
-                facts.add("keys look alike")
+                facts.add(Fact.KEYS_ALIKE)
 
 
 def _visit(
     visits: dict[tuple[int, bytes], list[tuple[str, int]]],
     entity: tuple[int, bytes],
     call: Call,
-    facts: set[str],
+    facts: set[Fact],
 ) -> None:
     """Note whether items of one frame meet an entity at several steps."""
     met = visits.setdefault(entity, [])
     met.append((call.place, call.position))
     if len(met) > 2 and len(set(met)) > 1:
-        facts.add("several items met an entity twice")
+        facts.add(Fact.SEVERAL_ITEMS_MEET_AGAIN)
 
 
-def _letter_facts(observation: Observation, facts: set[str]) -> None:
+def _letter_facts(observation: Observation, facts: set[Fact]) -> None:
     case = observation.case
     stateless: set[int] = set()  # frames with a letter that nothing but themselves can have caused
     for letter in observation.trace.dead_letters:
-        facts.add("dead letter")
-        facts.add(f"dead letter: {letter.reason.value}")
+        facts.add(Fact.LETTER)
+        if letter.reason in _LETTERS:
+            facts.add(_LETTERS[letter.reason])
         with_state = False
         if letter.step is not None:
             step = case.pipelines[PIPELINES.index(letter.pipeline)].steps[letter.position]
             with_state = step.operator in STATEFUL
             if letter.reason is Reason.BAD_KEY and with_state:
                 spec = case.partitions[case.partition_of(step)]
-                facts.add("bad 64-bit key" if spec.shape == "u64" else "bad key")
-            if letter.reason is Reason.RAISED and step.operator in RAISES_LATE:
-                facts.add("state altered, then raised")
-            if letter.reason is Reason.RAISED and step.operator in ("stumble", "lazy_stumble"):
-                facts.add("multi raises while it is consumed")
+                facts.add(Fact.BAD_U64_KEY if spec.shape == "u64" else Fact.BAD_KEY)
+            if letter.reason is Reason.RAISED:
+                if STEPS.has(step.operator, Trait.RAISES_LATE):
+                    facts.add(Fact.STATE_ALTERED_THEN_RAISED)
+                if STEPS.has(step.operator, Trait.RAISES_CONSUMED):
+                    facts.add(Fact.MULTI_RAISES_CONSUMED)
         if letter.reason is Reason.BAD_RESULT and not with_state:
-            facts.add("bad items")
+            facts.add(Fact.BAD_ITEMS)
         if not with_state or letter.reason in (Reason.BAD_KEY, Reason.UNKNOWN_KEY):
             stateless.add(letter.lineage[0])
         if letter.reason is Reason.UNPORTABLE and with_state:
-            facts.add("state computation gives what cannot be pickled")
+            facts.add(Fact.STATE_COMPUTATION_UNPORTABLE)
     if len(stateless) > 1:
-        facts.add("dead letters of several frames, no state involved")
-    if "dead letter" in facts and any(observation.trace.outputs.values()):
-        facts.add("dead letter beside outputs")
+        facts.add(Fact.LETTERS_WITHOUT_STATE)
+    if Fact.LETTER in facts and any(observation.trace.outputs.values()):
+        facts.add(Fact.LETTER_BESIDE_OUTPUTS)
 
 
 def _looks(key: Any) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from wallaroo_conformance.differences import KINDS, Kind
-from wallaroo_conformance.facts import Facts
+from wallaroo_conformance.fact import Fact, Facts
 from wallaroo_conformance.rules import rule_id
 
 CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields", "lineage"}
@@ -70,7 +71,9 @@ class Law:
         return bool(kinds) and kinds <= self.shows and self.needs <= facts
 
 
-def law(law_id: str, needs: str, says: str, cause: str, shows: frozenset[Kind] = CONTENT) -> Law:
-    """Return the law `law_id`, ``rule/name``; facts in `needs` are separated by ``; ``."""
+def law(
+    law_id: str, needs: Set[Fact], says: str, cause: str, shows: frozenset[Kind] = CONTENT
+) -> Law:
+    """Return the law `law_id`, which is ``rule/name``."""
     rule, _, name = law_id.partition("/")
-    return Law(rule_id(rule), name, says, cause, frozenset(needs.split("; ")), shows)
+    return Law(rule_id(rule), name, says, cause, frozenset(needs), shows)

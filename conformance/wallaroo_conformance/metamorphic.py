@@ -227,7 +227,7 @@ def _feeders(observation: Observation) -> dict[Any, set[tuple[int, int]]]:
     for call in observation.calls:
         if call.role == "decode":
             sequence += 1
-        if call.role not in ("route", "compute") or call.kind == "raised":
+        if call.role not in ("route", "compute") or call.result == "raised":
             continue
         step = case.pipelines[PIPELINES.index(call.place)].steps[call.position]
         if step.operator not in STATEFUL:

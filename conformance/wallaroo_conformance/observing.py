@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from wallaroo.engine import Engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.building import assemble, engine_case
 from wallaroo_conformance.case import ConformanceCase
+
+Result: TypeAlias = Literal["raised", "none", "empty", "falsy", "value", "items"]
+"""What came of a call: `empty` and `items` of lists and tuples, `falsy` of what else is false."""
 
 
 class Call(NamedTuple):
@@ -23,15 +26,21 @@ class Call(NamedTuple):
         role: ``decode``, ``compute``, ``build``, ``route`` or ``encode``.
         place: the pipeline's name; for ``build`` the state partition's.
         position: the step's, or the sink's index.
-        kind: what came of it: ``raised``, or what `_kind` says of the result.
-        key: the result, of ``route``.
+        result: what came of it; of a pair of output and flag, its output.
+        changed: the flag, if it is such a pair.
+        gaps: whether the items have `None` among them.
+        falsy: whether the items have false ones among them.
+        key: what it returned, of ``route``.
         mutable: whether a message that could be altered was handed over.
     """
 
     role: str
     place: str
     position: int
-    kind: str
+    result: Result
+    changed: bool | None
+    gaps: bool
+    falsy: bool
     key: Any
     mutable: bool
 
@@ -71,10 +80,17 @@ def _watcher(calls: list[Call]) -> Any:
             try:
                 result = call(*arguments)
             except BaseException:
-                calls.append(Call(role, place, position, "raised", None, mutable))
+                calls.append(
+                    Call(role, place, position, "raised", None, False, False, None, mutable)
+                )
                 raise
             key = result if role == "route" else None
-            calls.append(Call(role, place, position, _kind(result), key, mutable))
+            changed = None
+            output = result
+            if type(result) is tuple and len(result) == 2 and type(result[1]) is bool:
+                output, changed = result
+            kind, gaps, falsy = _kind(output)
+            calls.append(Call(role, place, position, kind, changed, gaps, falsy, key, mutable))
             return result
 
         return replace(record, call=watched)
@@ -82,24 +98,16 @@ def _watcher(calls: list[Call]) -> Any:
     return watch
 
 
-def _kind(result: Any) -> str:
-    """Return what a result is, as far as rules make a difference."""
-    if type(result) is tuple and len(result) == 2 and type(result[1]) is bool:
-        return f"{_kind(result[0])}, {result[1]}"
+def _kind(result: Any) -> tuple[Result, bool, bool]:
+    """Return what a result is, as far as rules make a difference; and of items, what they hold."""
     if result is None:
-        return "none"
+        return "none", False, False
     try:
         if isinstance(result, (list, tuple)):
-            return _items_kind(result)
+            gaps = any(item is None for item in result)
+            falsy = any(item is not None and not item for item in result)
+            return "items" if result else "empty", gaps, falsy
         truth = bool(result)
     except Exception:  # noqa: BLE001 - an operator's own __bool__ may raise anything
-        return "value"
-    return "value" if truth else "falsy"
-
-
-def _items_kind(items: Sequence[Any]) -> str:
-    if not items:
-        return "empty"
-    gaps = any(item is None for item in items)
-    falsy = any(item is not None and not item for item in items)
-    return f"{'falsy ' if falsy else ''}{'gaps' if gaps else 'list'}"
+        return "value", False, False
+    return "value" if truth else "falsy", False, False

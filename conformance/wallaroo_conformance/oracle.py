@@ -14,7 +14,8 @@ from functools import cache
 from wallaroo.engine import Engine, load_engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.case import ConformanceCase
-from wallaroo_conformance.facts import Facts, facts_of
+from wallaroo_conformance.fact import Facts
+from wallaroo_conformance.facts import facts_of
 from wallaroo_conformance.observing import Observation, observe
 
 _REMEMBERED = 3_000  # cases, of about 10 KB each

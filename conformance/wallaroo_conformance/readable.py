@@ -17,10 +17,17 @@ from wallaroo_conformance.case import (
     ConformanceCase,
     StepSpec,
 )
-from wallaroo_conformance.operators import BUILDERS, DECODERS, ENCODERS, ROUTES, STATEFUL, STEPS
+from wallaroo_conformance.operators import (
+    BUILDERS,
+    DECODERS,
+    ENCODERS,
+    ROUTES,
+    STATEFUL,
+    STEPS,
+    Table,
+)
 
 _CATALOGUE = "wallaroo_conformance.operators"
-_WITH_ARGUMENTS = {"Stocked": "Stocked(2)"}
 _PORT = 7010
 
 
@@ -65,6 +72,8 @@ def run_text(case: ConformanceCase) -> str:
         parts.append(f"{case.number} partition{'' if case.number == 1 else 's'}")
     if case.on_error == "stop":
         parts.append("--on-error stop")
+    if case.small:
+        parts.append("small thresholds")
     return ", ".join(parts)
 
 
@@ -85,7 +94,7 @@ class _Text:
         if target.__name__ in self._seen:
             return
         self._seen.add(target.__name__)
-        source = textwrap.dedent(inspect.getsource(target)).rstrip()
+        source = _definition(target)
         names = sys.modules[target.__module__].__dict__
         tree = ast.parse(source)
         for node in ast.walk(tree):
@@ -176,12 +185,24 @@ def _step(case: ConformanceCase, step: StepSpec) -> str:
     return f"{method}({component}, {state}, {name}, {_expression(ROUTES, step.route)}{listed})"
 
 
-def _expression(table: dict[str, Any], name: str) -> str:
+def _expression(table: Table, name: str) -> str:
     """Return how a user writes a component of the catalogue: as a function, class or instance."""
-    component = table[name]
-    if inspect.isclass(component) or hasattr(component, "__wrapped__"):
+    if name not in table.arguments:
         return name
-    return _WITH_ARGUMENTS.get(name, f"{name}()")
+    return f"{name}({', '.join(map(ascii, table.arguments[name]))})"
+
+
+def _definition(target: Any) -> str:
+    """Return the source of a function or class as a user writes it: without its place here."""
+    lines = textwrap.dedent(inspect.getsource(target)).rstrip().splitlines()
+    [definition] = ast.parse("\n".join(lines)).body
+    assert isinstance(definition, (ast.FunctionDef, ast.ClassDef))
+    for decorator in definition.decorator_list:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if isinstance(called, ast.Attribute) and called.attr == "add":
+            assert decorator.end_lineno is not None
+            del lines[decorator.lineno - 1 : decorator.end_lineno]
+    return "\n".join(lines)
 
 
 def _input(case: ConformanceCase) -> str:

@@ -58,6 +58,7 @@ def case_from_json(form: Any) -> ConformanceCase:
             number=form["number"],
             isolation=form["isolation"],
             on_error=form["on_error"],
+            small=form.get("small", False),  # which the first cases were stored without
         )
         found = problem(case)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -119,4 +120,6 @@ def _run_problem(case: ConformanceCase) -> str | None:
         return f"no isolation is {case.isolation!r}"
     if case.on_error not in ("skip", "stop"):
         return f"no on_error is {case.on_error!r}"
+    if type(case.small) is not bool:
+        return f"small is true or false, not {case.small!r}"
     return None

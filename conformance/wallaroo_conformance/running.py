@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from wallaroo.engine import Capabilities, Engine
+from wallaroo.engine import Capabilities, Case, Engine
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.trace import Trace, describe_error
 from wallaroo_conformance.building import assemble, engine_case
@@ -53,7 +53,9 @@ class Runner:
         self.seconds_a_job = 0.0  # of the last job of several cases
 
     def adapted(self, case: ConformanceCase) -> ConformanceCase:
-        """Return the case in a mode that the engine has."""
+        """Return the case in a mode that the engine has, and without thresholds it has not."""
+        if case.small and not self.capabilities.small:
+            case = replace(case, small=False)
         if case.isolation in self.capabilities.isolation:
             return case
         return replace(case, isolation=min(self.capabilities.isolation, default="isolated"))
@@ -93,18 +95,22 @@ class Runner:
         self.jobs += 1
         self.cases += 1
         try:
-            return self._checked(self.engine.run(engine_case(case, options=self.options)))
+            return self._checked(self.engine.run(self._engine_case(case)))
         except HarnessError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it is an engine's answer
             return crash(error)
+
+    def _engine_case(self, case: ConformanceCase) -> Case:
+        small = self.capabilities.small if case.small else {}
+        return engine_case(case, options={**small, **self.options})
 
     def _run_job(self, cases: Sequence[ConformanceCase]) -> list[Result]:
         if len(cases) == 1:
             return [self.run_alone(cases[0])]
         self.jobs += 1
         self.cases += len(cases)
-        built = [engine_case(case, options=self.options) for case in cases]
+        built = [self._engine_case(case) for case in cases]
         begun = time.perf_counter()
         try:
             traces = self.engine.run_many(built)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from wallaroo.engine import Engine
+from wallaroo.engine import Engine, Isolation
 from wallaroo.trace import Trace
 from wallaroo_conformance.case import ConformanceCase
 from wallaroo_conformance.differences import (
@@ -30,6 +30,8 @@ from wallaroo_conformance.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.reducing import projections, reductions, size
 from wallaroo_conformance.report import Failure, LawResult, fits
 from wallaroo_conformance.running import MOST_CASES_A_JOB, REFUSED, Runner
+from wallaroo_conformance.strategies import Tone
+from wallaroo_conformance.tour import tour
 
 MOST_FAILURES = 12
 """Failures that a report holds at most."""
@@ -43,6 +45,18 @@ _FIRST_JOB_OF_FEW = 32
 _MOST_STEPS = 60  # of a reduction; none has been seen to need half as many
 _MOST_PROJECTIONS = 512
 _MOST_CANDIDATES = 192  # of a reduction's step, the simplest
+
+_BOTH: frozenset[Isolation] = frozenset({"isolated", "trusting"})
+_ISOLATED: frozenset[Isolation] = frozenset({"isolated"})
+_TRUSTING: frozenset[Isolation] = frozenset({"trusting"})
+_TAME = {_BOTH: 1 / 4, _ISOLATED: 0.0, _TRUSTING: 7 / 8}
+"""The share of cases in `trusting` mode with applications that it is promised to, by the modes an
+engine has. One that has no other mode gets some that it may be promised to, as it happens."""
+_TOURS: Mapping[frozenset[Isolation], tuple[Tone, ...]] = {
+    _BOTH: ("any", "tame"),
+    _ISOLATED: ("any",),
+    _TRUSTING: ("tame",),
+}
 
 
 @dataclass(frozen=True)
@@ -175,13 +189,19 @@ class Search:
             # A job has a price of its own, and most faults show in few cases: jobs begin small.
             first = _FIRST_JOB_OF_FEW if self._early else _FIRST_JOB
             wanted = min(self.runner.job, first << self._chunks)
+            if self._chunks == 1:
+                wanted = len(self._tour())
             if profile.cases is not None:
                 wanted = min(wanted, profile.cases - self.generated)
             late = profile.seconds is not None and time.monotonic() - begun > profile.seconds
             if wanted <= 0 or (late and self._chunks > 0):
                 break
             self._tell("searching")
-            cases = self._generate(wanted, self._chunks)
+            # Most faults show in the first few cases that chance brings; then comes the tour.
+            if self._chunks == 1:
+                cases = self._tour()[:wanted]
+            else:
+                cases = self._generate(wanted, self._chunks)
             self._chunks += 1
             self._try(cases, profile.variant_every)
 
@@ -198,7 +218,8 @@ class Search:
             if not missing:
                 return
             self._tell("topping up")
-            cases = self._generate(min(self.runner.job, _FIRST_JOB), number)
+            # Laws that chance has not brought are mostly those that no tame case exercises.
+            cases = generate(min(self.runner.job, _FIRST_JOB), self._seed_of(number), "any")
             number += 1
             looked += len(cases)
             useful = [
@@ -229,11 +250,20 @@ class Search:
     # -- one case ----------------------------------------------------------------------------
 
     def _generate(self, count: int, number: int) -> list[ConformanceCase]:
-        chunk_seed = self.seed * 1_000_003 + number
-        if "isolated" in self.runner.capabilities.isolation:
-            return generate(count, chunk_seed)
-        half = count // 2
-        return generate(count - half, chunk_seed, "tame") + generate(half, chunk_seed, "any")
+        chunk_seed = self._seed_of(number)
+        tame = int(count * _TAME[self._modes()])
+        cases = generate(count - tame, chunk_seed, "any") if tame < count else []
+        return cases + (generate(tame, chunk_seed, "tame") if tame else [])
+
+    def _seed_of(self, number: int) -> int:
+        return self.seed * 1_000_003 + number
+
+    def _tour(self) -> list[ConformanceCase]:
+        modes = self._modes()
+        return [case for tone in _TOURS[modes] for case in tour(tone)]
+
+    def _modes(self) -> frozenset[Isolation]:
+        return self.runner.capabilities.isolation & _BOTH or _ISOLATED
 
     def _try(self, cases: Sequence[ConformanceCase], variant_every: int = 0) -> None:
         adapted = [self.runner.adapted(case) for case in cases]

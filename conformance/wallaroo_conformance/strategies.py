@@ -30,8 +30,11 @@ from wallaroo_conformance.operators import (
     ROUTES,
     STATE_COMPUTATIONS,
     STATE_MULTI_COMPUTATIONS,
+    STATELESS,
+    STEPS,
     U64_KEY_LISTS,
-    U64_ROUTES,
+    Table,
+    Trait,
 )
 
 T = TypeVar("T")
@@ -44,6 +47,9 @@ _TEXTS = (
     *("", "0", "1", "'1'", "b'1'", "(1,)", "True", "False", "None", "[]", "[1, 'a']", "''"),
     *("b''", "()", "{}", "{'a': 1}", "-1", "2", "3", "1.5", "{1, 2}", "['b']", "'a'", "'x y'"),
     *("x", "ax", "a x b", "['x']", "y", "ya", "yab", "y a b", "z", "az", "['z', 1]"),
+    *[f"{letter}x" for letter in "bcdefghijk"],  # each another exception, see `complain`
+    *["ya" * times + tail for times in range(2, 6) for tail in ("", "y")],
+    *("(['a'], 1)", "{'a': ['b']}", "1.0", "-0.0", "(1, True)", "(True,)", "[[]]", "2.5"),
     *("\u00e9", "e\u0301", "\u00c9t\u00e9", "\u00df", "\u0130", "\ufb01", "\0", "a\0b"),
     *("\u03a9", "\u65e5\u672c", "\U0001f600", "\ufeffa", "\u200b", "\ud800", "'\\ud800'"),
     *("18446744073709551615", "18446744073709551616", "9223372036854775808"),
@@ -57,6 +63,7 @@ PAYLOADS: tuple[bytes, ...] = (
 """The plainest first; marks in them are told in `operators.computing`."""
 
 _RARE = {b"many", b"k" * 300}
+_DEEP = 247
 _COMMON = 10  # payloads from the front of the list that come as often as all others
 
 _PIPELINES, _STEPS, _SINKS, _PARTITIONS, _INPUTS = 3, 8, 3, 3, 24
@@ -65,16 +72,6 @@ _PIPELINE_BYTES = 2 + _SINKS + 5 * _STEPS
 _INPUT_BYTES = 2
 LENGTH = _HEAD + 3 * _PARTITIONS + _PIPELINES * _PIPELINE_BYTES + _INPUTS * _INPUT_BYTES
 """Bytes a case is made of."""
-
-# What `trusting` mode is not promised to: these alter what is not theirs, or keep a share of it.
-_WILD = frozenset(
-    {
-        *("note_in_secret", "lazy_secret", "give_notes", "give_state", "keep_message", "exchange"),
-        *("mark_kept", "count_then_refuse", "wrong_pair", "keep_closure", "same_notes"),
-        *("lazy_stumble", "wrong_items", "closure", "one_buffer", "twice", "window", "leave_late"),
-        *("taking", "stamping", "Reused", "Unpicklable", "Shared", "Portless", "Number"),
-    }
-)
 
 
 def cases(tone: Tone = "any") -> st.SearchStrategy[ConformanceCase]:
@@ -111,6 +108,7 @@ def case_from_bytes(drawn: bytes, tone: Tone = "any") -> ConformanceCase:
         number=_pick(head[12], (None, None, 1, 2, 3, 4, 7)),
         isolation="isolated" if tone == "any" else "trusting",
         on_error="stop" if head[13] > 230 else "skip",
+        small=head[14] > 190,
     )
 
 
@@ -122,31 +120,32 @@ class _Tables:
     """What there is to choose from, as often as it is to be chosen."""
 
     def __init__(self, tone: Tone) -> None:
-        def those(table: dict[str, object]) -> tuple[str, ...]:
-            return tuple([name for name in table if tone == "any" or name not in _WILD])
+        def those(table: Table, common: int = 0) -> tuple[str, ...]:
+            weighed = [*table, *(table.having(Trait.COMMON) * common)]
+            weighed.sort(key=list(table).index)
+            if tone == "any":
+                return tuple(weighed)
+            return tuple([name for name in weighed if not table.has(name, Trait.FINDING)])
 
-        self.decoders = (*(("text", "literal", "words", "Record") * 2), *those(DECODERS))
+        self.decoders = those(DECODERS, 2)
         self.single = those(COMPUTATIONS)
         self.multi = those(MULTI_COMPUTATIONS)
-        self.stateful = those(STATE_COMPUTATIONS)
-        self.multi_stateful = those(STATE_MULTI_COMPUTATIONS)
-        self.routes = ("by_text", "by_text", "hot", "by_letter", "by_value", *those(ROUTES))
-        self.u64_routes = ("BySize", "number", *those(U64_ROUTES))
-        self.builders = (*(("Notebook", "Notebook", "Slotted", "Stocked") * 5), *those(BUILDERS))
-        self.encoders = ("line", "described", "described", *those(ENCODERS))
+        stateful, multi_stateful = those(STATE_COMPUTATIONS), those(STATE_MULTI_COMPUTATIONS)
+        self.kinds = (
+            *(self.single, self.single, self.single, self.multi, self.multi),
+            *(stateful, stateful, stateful, stateful, multi_stateful, multi_stateful),
+        )
+        self.routes = those(ROUTES, 1)
+        self.u64_routes = tuple([name for name in self.routes if ROUTES.has(name, Trait.NUMBERS)])
+        self.narrow = tuple([name for name in STEPS.having(Trait.NARROW) if name in those(STEPS)])
+        self.builders = those(BUILDERS, 5)
+        self.encoders = those(ENCODERS, 1)
 
 
 _TABLES: dict[Tone, _Tables] = {"any": _Tables("any"), "tame": _Tables("tame")}
 _SHAPES: tuple[Shape, ...] = ("single", "keyed", "keyed", "keyed", "u64")
-_SUITABLE = {
-    "letters": "by_letter",
-    "few": "hot",
-    "strange": "unusual",
-    "small": "BySize",
-    "extreme": "number",
-}
 _MARKED = (b"x", b"ax", b"y", b"ya", b"yab", b"az", b"quit")
-_PAYLOAD_TABLE = (*PAYLOADS[:_COMMON], *PAYLOADS[:_COMMON], *_MARKED, *PAYLOADS)
+_PAYLOAD_TABLE = (*(PAYLOADS[:_COMMON] * 3), *_MARKED, *PAYLOADS)
 
 
 def _pick(byte: int, table: Sequence[T]) -> T:
@@ -171,6 +170,7 @@ def _partition(drawn: bytes, tables: _Tables) -> PartitionSpec:
 def _pipeline(drawn: bytes, partitions: list[PartitionSpec], tables: _Tables) -> PipelineSpec:
     decoder = _pick(drawn[0], tables.decoders)
     count = _pick(drawn[1], (0, 1, 1, 2, 2, 3, 3, 4, 5, _STEPS))
+    deep = drawn[1] > _DEEP  # many multi computations in a row
     steps = []
     wanted = 0  # the partition a step takes unless it insists: mostly in order, each once
     wide = 0
@@ -178,22 +178,21 @@ def _pipeline(drawn: bytes, partitions: list[PartitionSpec], tables: _Tables) ->
         byte = drawn[2 + _SINKS + 5 * number :][:5]
         if not byte[0]:
             continue  # no step: so that shrinking can take one from the middle
-        kind = _pick(byte[0], (0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3))
-        if kind == 1 and wide == 2:
-            kind = 0  # outputs stay few
-        if kind == 0:
-            steps.append(StepSpec(_pick(byte[1], tables.single), byte[2] > 170))
-        elif kind == 1:
+        operators = tables.narrow if deep else _pick(byte[0], tables.kinds)
+        if operators is tables.multi:
             wide += 1
-            steps.append(StepSpec(_pick(byte[1], tables.multi), byte[2] > 170))
+            if wide > 2:
+                operators = tables.single  # outputs stay few
+        operator = _pick(byte[1], operators)
+        if operator in STATELESS:
+            steps.append(StepSpec(operator, byte[2] > 170))
+            continue
+        if byte[2] > 215:
+            partition = byte[2] % 3
         else:
-            operators = tables.stateful if kind == 2 else tables.multi_stateful
-            if byte[2] > 215:
-                partition = byte[2] % 3
-            else:
-                partition, wanted = wanted % 3, wanted + 1
-            route = _route(byte[3], partitions[partition % len(partitions)], tables)
-            steps.append(StepSpec(_pick(byte[1], operators), False, partition, route))
+            partition, wanted = wanted % 3, wanted + 1
+        route = _route(byte[3], partitions[partition % len(partitions)], tables)
+        steps.append(StepSpec(operator, False, partition, route))
     sinks = [
         _pick(byte, tables.encoders)
         for byte in drawn[3 : 3 + _pick(drawn[2], (1, 1, 1, 1, 1, 2, 2, 0))]
@@ -202,9 +201,10 @@ def _pipeline(drawn: bytes, partitions: list[PartitionSpec], tables: _Tables) ->
 
 
 def _route(byte: int, partition: PartitionSpec, tables: _Tables) -> str:
+    u64 = partition.shape == "u64"
     if partition.keys is not None and byte % 4:
-        return _SUITABLE[partition.keys]
-    return _pick(byte, tables.u64_routes if partition.shape == "u64" else tables.routes)
+        return (U64_KEY_LISTS if u64 else KEY_LISTS)[partition.keys].route
+    return _pick(byte, tables.u64_routes if u64 else tables.routes)
 
 
 def _input(drawn: bytes, pipelines: int) -> Input:

@@ -118,6 +118,9 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "state-2", "any pair taken", "`output, changed = result`", "pair_of", _f.forgiving_pair
     ),
     _interpreted("state-3", "changes forgotten", "state not written back", _s.KeepsFirstState),
+    _interpreted(
+        "state-3", "state tested for truth", "`state or build()`", _s.StateTestedForTruth
+    ),
     _interpreted("state-4", "flag ignored", "state always written back", _s.IgnoresFlag),
     _interpreted(
         "state-5",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
+import wallaroo_reference.codegen
 import wallaroo_reference.compiled
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.codegen import Program, Spot
@@ -25,6 +26,7 @@ def _mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
 
 
 _line = Program._line
+_lineage_of = wallaroo_reference.codegen._lineage
 _fail = Compiled.fail
 
 
@@ -40,6 +42,21 @@ def _lists_not_copied(self: Program, indent: int, text: str) -> None:
 
 def _believed(self: Program, indent: int, index: int, visit: str) -> None:
     _line(self, indent, f"m{index}, changed = {visit}")
+
+
+def _numbers_for_flags(self: Program, indent: int, text: str) -> None:
+    exact = "changed is not True and changed is not False"
+    _line(self, indent, text.replace(exact, "changed not in (True, False)"))
+
+
+def _announced_text_believed(self: Program, indent: int, text: str) -> None:
+    announced = [line.strip() for line in self._lines[-3:-2]] == ["if data is not None:"]
+    caught = "UnicodeEncodeError" if announced else "(TypeError, UnicodeEncodeError)"
+    _line(self, indent, text.replace("(TypeError, UnicodeEncodeError)", caught))
+
+
+def _only_the_frame(loops: tuple[tuple[str, str], ...]) -> str:
+    return _lineage_of(loops[:1])
 
 
 def _any_type(_self: Program, _partition: StatePartition, _key: str) -> str:
@@ -73,6 +90,24 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "every result believed a pair",
         "a result unpacked before it is judged",
         (Program, "_pair", _believed),
+    ),
+    _mutant(
+        "state-2",
+        "1 taken for True",
+        "`in (True, False)`, where 1 is True",
+        (Program, "_line", _numbers_for_flags),
+    ),
+    _mutant(
+        "sink-1",
+        "an encoder's annotation believed",
+        "what says it gives text may give bytes",
+        (Program, "_line", _announced_text_believed),
+    ),
+    _mutant(
+        "order-1",
+        "lineage lost in a deep pipeline",
+        "where one function goes on in another, it is told the frame alone",
+        (wallaroo_reference.codegen, "_lineage", _only_the_frame),
     ),
     _mutant(
         "route-2",

@@ -24,6 +24,7 @@ import wallaroo_spark.worker.nodes
 import wallaroo_spark.worker.operators
 from wallaroo_conformance.killing import Mutant
 from wallaroo_spark.bounded.micro_batches import CutJob
+from wallaroo_spark.bounded.traces import SMALL
 from wallaroo_spark.engine import SparkEngine
 from wallaroo_spark.jvm.shipping import shipment_of_this_process
 from wallaroo_spark.wire.job import HeadBlock
@@ -55,7 +56,7 @@ class SparkMutant(SparkEngine):
 
     def capabilities(self) -> Capabilities:
         """Return what it claims: no more than the faults need."""
-        return Capabilities(isolation=frozenset({"isolated"}), live=False)
+        return Capabilities(isolation=frozenset({"isolated"}), live=False, small=SMALL)
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
         """Run cases, with the fault."""
@@ -88,7 +89,7 @@ class Machinery(SparkEngine):
 
     def capabilities(self) -> Capabilities:
         """Return what it claims: what can be run here."""
-        return Capabilities(live=False)
+        return Capabilities(live=False, small=SMALL)
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
         """Run cases."""
@@ -318,11 +319,8 @@ def _no_end(_: Any) -> Any:
     return lambda finished: None
 
 
-def _mutant(
-    rule: str, name: str, says: str, *driver: Fault, segment_bytes: int | None = None
-) -> Mutant:
-    options = {} if segment_bytes is None else {"segment_bytes": segment_bytes}
-    return Mutant(name, rule, says, lambda: MachineryMutant(name, driver), "spark", options)
+def _mutant(rule: str, name: str, says: str, *driver: Fault) -> Mutant:
+    return Mutant(name, rule, says, lambda: MachineryMutant(name, driver), "spark")
 
 
 def _on_spark(mutant: Mutant) -> Mutant:
@@ -333,8 +331,6 @@ def _on_spark(mutant: Mutant) -> Mutant:
 
     return replace(mutant, make=make, home="spark-jvm", slow=True)
 
-
-_SMALL = 64  # bytes: so that a few entities fill several segments
 
 SPARK_MUTANTS: tuple[Mutant, ...] = (
     _mutant("order-1", "groups not sorted", "Spark keeps no order among a group's rows"),
@@ -348,20 +344,17 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
         "state-1",
         "segments not written back",
         "a segment is dirty, and nobody noted it",
-        segment_bytes=_SMALL,
     ),
     _mutant(
         "state-1",
         "split loses entities",
         "a segment gives its share away before the other has it",
-        segment_bytes=_SMALL,
     ),
     _mutant("state-1", "new entities not written", "only what a call changed is dirty"),
     _mutant(
         "order-2",
         "number of segments read stale",
         "a cached count",
-        segment_bytes=_SMALL,
     ),
     _mutant("order-2", "state in memory of a batch", "a checkpoint that forgets"),
     _mutant("state-4", "copies handed out twice", "a copy made in advance, used again"),

@@ -43,6 +43,17 @@ class KeepsFirstState(Interpreter):
             entity.state = frozen_again(before)
 
 
+class StateTestedForTruth(Interpreter):
+    """Builds an entity anew where its state is false."""
+
+    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Any) -> Any:
+        assert place.stateful is not None
+        if not thaw(entity.state):
+            store = self._stores[place.stateful.partition]
+            entity.state = freeze(store.partition.builder.call())
+        return super()._visit(place, entity, message, lineage)
+
+
 class NoRollback(Interpreter):
     """Keeps what a call did to the state before it raised."""
 

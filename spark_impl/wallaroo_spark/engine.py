@@ -9,6 +9,7 @@ from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo_spark.bounded.runs import run_cases
+from wallaroo_spark.bounded.traces import SMALL
 from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.options import add_arguments, spark_options
@@ -22,7 +23,7 @@ class SparkEngine:
 
     def capabilities(self) -> Capabilities:
         """Return what it claims."""
-        return Capabilities(recovery=True, faults=frozenset({"task"}))
+        return Capabilities(recovery=True, faults=frozenset({"task"}), small=SMALL)
 
     def check(self, application: Application) -> None:
         """Refuse what cannot be run: a component that cannot be sent to a worker."""

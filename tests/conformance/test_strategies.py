@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from itertools import pairwise
 from random import Random
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, find, settings
+from wallaroo_conformance import building, facts, observing, readable, strategies
 from wallaroo_conformance.case import ConformanceCase
+from wallaroo_conformance.fact import Fact
 from wallaroo_conformance.facts import facts_of
 from wallaroo_conformance.generating import generate
 from wallaroo_conformance.laws import LAWS, exercised
@@ -20,6 +25,7 @@ from wallaroo_conformance.operators import (
     ROUTES,
     STEPS,
     U64_KEY_LISTS,
+    Trait,
 )
 from wallaroo_conformance.reducing import reductions, size
 from wallaroo_conformance.strategies import PAYLOADS, cases
@@ -63,6 +69,24 @@ def test_every_rule_s_precondition_is_reached(generated: list[ConformanceCase]) 
     observations = observe(load_engine("reference"), generated[:3_000])
     met = {law.id for one in observations for law in exercised(facts_of(one))}
     assert {law.id for law in LAWS} - met == set()
+
+
+def test_every_trait_and_every_fact_has_a_use() -> None:
+    tables = (DECODERS, STEPS, ROUTES, BUILDERS, ENCODERS)
+    used = {trait for table in tables for traits in table.traits.values() for trait in traits}
+    assert used == set(Trait)
+    assert {fact for law in LAWS for fact in law.needs} == set(Fact)
+
+
+@pytest.mark.parametrize("module", [strategies, facts, observing, building, readable])
+def test_nobody_but_its_table_knows_an_operator_by_name(module: ModuleType) -> None:
+    names = {name for table in (DECODERS, STEPS, ROUTES, BUILDERS, ENCODERS) for name in table}
+    words = [
+        node.value
+        for node in ast.walk(ast.parse(inspect.getsource(module)))
+        if isinstance(node, ast.Constant)
+    ]
+    assert set(words) & names <= {"falsy"}  # also what a call may give
 
 
 def test_equal_seeds_give_equal_cases() -> None:

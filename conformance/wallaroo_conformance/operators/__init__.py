@@ -2,24 +2,28 @@
 
 Operators are components as a user writes them, decorated functions and classes mixed, so that a
 case can be shown as the Python a user could have written. A case holds their names, travels as
-JSON, and pickles by reference. In each table the plainest operator stands first: what a case can
-be reduced to comes before what makes it special.
+JSON, and pickles by reference. An operator is declared once, by the decorator of its table, with
+its traits: nothing else knows it by name. In each table the plainest operator stands first: what a
+case can be reduced to comes before what makes it special.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from wallaroo_conformance.operators.computing import COMPUTATIONS, MULTI_COMPUTATIONS
+from wallaroo_conformance.operators.computing import COMPUTATIONS
+from wallaroo_conformance.operators.computing_multi import MULTI_COMPUTATIONS
 from wallaroo_conformance.operators.decoding import DECODERS
 from wallaroo_conformance.operators.encoding import ENCODERS
-from wallaroo_conformance.operators.routing import KEY_LISTS, ROUTES, U64_KEY_LISTS, U64_ROUTES
-from wallaroo_conformance.operators.stateful import STATE_COMPUTATIONS, STATE_MULTI_COMPUTATIONS
+from wallaroo_conformance.operators.pairs import ODD_PAIRS
+from wallaroo_conformance.operators.routing import KEY_LISTS, ROUTES, U64_KEY_LISTS
+from wallaroo_conformance.operators.stateful import PLAIN_PAIRS
+from wallaroo_conformance.operators.stateful_multi import STATE_MULTI_COMPUTATIONS
 from wallaroo_conformance.operators.states import BUILDERS
+from wallaroo_conformance.operators.table import Table, Trait
 
-STATELESS: dict[str, Any] = COMPUTATIONS | MULTI_COMPUTATIONS
-STATEFUL: dict[str, Any] = STATE_COMPUTATIONS | STATE_MULTI_COMPUTATIONS
-STEPS: dict[str, Any] = STATELESS | STATEFUL
+STATE_COMPUTATIONS = Table(PLAIN_PAIRS, ODD_PAIRS)
+STATELESS = Table(COMPUTATIONS, MULTI_COMPUTATIONS)
+STATEFUL = Table(STATE_COMPUTATIONS, STATE_MULTI_COMPUTATIONS)
+STEPS = Table(STATELESS, STATEFUL)
 
 __all__ = [
     "BUILDERS",
@@ -35,5 +39,6 @@ __all__ = [
     "STATE_MULTI_COMPUTATIONS",
     "STEPS",
     "U64_KEY_LISTS",
-    "U64_ROUTES",
+    "Table",
+    "Trait",
 ]

@@ -1,4 +1,4 @@
-"""State computations, one output or several. The first of each kind is the plainest.
+"""State computations with one output. The first is the plainest.
 
 Marks in a message as in `computing`; states are those of `states`, or not even that.
 """
@@ -6,10 +6,13 @@ Marks in a message as in `computing`; states are those of `states`, or not even 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import wallaroo
+from wallaroo_conformance.operators.common import alter, chosen, complain
+from wallaroo_conformance.operators.table import Table, Trait
+
+PLAIN_PAIRS = Table()
 
 
 class Answer(NamedTuple):
@@ -19,6 +22,7 @@ class Answer(NamedTuple):
     changed: Any
 
 
+@PLAIN_PAIRS.add()
 @wallaroo.state_computation(name="count")
 def count(message: Any, state: Any) -> Any:
     """Count what comes."""
@@ -26,6 +30,7 @@ def count(message: Any, state: Any) -> Any:
     return (f"{str(message)[:12]}={state.pages}", True)
 
 
+@PLAIN_PAIRS.add()
 @wallaroo.state_computation(name="note")
 def note(message: Any, state: Any) -> Any:
     """Write the message down, and send nothing."""
@@ -34,12 +39,14 @@ def note(message: Any, state: Any) -> Any:
     return (None, True)
 
 
+@PLAIN_PAIRS.add()
 @wallaroo.state_computation(name="read")
 def read(message: Any, state: Any) -> Any:
     """Send what is written, and change nothing."""
     return (f"{str(message)[:4]}:{state.pages}{state.notes[-3:]}", False)
 
 
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALTERS_SILENTLY)
 @wallaroo.state_computation(name="note in secret")
 def note_in_secret(message: Any, state: Any) -> Any:
     """Alter the state, and say it has not changed."""
@@ -48,6 +55,7 @@ def note_in_secret(message: Any, state: Any) -> Any:
     return (len(state.notes), False)
 
 
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="give notes")
 def give_notes(message: Any, state: Any) -> Any:
     """Send a list that stays part of the state."""
@@ -56,6 +64,7 @@ def give_notes(message: Any, state: Any) -> Any:
     return (state.notes, True)
 
 
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="give state")
 def give_state(message: Any, state: Any) -> Any:
     """Send the state itself."""
@@ -64,31 +73,35 @@ def give_state(message: Any, state: Any) -> Any:
     return (state, True)
 
 
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="keep message")
 def keep_message(message: Any, state: Any) -> Any:
     """Keep the message, and give the same object on."""
-    state.last = message if isinstance(message, (str, int, list, bytes)) else str(message)[:8]
+    plain = isinstance(message, (str, int, list, bytes, tuple))
+    state.last = message if plain else str(message)[:8]
     return (message, True)
 
 
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="exchange")
 def exchange(message: Any, state: Any) -> Any:
     """Send what was kept last, and keep the message."""
     output = state.last
-    state.last = message if isinstance(message, (str, int, list, bytes)) else str(message)[:8]
+    plain = isinstance(message, (str, int, list, bytes, tuple))
+    state.last = message if plain else str(message)[:8]
     return (output, True)
 
 
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="mark kept")
 def mark_kept(message: Any, state: Any) -> Any:
     """Alter the message that was kept, and the one that has come."""
-    for kept in (state.last, message):
-        if isinstance(kept, list):
-            kept.append("kept")
-            del kept[:-3]
+    alter(state.last, "kept")
+    alter(message, "kept")
     return (str(state.last)[:20], True)
 
 
+@PLAIN_PAIRS.add()
 @wallaroo.state_computation(name="refuse, then count")
 def refuse_then_count(message: Any, state: Any) -> Any:
     """Raise on a message with an x, before anything is altered."""
@@ -98,6 +111,16 @@ def refuse_then_count(message: Any, state: Any) -> Any:
     return (state.pages, True)
 
 
+@PLAIN_PAIRS.add()
+@wallaroo.state_computation(name="complain, then count")
+def complain_then_count(message: Any, state: Any) -> Any:
+    """Raise what engines themselves catch, before anything is altered."""
+    complain(message)
+    state.pages += 1
+    return (state.pages, True)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.RAISES_LATE)
 @wallaroo.state_computation(name="count, then refuse")
 def count_then_refuse(message: Any, state: Any) -> Any:
     """Raise on a message with an x, when the state is altered already."""
@@ -109,28 +132,35 @@ def count_then_refuse(message: Any, state: Any) -> Any:
     return (state.pages, True)
 
 
+@PLAIN_PAIRS.add(Trait.FINDING)
 @wallaroo.state_computation(name="wrong pair")
 def wrong_pair(message: Any, state: Any) -> Any:
     """Alter the state, then return what is no pair of output and flag, on a message with a y."""
     state.pages += 1
-    written = str(message)[:6]
+    written = str(message)
     if "y" not in written:
-        return Answer(written, True)
+        return Answer(written[:6], True)
     shapes = (None, written, [written, True], (written,), (written, 1), (True, written), (1, None))
-    return shapes[len(written) % 7]
+    return chosen(written, shapes)
 
 
+@PLAIN_PAIRS.add()
 @wallaroo.state_computation(name="wrong pair, then count")
 def wrong_pair_then_count(message: Any, state: Any) -> Any:
     """Return what is no pair of output and flag, on a message with a y, before it counts."""
-    written = str(message)[:6]
+    written = str(message)
     if "y" in written:
-        shapes = (None, written, [written, True], (written,), (written, 1), (True, written))
-        return shapes[len(written) % 6]
+        shapes = (
+            *(None, written, [written, True], (written,), (written, 1), (True, written)),
+            *((written, None), {written: 1, True: 2}, (written, "True"), (written, True, True)),
+            iter((written, True)),
+        )
+        return chosen(written, shapes)
     state.pages += 1
-    return Answer(written, True)
+    return Answer(written[:6], True)
 
 
+@PLAIN_PAIRS.add(Trait.FINDING)
 @wallaroo.state_computation(name="keep closure")
 def keep_closure(message: Any, state: Any) -> Any:
     """Put what cannot be pickled into the state, or the output, for a message with a z."""
@@ -143,6 +173,7 @@ def keep_closure(message: Any, state: Any) -> Any:
     return (state.pages, True)
 
 
+@PLAIN_PAIRS.add(made=())
 class Every:
     """Sends every second message's number: falsy outputs, filtered ones, unchanged states."""
 
@@ -158,6 +189,7 @@ class Every:
         return (None if state.pages % 2 else "", True)
 
 
+@PLAIN_PAIRS.add()
 @wallaroo.state_computation(name="start over")
 def start_over(message: Any, state: Any) -> Any:
     """Replace what the state is made of."""
@@ -168,6 +200,25 @@ def start_over(message: Any, state: Any) -> Any:
     return (pages, True)
 
 
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALTERS_SILENTLY)
+@wallaroo.state_computation(name="mark in secret")
+def mark_in_secret(message: Any, state: Any) -> Any:
+    """Alter what the state keeps, however deep, and say it has not changed."""
+    alter(state.last, "secret")
+    return (str(state.last)[:20], False)
+
+
+@PLAIN_PAIRS.add()
+@wallaroo.state_computation(name="leave early")
+def leave_early(message: Any, state: Any) -> Any:
+    """End the process on the message quit, before anything is altered."""
+    if message in ("quit", b"quit"):
+        sys.exit(3)
+    state.pages += 1
+    return (state.pages, True)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING)
 @wallaroo.state_computation(name="leave late")
 def leave_late(message: Any, state: Any) -> Any:
     """End the process on the message quit, when the state is altered already."""
@@ -175,131 +226,3 @@ def leave_late(message: Any, state: Any) -> Any:
     if message in ("quit", b"quit"):
         sys.exit(3)
     return (state.pages, True)
-
-
-@wallaroo.state_computation_multi(name="history")
-def history(message: Any, state: Any) -> Any:
-    """Send all that is written."""
-    state.notes.append(str(message)[:6])
-    del state.notes[:-3]
-    return (list(state.notes), True)
-
-
-@wallaroo.state_computation_multi(name="lazy")
-def lazy(message: Any, state: Any) -> Any:
-    """Alter the state while what it gives is consumed."""
-
-    def pages() -> Iterator[Any]:
-        for _ in range(2):
-            state.pages += 1
-            yield state.pages
-
-    return (pages(), True)
-
-
-@wallaroo.state_computation_multi(name="lazy secret")
-def lazy_secret(message: Any, state: Any) -> Any:
-    """Alter the state while what it gives is consumed, and say it has not changed."""
-
-    def pages() -> Iterator[Any]:
-        state.pages += 1
-        yield state.pages
-        state.notes.append("secret")
-
-    return (pages(), False)
-
-
-@wallaroo.state_computation_multi(name="same notes")
-def same_notes(message: Any, state: Any) -> Any:
-    """Send a list of the state's twice."""
-    state.notes.append(str(message)[:6])
-    del state.notes[:-3]
-    return ([state.notes, None, state.notes], True)
-
-
-@wallaroo.state_computation_multi(name="notes themselves")
-def notes_themselves(message: Any, state: Any) -> Any:
-    """Send what is in a list of the state's, which a later step may visit and alter."""
-    state.notes.append(str(message)[:6])
-    del state.notes[:-3]
-    return (state.notes, True)
-
-
-@wallaroo.state_computation_multi(name="window")
-def window(message: Any, state: Any) -> Any:
-    """Send two messages together, then start over."""
-    state.notes.append(str(message)[:6])
-    if len(state.notes) < 2:
-        return (None, True)
-    notes, state.notes = state.notes, []
-    return (notes, True)
-
-
-@wallaroo.state_computation_multi(name="lazy stumble")
-def lazy_stumble(message: Any, state: Any) -> Any:
-    """Alter the state, give a message, then raise on one with an x."""
-
-    def pages() -> Iterator[Any]:
-        state.pages += 1
-        yield state.pages
-        if "x" in str(message):
-            raise RuntimeError("stumbled")
-        state.pages += 1
-        yield state.pages
-
-    return (pages(), True)
-
-
-@wallaroo.state_computation_multi(name="wrong items")
-def wrong_items(message: Any, state: Any) -> Any:
-    """Alter the state, then return items of a wrong shape, on a message with a y."""
-    state.pages += 1
-    written = str(message)[:6]
-    if "y" not in written:
-        return ((), True)
-    pairs: list[Any] = [(written, True), ({}, True), (5, True), ([written], 1)]
-    return [*pairs, [[written], True], [written]][len(written) % 6]
-
-
-@wallaroo.state_computation_multi(name="wrong items, then count")
-def wrong_items_then_count(message: Any, state: Any) -> Any:
-    """Return items of a wrong shape, on a message with a y, before anything is altered."""
-    written = str(message)[:6]
-    if "y" in written:
-        pairs: list[Any] = [(written, True), ({}, True), (5, True), ([written], 1)]
-        return [*pairs, [[written], True], [written]][len(written) % 6]
-    state.pages += 1
-    return ([written, state.pages], True)
-
-
-STATE_COMPUTATIONS: dict[str, Any] = {
-    "count": count,
-    "note": note,
-    "read": read,
-    "note_in_secret": note_in_secret,
-    "give_notes": give_notes,
-    "give_state": give_state,
-    "keep_message": keep_message,
-    "exchange": exchange,
-    "mark_kept": mark_kept,
-    "refuse_then_count": refuse_then_count,
-    "count_then_refuse": count_then_refuse,
-    "wrong_pair": wrong_pair,
-    "wrong_pair_then_count": wrong_pair_then_count,
-    "keep_closure": keep_closure,
-    "Every": Every(),
-    "start_over": start_over,
-    "leave_late": leave_late,
-}
-
-STATE_MULTI_COMPUTATIONS: dict[str, Any] = {
-    "history": history,
-    "lazy": lazy,
-    "lazy_secret": lazy_secret,
-    "same_notes": same_notes,
-    "notes_themselves": notes_themselves,
-    "window": window,
-    "lazy_stumble": lazy_stumble,
-    "wrong_items": wrong_items,
-    "wrong_items_then_count": wrong_items_then_count,
-}

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+from wallaroo_conformance.operators.table import Table, Trait
 
+BUILDERS = Table()
+
+
+@BUILDERS.add(Trait.COMMON)
 class Notebook:
     """What every state computation of the catalogue knows how to use."""
 
@@ -17,6 +23,7 @@ class Notebook:
         return f"Notebook({self.pages}, {self.notes}, {self.last})"
 
 
+@BUILDERS.add(Trait.COMMON)
 class Slotted:
     """The same without a ``__dict__``."""
 
@@ -31,6 +38,7 @@ class Slotted:
         return f"Slotted({self.pages}, {self.notes}, {self.last})"
 
 
+@BUILDERS.add()
 class Deceptive(Notebook):
     """Equal to everything, and lies when it is copied by any way but pickling."""
 
@@ -46,6 +54,41 @@ class Deceptive(Notebook):
         return self
 
 
+@BUILDERS.add(Trait.FALSY_STATE)
+class Thin(Notebook):
+    """Is false as long as nothing is noted in it."""
+
+    def __len__(self) -> int:
+        return len(self.notes)
+
+
+@BUILDERS.add(Trait.FALSY_STATE)
+class Denying(Notebook):
+    """Is false whatever is in it."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@BUILDERS.add()
+class Linked(Notebook):
+    """Holds one list twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = self.notes
+
+
+@BUILDERS.add()
+class Folded(Notebook):
+    """Holds a tuple with a list in it, which it holds once more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = ("folded", self.notes)
+
+
+@BUILDERS.add(Trait.COMMON, made=(2,))
 class Stocked:
     """A builder with an attribute, so that instances may agree or not (state-8)."""
 
@@ -59,6 +102,7 @@ class Stocked:
         return notebook
 
 
+@BUILDERS.add(Trait.FINDING, Trait.REMEMBERS, made=())
 class Shared:
     """A builder that hands out one object again and again."""
 
@@ -70,6 +114,7 @@ class Shared:
         return self.only
 
 
+@BUILDERS.add(made=())
 class Broken:
     """A builder that raises."""
 
@@ -78,6 +123,25 @@ class Broken:
         raise OSError("no paper")
 
 
+@BUILDERS.add(made=())
+class Missing:
+    """A builder that raises what a search for an entity may raise."""
+
+    def build(self) -> Any:
+        """Raise."""
+        raise KeyError("no paper")
+
+
+@BUILDERS.add(made=())
+class Leaving:
+    """A builder that ends the process."""
+
+    def build(self) -> Any:
+        """End the process."""
+        sys.exit("no paper at all")
+
+
+@BUILDERS.add(Trait.FINDING, made=())
 class Portless:
     """A builder of a state that cannot be pickled."""
 
@@ -88,6 +152,7 @@ class Portless:
         return notebook
 
 
+@BUILDERS.add(Trait.FINDING, made=())
 class Number:
     """A builder of a state that no computation can change."""
 
@@ -96,13 +161,9 @@ class Number:
         return 0
 
 
-BUILDERS: dict[str, Any] = {
-    "Notebook": Notebook,
-    "Slotted": Slotted,
-    "Stocked": Stocked(2),
-    "Deceptive": Deceptive,
-    "Shared": Shared(),
-    "Broken": Broken(),
-    "Portless": Portless(),
-    "Number": Number(),
-}
+@BUILDERS.add(Trait.FINDING, made=())
+class Nothing:
+    """A builder of a state that is none."""
+
+    def build(self) -> Any:
+        """Return `None`."""

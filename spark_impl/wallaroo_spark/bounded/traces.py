@@ -18,7 +18,10 @@ from wallaroo_spark.worker.faults import MOST_ATTEMPTS
 from wallaroo_spark.worker.plan import Plan
 from wallaroo_spark.worker.states import entity_of
 
-OPTIONS = frozenset({"segment_bytes"})
+SMALL = {"segment_bytes": 64}
+"""`Case.options` under which a few entities fill several segments."""
+
+OPTIONS = frozenset(SMALL)
 """`Case.options` this engine knows."""
 
 

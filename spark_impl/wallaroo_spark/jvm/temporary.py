@@ -13,9 +13,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from wallaroo_spark.live.checkpoint import IDENTITY
-
 _KINDS = ("run", "spark")
+IDENTITY = "identity.json"
+"""What stands at the top of a checkpoint, whatever its directory is called."""
+
 _MARK = "wallaroo-removes-this-directory"
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from wallaroo.topology import Application
 from wallaroo.transport.private import make_private, open_to_others, opener
+from wallaroo_spark.jvm.temporary import IDENTITY
 from wallaroo_spark.live.identity import CheckpointError, identify, write_identity
 from wallaroo_spark.live.spark_part import read_spark_part
 
-IDENTITY = "identity.json"
 _LOCK = "lock"
 _LOCK_TIMEOUT = 20.0  # seconds a run before us has to end: it may have been killed just now
 

@@ -1,0 +1,79 @@
+"""Tables of operators: each operator is declared once, where it is written, with its traits."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+C = TypeVar("C")
+
+
+class Trait(enum.Enum):
+    """What generator, observer or builder of a case must know of an operator."""
+
+    COMMON = "is drawn more often than others"
+    FINDING = "makes a finding: `trusting` mode is not promised to it"
+    ANY_TYPE = "of a decoder: gives messages of any type"
+    EXACT = "of an encoder: tells messages apart that look alike"
+    NARROW = "of a multi computation: gives one or two messages, so that many can stand in a row"
+    NUMBERS = "of a partition function: gives numbers, as 64-bit partitions want them"
+    REMEMBERS = "keeps something from call to call: each case gets one of its own"
+    ANNOTATED = "of an encoder: says what it returns, and does not always"
+    FALSY_STATE = "of a builder: builds a state that is false"
+    ALTERS_MESSAGE = "alters a message that it is only to read"
+    ALTERS_SILENTLY = "alters the state and says changed=False"
+    ALIASES = "puts into output or state what another holds too"
+    RAISES_LATE = "raises when the state is altered already"
+    RAISES_CONSUMED = "raises while its multi result is consumed"
+    SAME_OBJECT = "gives one object twice in a multi result"
+    FALSY_ITEMS = "gives items that are false, by an iterator, into which nobody can look"
+    WRONG_ITEMS = "gives what is no multi result"
+    OWN_LIST = "gives a list of its state's as multi result"
+
+
+class Table(dict[str, Any]):
+    """Operators of one kind by name; the plainest first, since that is what cases reduce to.
+
+    Attributes:
+        traits: of each operator.
+        arguments: of those operators that are instances: what they were made with.
+    """
+
+    def __init__(self, *tables: Table) -> None:
+        super().__init__()
+        self.traits: dict[str, frozenset[Trait]] = {}
+        self.arguments: dict[str, tuple[Any, ...]] = {}
+        for table in tables:
+            self.update(table)
+            self.traits |= table.traits
+            self.arguments |= table.arguments
+
+    def add(self, *traits: Trait, made: tuple[Any, ...] | None = None) -> Callable[[C], C]:
+        """Return a decorator that adds a component under its own name.
+
+        Args:
+            traits: of the operator.
+            made: add an instance of the decorated class instead, made with these arguments.
+        """
+
+        def added(component: C) -> C:
+            operator: Any = component
+            name = inspect.unwrap(operator).__name__
+            self.traits[name] = frozenset(traits)
+            if made is not None:
+                self.arguments[name] = made
+                operator = operator(*made)
+            self[name] = operator
+            return component
+
+        return added
+
+    def has(self, name: str, trait: Trait) -> bool:
+        """Whether the operator `name` has a trait."""
+        return trait in self.traits[name]
+
+    def having(self, trait: Trait) -> tuple[str, ...]:
+        """Return the names of the operators that have a trait."""
+        return tuple([name for name in self if trait in self.traits[name]])
