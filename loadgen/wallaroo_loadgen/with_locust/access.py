@@ -12,13 +12,15 @@ import argparse
 import ipaddress
 import socket
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from flask import Response, jsonify, request
-from locust.web import WebUI
 
 from wallaroo_loadgen.with_locust.options import FieldError, check_form
+
+if TYPE_CHECKING:  # importing Locust changes Python's sockets and threads for the whole process
+    from locust.web import WebUI
 
 
 def check_requests(web_ui: WebUI, options: argparse.Namespace) -> None:
