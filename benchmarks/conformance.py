@@ -13,10 +13,10 @@ import platform
 import statistics
 import time
 
-from wallaroo_conformance.generating import generate
-from wallaroo_conformance.observing import observe
-from wallaroo_conformance.oracle import Oracle
-from wallaroo_conformance.search import Profile, Search
+from wallaroo_conformance.cases.generating import generate
+from wallaroo_conformance.judge.observing import observe
+from wallaroo_conformance.judge.oracle import Oracle
+from wallaroo_conformance.search.search import Profile, Search
 
 from wallaroo.engine import load_engine
 

@@ -11,14 +11,14 @@ from typing import Any, TypeAlias
 
 from wallaroo.engine import Case, Engine, load_engine
 from wallaroo.trace import Trace
-from wallaroo_conformance.counterexamples import STORED, Counterexample, stored
-from wallaroo_conformance.differences import Crash
-from wallaroo_conformance.laws import ANSWERS, LAWS
-from wallaroo_conformance.oracle import Oracle, reference_oracle
-from wallaroo_conformance.refusals import check_language
-from wallaroo_conformance.report import Failure, LawResult, Report, fits, versions
-from wallaroo_conformance.running import MOST_CASES_A_JOB, HarnessError
-from wallaroo_conformance.search import MOST_FAILURES, PROFILES, Profile, Search, Watcher
+from wallaroo_conformance.cases.counterexamples import STORED, Counterexample, stored
+from wallaroo_conformance.judge.differences import Crash
+from wallaroo_conformance.judge.laws import ANSWERS, LAWS
+from wallaroo_conformance.judge.oracle import Oracle, reference_oracle
+from wallaroo_conformance.judge.results import Failure, LawResult, Report, fits, versions
+from wallaroo_conformance.language.refusals import check_language
+from wallaroo_conformance.search.running import MOST_CASES_A_JOB, HarnessError
+from wallaroo_conformance.search.search import MOST_FAILURES, PROFILES, Profile, Search, Watcher
 
 LiveCheck: TypeAlias = Callable[[Engine, str, int], tuple[list[LawResult], list[Failure]]]
 """Checks an engine's live server: (engine, pattern of rules, seed) -> laws and failures."""

@@ -14,12 +14,12 @@ from importlib.metadata import entry_points
 from typing import Any, Literal
 
 from wallaroo.engine import Engine
+from wallaroo_conformance.judge.results import Failure
+from wallaroo_conformance.judge.rules import rule_id
+from wallaroo_conformance.language.refusals import check_language
 from wallaroo_conformance.live import PATIENCE, check_live
-from wallaroo_conformance.refusals import check_language
-from wallaroo_conformance.report import Failure
-from wallaroo_conformance.rules import rule_id
-from wallaroo_conformance.running import HarnessError
-from wallaroo_conformance.search import PROFILES, Profile, Search, Watcher
+from wallaroo_conformance.search.running import HarnessError
+from wallaroo_conformance.search.search import PROFILES, Profile, Search, Watcher
 
 ENTRY_POINTS = "wallaroo.mutants"
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from wallaroo_conformance.report import Report
+    from wallaroo_conformance.judge.results import Report
 
 _PROFILES = ("ci", "dev", "nightly")
 _SUITE = Path(__file__).parent / "suite" / "test_rules.py"
@@ -95,7 +95,7 @@ def _findings(config: pytest.Config) -> dict[str, Any]:
 
 
 def _texts(report: Report) -> dict[str, list[str]]:
-    from wallaroo_conformance.showing import failure_text
+    from wallaroo_conformance.report.showing import failure_text
 
     texts: dict[str, list[str]] = {}
     for failure in report.failures:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from wallaroo_conformance.checking import check_engine
-from wallaroo_conformance.html import html
+from wallaroo_conformance.judge.results import BROKEN
 from wallaroo_conformance.killing import kill
-from wallaroo_conformance.report import BROKEN
-from wallaroo_conformance.search import Profile
-from wallaroo_conformance.showing import failure_text
+from wallaroo_conformance.report.html import html
+from wallaroo_conformance.report.showing import failure_text
+from wallaroo_conformance.search.search import Profile
 from wallaroo_mutants.catalogue import REFERENCE_MUTANTS
 from wallaroo_mutants.edges import EDGE_MUTANTS
 from wallaroo_reference.engine import ReferenceEngine

@@ -9,11 +9,11 @@ import types
 from typing import Any
 
 import pytest
-from wallaroo_conformance.building import assemble, build, engine_case
-from wallaroo_conformance.case import ConformanceCase
-from wallaroo_conformance.generating import generate
-from wallaroo_conformance.readable import readable
-from wallaroo_conformance.reading import BadCaseError, case_from_json
+from wallaroo_conformance.cases.building import assemble, build, engine_case
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.generating import generate
+from wallaroo_conformance.cases.readable import readable
+from wallaroo_conformance.cases.reading import BadCaseError, case_from_json
 
 from wallaroo.engine import load_engine
 from wallaroo.trace import Trace

@@ -10,12 +10,10 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from wallaroo_conformance.cases.counterexamples import STORED, read_counterexample, stored
 from wallaroo_conformance.checking import check_engine
-from wallaroo_conformance.counterexamples import STORED, read_counterexample, stored
-from wallaroo_conformance.divergences import Divergence
-from wallaroo_conformance.html import html
-from wallaroo_conformance.junit import junit
-from wallaroo_conformance.report import (
+from wallaroo_conformance.judge.divergences import Divergence
+from wallaroo_conformance.judge.results import (
     BROKEN,
     INCOMPLETE,
     KEPT,
@@ -25,7 +23,9 @@ from wallaroo_conformance.report import (
     reports_to_json,
     worst,
 )
-from wallaroo_conformance.search import Profile, Search
+from wallaroo_conformance.report.html import html
+from wallaroo_conformance.report.junit import junit
+from wallaroo_conformance.search.search import Profile, Search
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Case

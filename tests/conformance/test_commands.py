@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from wallaroo_conformance.counterexamples import STORED
-from wallaroo_conformance.report import INCOMPLETE, KEPT, read_reports
+from wallaroo_conformance.cases.counterexamples import STORED
+from wallaroo_conformance.judge.results import INCOMPLETE, KEPT, read_reports
 
 from wallaroo.cli.main import main
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from wallaroo_conformance.counterexamples import Counterexample, read_counterexample, stored
-from wallaroo_conformance.laws import ANSWERS, LAWS
-from wallaroo_conformance.metamorphic import RELATIONS
-from wallaroo_conformance.reading import BadCaseError
+from wallaroo_conformance.cases.counterexamples import Counterexample, read_counterexample, stored
+from wallaroo_conformance.cases.reading import BadCaseError
+from wallaroo_conformance.judge.laws import ANSWERS, LAWS
+from wallaroo_conformance.judge.metamorphic import RELATIONS
 
 
 @pytest.mark.parametrize("field", ["rule", "law"])

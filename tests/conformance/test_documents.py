@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_conformance.checking import check_engine
-from wallaroo_conformance.showing import failure_text
+from wallaroo_conformance.report.showing import failure_text
 
 from wallaroo.engine import Engine
 

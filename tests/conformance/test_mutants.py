@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from wallaroo_conformance.checking import check_engine
+from wallaroo_conformance.judge.results import INCOMPLETE
 from wallaroo_conformance.killing import Kill, Mutant, kill
-from wallaroo_conformance.report import INCOMPLETE
-from wallaroo_conformance.search import Profile
+from wallaroo_conformance.search.search import Profile
 from wallaroo_mutants.catalogue import BROKEN_HARNESS, EQUIVALENT, REFERENCE_MUTANTS
 from wallaroo_mutants.compiling import COMPILED_MUTANTS
 from wallaroo_mutants.edges import EDGE_MUTANTS

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from wallaroo_conformance.report import BROKEN, INCOMPLETE, KEPT
+from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT
 
 from wallaroo.cli.main import main
 

@@ -11,13 +11,9 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, find, settings
 from wallaroo_conformance import building, facts, observing, readable, strategies
-from wallaroo_conformance.case import ConformanceCase
-from wallaroo_conformance.fact import Fact
-from wallaroo_conformance.facts import facts_of
-from wallaroo_conformance.generating import generate
-from wallaroo_conformance.laws import LAWS, exercised
-from wallaroo_conformance.observing import observe
-from wallaroo_conformance.operators import (
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.generating import generate
+from wallaroo_conformance.cases.operators import (
     BUILDERS,
     DECODERS,
     ENCODERS,
@@ -27,8 +23,12 @@ from wallaroo_conformance.operators import (
     U64_KEY_LISTS,
     Trait,
 )
-from wallaroo_conformance.reducing import reductions, size
-from wallaroo_conformance.strategies import PAYLOADS, cases
+from wallaroo_conformance.cases.reducing import reductions, size
+from wallaroo_conformance.cases.strategies import PAYLOADS, cases
+from wallaroo_conformance.judge.fact import Fact
+from wallaroo_conformance.judge.facts import facts_of
+from wallaroo_conformance.judge.laws import LAWS, exercised
+from wallaroo_conformance.judge.observing import observe
 
 from wallaroo.engine import load_engine
 

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from wallaroo_conformance.law import PlainLaw, law
-from wallaroo_conformance.rules import RULES, Chapter, Rule
+from wallaroo_conformance.judge.law import PlainLaw, law
+from wallaroo_conformance.judge.rules import RULES, Chapter, Rule
 from wallaroo_docs.blocks import SPEC
 from wallaroo_docs.guards import guarded, laws, mutants, page
 

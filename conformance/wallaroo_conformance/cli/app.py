@@ -12,13 +12,13 @@ from wallaroo.frames import FrameParser
 from wallaroo.loading import load_application
 from wallaroo.topology import Application
 from wallaroo.trace import InputLog
+from wallaroo_conformance.judge.results import BROKEN, KEPT
 from wallaroo_conformance.portability.check import (
     AppFinding,
     PortabilityError,
     Subject,
     look,
 )
-from wallaroo_conformance.report import BROKEN, KEPT
 
 
 def check_app(options: argparse.Namespace) -> int:

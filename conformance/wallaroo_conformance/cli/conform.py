@@ -12,12 +12,12 @@ from wallaroo_conformance.checking import check_engine
 from wallaroo_conformance.cli.app import check_app
 from wallaroo_conformance.cli.mutants import kill_matrix
 from wallaroo_conformance.cli.table import Table
-from wallaroo_conformance.html import html
-from wallaroo_conformance.junit import junit
+from wallaroo_conformance.judge.results import INCOMPLETE, Report, reports_to_json, worst
+from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.live import check_live
-from wallaroo_conformance.report import INCOMPLETE, Report, reports_to_json, worst
-from wallaroo_conformance.rules import RULES
-from wallaroo_conformance.showing import failure_text
+from wallaroo_conformance.report.html import html
+from wallaroo_conformance.report.junit import junit
+from wallaroo_conformance.report.showing import failure_text
 
 
 def conform(options: argparse.Namespace) -> int:

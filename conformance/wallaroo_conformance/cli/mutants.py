@@ -9,10 +9,10 @@ import sys
 from dataclasses import replace
 
 from wallaroo_conformance.cli.table import Table
-from wallaroo_conformance.html import html
+from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT
 from wallaroo_conformance.killing import Kill, Mutant, installed_mutants, kill
-from wallaroo_conformance.report import BROKEN, INCOMPLETE, KEPT
-from wallaroo_conformance.search import PROFILES
+from wallaroo_conformance.report.html import html
+from wallaroo_conformance.search.search import PROFILES
 
 _EQUIVALENT_CASES = 1_500  # none of which may fail
 

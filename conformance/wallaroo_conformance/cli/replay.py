@@ -7,16 +7,16 @@ import shutil
 import sys
 
 from wallaroo.engine import load_engine
-from wallaroo_conformance.counterexamples import Counterexample, read_counterexample
-from wallaroo_conformance.differences import differences, end_of
-from wallaroo_conformance.facts import facts_of
-from wallaroo_conformance.laws import LAWS, blame
-from wallaroo_conformance.observing import observe
-from wallaroo_conformance.readable import readable
-from wallaroo_conformance.reading import BadCaseError
-from wallaroo_conformance.report import BROKEN, INCOMPLETE, KEPT, Failure
-from wallaroo_conformance.running import Runner
-from wallaroo_conformance.showing import failure_text, trace_lines
+from wallaroo_conformance.cases.counterexamples import Counterexample, read_counterexample
+from wallaroo_conformance.cases.readable import readable
+from wallaroo_conformance.cases.reading import BadCaseError
+from wallaroo_conformance.judge.differences import differences, end_of
+from wallaroo_conformance.judge.facts import facts_of
+from wallaroo_conformance.judge.laws import LAWS, blame
+from wallaroo_conformance.judge.observing import observe
+from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT, Failure
+from wallaroo_conformance.report.showing import failure_text, trace_lines
+from wallaroo_conformance.search.running import Runner
 
 
 def replay(options: argparse.Namespace) -> int:

@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 
-from wallaroo_conformance.laws import LAWS
-from wallaroo_conformance.search import Progress as Where
+from wallaroo_conformance.judge.laws import LAWS
+from wallaroo_conformance.search.search import Progress as Where
 
 _PLAIN_EVERY = 10.0  # seconds between lines where there is no terminal
 

@@ -19,12 +19,12 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from wallaroo.cli.logs import logging_to
 from wallaroo.engine import Engine, load_engine
-from wallaroo_conformance.law import PlainLaw
+from wallaroo_conformance.judge.law import PlainLaw
+from wallaroo_conformance.judge.results import Failure, LawResult, Status, fits
 from wallaroo_conformance.live.machine import LiveMachine
 from wallaroo_conformance.live.scenario import BrokenRuleError, Scenario, modes_of
 from wallaroo_conformance.live.special import on_error_stop, sizes_and_a_slow_sink
-from wallaroo_conformance.report import Failure, LawResult, Status, fits
-from wallaroo_conformance.running import crash
+from wallaroo_conformance.search.running import crash
 
 
 def _law(rule: str, says: str, cause: str = "see what was done") -> PlainLaw:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import NoReturn
 
 from wallaroo.engine import Engine, Handle, Isolation, ServeOptions
-from wallaroo_conformance.building import build, engine_case
-from wallaroo_conformance.case import (
+from wallaroo_conformance.cases.building import build, engine_case
+from wallaroo_conformance.cases.case import (
     PIPELINES,
     ConformanceCase,
     Input,
@@ -21,8 +21,8 @@ from wallaroo_conformance.case import (
     PipelineSpec,
     StepSpec,
 )
+from wallaroo_conformance.cases.operators import DECODERS
 from wallaroo_conformance.live.peers import Address, Sender, SinkPeer, header, wait_until
-from wallaroo_conformance.operators import DECODERS
 
 APPLICATIONS: tuple[ConformanceCase, ...] = (
     ConformanceCase(

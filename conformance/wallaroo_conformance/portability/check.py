@@ -16,10 +16,10 @@ from wallaroo.keys import key_from_json, show_key
 from wallaroo.loading import load_application
 from wallaroo.topology import Application
 from wallaroo.trace import InputLog, Trace
-from wallaroo_conformance.differences import Crash
+from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.portability.worker import log_to_json
-from wallaroo_conformance.running import crash
-from wallaroo_conformance.showing import trace_lines
+from wallaroo_conformance.report.showing import trace_lines
+from wallaroo_conformance.search.running import crash
 
 _NOON = 1_700_000_000.0  # what the clock shows
 _LATER = _NOON + 40 * 86_400 + 3_723.5  # another day of another month, hour, minute and second

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wallaroo_conformance.rules import RULES
+from wallaroo_conformance.judge.rules import RULES
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

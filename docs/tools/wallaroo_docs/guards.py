@@ -9,12 +9,12 @@ import html
 import re
 from functools import cache
 
+from wallaroo_conformance.judge.laws import ANSWERS, LAWS
+from wallaroo_conformance.judge.metamorphic import RELATIONS
+from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.killing import installed_mutants
-from wallaroo_conformance.laws import ANSWERS, LAWS
+from wallaroo_conformance.language.refusals import LANGUAGE_LAWS
 from wallaroo_conformance.live import LIVE_LAWS
-from wallaroo_conformance.metamorphic import RELATIONS
-from wallaroo_conformance.refusals import LANGUAGE_LAWS
-from wallaroo_conformance.rules import RULES
 
 
 @cache

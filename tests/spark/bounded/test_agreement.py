@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from wallaroo_conformance.building import engine_case
-from wallaroo_conformance.strategies import LENGTH, case_from_bytes
+from wallaroo_conformance.cases.building import engine_case
+from wallaroo_conformance.cases.strategies import LENGTH, case_from_bytes
 
 import wallaroo
 from wallaroo.engine import Case, TaskFault

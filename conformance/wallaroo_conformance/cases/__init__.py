@@ -1,0 +1,1 @@
+"""What an application and its input can be: operators, generation, reduction, stored cases."""

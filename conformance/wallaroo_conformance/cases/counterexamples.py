@@ -1,0 +1,109 @@
+"""Counterexamples: cases on which some engine once failed, stored as files and replayed first."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wallaroo_conformance.cases.case import FORMAT as CASE_FORMAT
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.reading import BadCaseError, case_from_json
+
+FORMAT = "wallaroo-counterexample/1"
+
+STORED = Path(__file__).parents[2] / "counterexamples"
+"""The project's own, in a clone; an installed wheel has none."""
+
+_NAME = re.compile(r"[a-z0-9]+([ -][a-z0-9]+)*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A case that failed.
+
+    Args:
+        case: the case.
+        rule: the rule it broke.
+        law: the law's name.
+        engine: the engine that broke it.
+        options: that engine's thresholds.
+        note: what it was.
+
+    Raises:
+        ValueError: the rule or the law is not made of small letters, digits, and single hyphens or
+            spaces. Both become part of a file's name, and a stored file comes from anywhere.
+    """
+
+    case: ConformanceCase
+    rule: str = ""
+    law: str = ""
+    engine: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for what, name in (("rule", self.rule), ("law", self.law)):
+            if name and not _NAME.fullmatch(name):
+                expected = "small letters, digits, and single hyphens or spaces between them"
+                raise ValueError(f"a {what}'s name is made of {expected}, not {name!r}")
+
+    @property
+    def file_name(self) -> str:
+        """A name that tells the rule, and two cases apart."""
+        digest = hashlib.sha256(self.case.canonical_json().encode()).hexdigest()[:10]
+        return f"{self.rule}-{self.law}-{digest}.json".replace(" ", "-").lstrip("-")
+
+    def store(self, directory: Path) -> Path:
+        """Write it to a file in `directory`, made if need be, and return the file's path."""
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / self.file_name
+        form = {
+            "format": FORMAT,
+            "rule": self.rule,
+            "law": self.law,
+            "engine": self.engine,
+            "options": dict(self.options),
+            "note": self.note,
+            "case": self.case.to_json(),
+        }
+        path.write_text(json.dumps(form, indent=1, sort_keys=True) + "\n", encoding="ascii")
+        return path
+
+
+def read_counterexample(path: Path) -> Counterexample:
+    """Return what is stored in a file: a counterexample, or a case alone.
+
+    Raises:
+        BadCaseError: it holds neither.
+        OSError: it cannot be read.
+    """
+    try:
+        form = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadCaseError(f"{path}: no JSON: {error}") from error
+    if not isinstance(form, dict) or form.get("format") not in (FORMAT, CASE_FORMAT):
+        raise BadCaseError(f"{path}: neither {FORMAT} nor {CASE_FORMAT}")
+    if form["format"] == CASE_FORMAT:
+        return Counterexample(case_from_json(form))
+    try:
+        return Counterexample(
+            case_from_json(form["case"]),
+            rule=str(form["rule"]),
+            law=str(form["law"]),
+            engine=str(form["engine"]),
+            options=dict(form["options"]),
+            note=str(form["note"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadCaseError(f"{path}: {error}") from error
+
+
+def stored(directory: Path = STORED) -> Iterator[Counterexample]:
+    """Yield the counterexamples in a directory, by file name; none if there is no directory."""
+    for path in sorted(directory.glob("*.json")):
+        yield read_counterexample(path)

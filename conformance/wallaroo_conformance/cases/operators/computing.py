@@ -1,0 +1,182 @@
+"""Computations without state, one message out. The first is the plainest.
+
+What goes wrong goes wrong on a mark in the message, so that most messages live on: ``x`` raises,
+``y`` gives a wrong shape, ``z`` what cannot be pickled, ``quit`` ends the process. Results stay
+small however the operators are combined: containers are not nested deeper, text is cut.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import wallaroo
+from wallaroo_conformance.cases.operators.common import alter, chosen, complain
+from wallaroo_conformance.cases.operators.table import Table, Trait
+
+COMPUTATIONS = Table()
+
+
+class AwkwardError(Exception):
+    """Cannot be unpickled, and has no text."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(code)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="identity")
+def identity(message: Any) -> Any:
+    """Give the message on."""
+    return message
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="shout")
+def shout(message: Any) -> Any:
+    """Make upper-case text of anything."""
+    return str(message).upper()[:20]
+
+
+@COMPUTATIONS.add()
+class Size:
+    """The text's length: falsy for an empty one. Written as a class."""
+
+    def name(self) -> str:
+        """Return the computation's name."""
+        return "size"
+
+    def compute(self, message: Any) -> Any:
+        """Count characters."""
+        return len(str(message))
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="only short")
+def only_short(message: Any) -> Any:
+    """Filter what is longer than three characters."""
+    return message if len(str(message)) <= 3 else None
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="falsy")
+def falsy(message: Any) -> Any:
+    """Give one of the messages that are false and still messages."""
+    return chosen(message, (0, "", b"", [], False, (), {}, 0.0))
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="wrap")
+def wrap(message: Any) -> Any:
+    """Put the message into a list."""
+    return message if isinstance(message, list) else [message]
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="record")
+def record(message: Any) -> Any:
+    """Make a dict of the message."""
+    return {"text": str(message)[:8], "marks": []}
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="label")
+def label(message: Any) -> Any:
+    """Make a tuple of the message."""
+    return (str(message)[:4], 1)
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="folder")
+def folder(message: Any) -> Any:
+    """Make a tuple with a list in it."""
+    return (str(message)[:4], ["inside"])
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="buffer")
+def buffer(message: Any) -> Any:
+    """Make bytes that can be altered."""
+    return bytearray(str(message)[:4], "utf-8", "replace")
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="mark")
+def mark(message: Any) -> Any:
+    """Alter the message in place, if that can be, and give it on."""
+    alter(message, "marked")
+    return message
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="clear")
+def clear(message: Any) -> Any:
+    """Empty the message in place, if that can be."""
+    if isinstance(message, (list, dict)):
+        message.clear()
+    return message
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="disguise")
+def disguise(message: Any) -> Any:
+    """Give one of five messages that look alike."""
+    return chosen(message, ("1", b"1", 1, (1,), True, 1.0))
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="refuse")
+def refuse(message: Any) -> Any:
+    """Raise on a message with an x."""
+    if "x" in str(message):
+        raise ValueError(f"refused: {message}")
+    return message
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="mark, then refuse")
+def mark_then_refuse(message: Any) -> Any:
+    """Alter the message, then raise on one with an x."""
+    alter(message, "late")
+    if "x" in str(message):
+        raise KeyError("late")
+    return message
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="complaining")
+def complaining(message: Any) -> Any:
+    """Raise what engines themselves catch."""
+    complain(message)
+    return message
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="awkward")
+def awkward(message: Any) -> Any:
+    """Raise exceptions that are hard to carry: without text, not picklable, `StopIteration`."""
+    if "x" in str(message):
+        if len(str(message)) % 2:
+            raise StopIteration(message)
+        raise AwkwardError(7, "seven")
+    return message
+
+
+@COMPUTATIONS.add(Trait.FINDING)
+@wallaroo.computation(name="closure")
+def closure(message: Any) -> Any:
+    """Give a function made on the spot for a message with a z."""
+    return (lambda: message) if "z" in str(message) else message
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="leave")
+def leave(message: Any) -> Any:
+    """End the process on the message quit."""
+    if message in ("quit", b"quit"):
+        sys.exit("asked to leave")
+    return message

@@ -1,0 +1,216 @@
+"""Computations without state, several messages out. The first is the plainest."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import wallaroo
+from wallaroo_conformance.cases.operators.common import chosen, complain
+from wallaroo_conformance.cases.operators.table import Table, Trait
+
+MULTI_COMPUTATIONS = Table()
+
+
+@MULTI_COMPUTATIONS.add(Trait.NARROW)
+@wallaroo.computation_multi(name="one")
+def one(message: Any) -> Any:
+    """Give the message alone."""
+    return [message]
+
+
+@MULTI_COMPUTATIONS.add(Trait.NARROW)
+@wallaroo.computation_multi(name="second")
+def second(message: Any) -> Any:
+    """Give the message behind a gap."""
+    return [None, message]
+
+
+@MULTI_COMPUTATIONS.add(Trait.NARROW)
+@wallaroo.computation_multi(name="fork")
+def fork(message: Any) -> Any:
+    """Give the message and one other, which does not fork again."""
+    return (message,) if message == "fork" else (message, "fork")
+
+
+@MULTI_COMPUTATIONS.add()
+@wallaroo.computation_multi(name="both")
+def both(message: Any) -> Any:
+    """Give the message and another."""
+    return [message, "and"]
+
+
+@MULTI_COMPUTATIONS.add()
+@wallaroo.computation_multi(name="split")
+def split(message: Any) -> Any:
+    """Give the message's words: none, one or several."""
+    return str(message).split()[:5]
+
+
+@MULTI_COMPUTATIONS.add()
+@wallaroo.computation_multi(name="characters")
+def characters(message: Any) -> Iterator[Any]:
+    """Give the first characters one by one, as a generator."""
+    yield from str(message)[:4]
+
+
+@MULTI_COMPUTATIONS.add(Trait.FINDING, Trait.SAME_OBJECT)
+@wallaroo.computation_multi(name="twice")
+def twice(message: Any) -> Any:
+    """Give the same object twice."""
+    return [message, message]
+
+
+@MULTI_COMPUTATIONS.add()
+class Gaps:
+    """Leaves gaps between what it gives. Written as a class."""
+
+    def name(self) -> str:
+        """Return the computation's name."""
+        return "gaps"
+
+    def compute_multi(self, message: Any) -> Any:
+        """Give two messages, and `None` around them."""
+        return (None, str(message)[:6], None, 0)
+
+
+@MULTI_COMPUTATIONS.add()
+@wallaroo.computation_multi(name="nothing")
+def nothing(message: Any) -> Any:
+    """Give `None` or an empty list: none in both ways."""
+    return None if len(str(message)) % 2 else []
+
+
+@MULTI_COMPUTATIONS.add(Trait.FALSY_ITEMS)
+@wallaroo.computation_multi(name="falsy items")
+def falsy_items(message: Any) -> Any:
+    """Give messages that are false and still messages."""
+    return iter(["", 0, False, [], str(message)[:3]])
+
+
+@MULTI_COMPUTATIONS.add(Trait.FINDING, Trait.SAME_OBJECT)
+@wallaroo.computation_multi(name="one buffer")
+def one_buffer(message: Any) -> Iterator[Any]:
+    """Give one list again and again, altering it in between."""
+    buffer: list[str] = []
+    for character in str(message)[:3]:
+        buffer.append(character)
+        yield buffer
+
+
+@MULTI_COMPUTATIONS.add(Trait.RAISES_CONSUMED)
+@wallaroo.computation_multi(name="stumble")
+def stumble(message: Any) -> Iterator[Any]:
+    """Give a message, then raise on one with an x."""
+    yield str(message)[:5]
+    if "x" in str(message):
+        raise ValueError("stumbled")
+    yield "end"
+
+
+@MULTI_COMPUTATIONS.add(Trait.RAISES_CONSUMED)
+@wallaroo.computation_multi(name="stumble over anything")
+def stumble_over_anything(message: Any) -> Iterator[Any]:
+    """Give a message, then raise what engines themselves catch."""
+    yield message
+    complain(message)
+    yield "end"
+
+
+@MULTI_COMPUTATIONS.add()
+@wallaroo.computation_multi(name="wrong shape")
+def wrong_shape(message: Any) -> Any:
+    """Give what is no list of messages, on a message with a y."""
+    written = str(message)
+    if "y" not in written:
+        return [message]
+    pages = {written: 1}
+    shapes = (
+        *(bytearray(b"y"), written, written.encode(), pages, {1, 2}, 7, frozenset({1})),
+        *(pages.keys(), pages.items(), True, 0.5, ""),
+    )
+    return chosen(written, shapes)
+
+
+@MULTI_COMPUTATIONS.add()
+@wallaroo.computation_multi(name="pair of items")
+def pair_of_items(message: Any) -> Any:
+    """Give two messages as a tuple that could be taken for output and flag."""
+    return (message, True)
+
+
+class Counted:
+    """Can be iterated, by its indices alone."""
+
+    def __getitem__(self, index: int) -> Any:
+        return ("first", "second")[index]
+
+
+class Drawer(list[Any]):
+    """A list that is gone through from its end."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return reversed(self)
+
+
+@MULTI_COMPUTATIONS.add(Trait.FALSY_ITEMS)
+@wallaroo.computation_multi(name="odd shape")
+def odd_shape(message: Any) -> Any:
+    """Give a list of messages that does not look like one."""
+    written = str(message)[:6]
+    shapes = (
+        *(range(2), deque([written, 0]), {"a": written, "b": 0}.values(), memoryview(b"ab")),
+        *(zip("ab", (1, 2), strict=True), Counted(), Drawer(["a", 0, written])),
+    )
+    return chosen(message, shapes)
+
+
+class Reluctant:
+    """Says that it can be iterated, and cannot."""
+
+    def __init__(self, written: str) -> None:
+        self.written = written
+
+    def __iter__(self) -> Any:
+        if len(self.written) % 2:
+            raise TypeError("not now")
+        return 7
+
+
+@MULTI_COMPUTATIONS.add()
+@wallaroo.computation_multi(name="reluctant")
+def reluctant(message: Any) -> Any:
+    """Give what raises when it is to be iterated, on a message with an x."""
+    return Reluctant(str(message)) if "x" in str(message) else [message]
+
+
+@MULTI_COMPUTATIONS.add(Trait.FINDING)
+@wallaroo.computation_multi(name="closure last")
+def closure_last(message: Any) -> Any:
+    """Give two messages, and behind them a function for a message with a z."""
+    return ["first", message, (lambda: message) if "z" in str(message) else "last"]
+
+
+@MULTI_COMPUTATIONS.add()
+@wallaroo.computation_multi(name="leave midway")
+def leave_midway(message: Any) -> Iterator[Any]:
+    """Give a message, then end the process on the message quit."""
+    yield message
+    if message in ("quit", b"quit"):
+        sys.exit("asked to leave")
+
+
+@MULTI_COMPUTATIONS.add()
+@wallaroo.computation_multi(name="burst")
+def burst(message: Any) -> Any:
+    """Give a dozen messages."""
+    return [f"{str(message)[:3]}{number}" for number in range(12)]
+
+
+@MULTI_COMPUTATIONS.add()
+@wallaroo.computation_multi(name="thousands")
+def thousands(message: Any) -> Any:
+    """Give hundreds of messages for the message many."""
+    return [f"m{number}" for number in range(700)] if message in ("many", b"many") else [message]

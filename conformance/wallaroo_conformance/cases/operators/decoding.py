@@ -1,0 +1,143 @@
+"""Decoders: how a case's payloads become messages. The first is the plainest."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from typing import Any
+
+import wallaroo
+from wallaroo_conformance.cases.operators.common import complain
+from wallaroo_conformance.cases.operators.table import Table, Trait
+
+DECODERS = Table()
+
+
+@DECODERS.add(Trait.COMMON)
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def text(payload: bytes) -> Any:
+    """UTF-8 text; what is not UTF-8 raises."""
+    return payload.decode()
+
+
+@DECODERS.add(Trait.COMMON, Trait.ANY_TYPE)
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def literal(payload: bytes) -> Any:
+    """A Python literal: any type of message, falsy ones and `None` among them."""
+    return ast.literal_eval(payload.decode())
+
+
+@DECODERS.add(Trait.COMMON)
+@wallaroo.decoder(header_length=2, length_fmt=">H")
+def words(payload: bytes) -> Any:
+    """A list of words, which can be altered."""
+    return payload.decode(errors="replace").split()
+
+
+@DECODERS.add()
+@wallaroo.decoder(header_length=8, length_fmt="<Q")
+def raw(payload: bytes) -> Any:
+    """The payload itself, behind an unusually wide header."""
+    return payload
+
+
+@DECODERS.add()
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def latin(payload: bytes) -> Any:
+    """A character for each byte, NUL and control characters among them; never raises."""
+    return payload.decode("latin-1")
+
+
+@DECODERS.add()
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def escaped(payload: bytes) -> Any:
+    """UTF-8 text in which each byte that is not becomes a lone surrogate."""
+    return payload.decode(errors="surrogateescape")
+
+
+@DECODERS.add()
+@wallaroo.decoder(header_length=1, length_fmt="B")
+def text_or_none(payload: bytes) -> Any:
+    """Text, or `None` for a blank payload."""
+    return payload.decode(errors="replace").strip() or None
+
+
+@DECODERS.add()
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def folders(payload: bytes) -> Any:
+    """A tuple with a list in it."""
+    return (payload.decode(errors="replace")[:6], ["inside"])
+
+
+@DECODERS.add()
+@wallaroo.decoder(header_length=2, length_fmt="<H")
+def complaining_text(payload: bytes) -> Any:
+    """Text; raises what engines themselves catch."""
+    decoded = payload.decode(errors="replace")
+    complain(decoded)
+    return decoded
+
+
+@DECODERS.add()
+@wallaroo.decoder(header_length=4, length_fmt="<I")
+def leaving_text(payload: bytes) -> Any:
+    """Text; ends the process on the payload quit."""
+    if payload == b"quit":
+        sys.exit("asked to leave")
+    return payload.decode(errors="replace")
+
+
+@DECODERS.add(Trait.COMMON)
+class Record:
+    """A dict, which can be altered; written as a class."""
+
+    def header_length(self) -> int:
+        """Three bytes, which no `struct` format has."""
+        return 3
+
+    def payload_length(self, header: bytes) -> int:
+        """Return the payload's length."""
+        return int.from_bytes(header, "big")
+
+    def decode(self, payload: bytes) -> Any:
+        """Return the text and a list that others may append to."""
+        return {"text": payload.decode(errors="replace"), "marks": []}
+
+
+@DECODERS.add(Trait.FINDING, Trait.REMEMBERS, made=())
+class Reused:
+    """Hands out the same list again and again, as decoders with a buffer do."""
+
+    def __init__(self) -> None:
+        self.buffer: list[str] = []
+
+    def header_length(self) -> int:
+        """Four bytes."""
+        return 4
+
+    def payload_length(self, header: bytes) -> int:
+        """Return the payload's length."""
+        return int.from_bytes(header, "big")
+
+    def decode(self, payload: bytes) -> Any:
+        """Return the buffer, filled anew."""
+        self.buffer[:] = payload.decode(errors="replace").split(" ")
+        return self.buffer
+
+
+@DECODERS.add(Trait.FINDING)
+class Unpicklable:
+    """Makes a message that cannot be pickled of a payload that holds ``z``."""
+
+    def header_length(self) -> int:
+        """Four bytes."""
+        return 4
+
+    def payload_length(self, header: bytes) -> int:
+        """Return the payload's length."""
+        return int.from_bytes(header, "big")
+
+    def decode(self, payload: bytes) -> Any:
+        """Return text, or a function made on the spot."""
+        decoded = payload.decode(errors="replace")
+        return (lambda: decoded) if "z" in decoded else decoded

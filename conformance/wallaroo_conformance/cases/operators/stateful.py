@@ -1,0 +1,228 @@
+"""State computations with one output. The first is the plainest.
+
+Marks in a message as in `computing`; states are those of `states`, or not even that.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+import wallaroo
+from wallaroo_conformance.cases.operators.common import alter, chosen, complain
+from wallaroo_conformance.cases.operators.table import Table, Trait
+
+PLAIN_PAIRS = Table()
+
+
+class Answer(NamedTuple):
+    """A pair with names: a `tuple` of length 2 like any other."""
+
+    output: Any
+    changed: Any
+
+
+@PLAIN_PAIRS.add()
+@wallaroo.state_computation(name="count")
+def count(message: Any, state: Any) -> Any:
+    """Count what comes."""
+    state.pages += 1
+    return (f"{str(message)[:12]}={state.pages}", True)
+
+
+@PLAIN_PAIRS.add()
+@wallaroo.state_computation(name="note")
+def note(message: Any, state: Any) -> Any:
+    """Write the message down, and send nothing."""
+    state.notes.append(str(message)[:8])
+    del state.notes[:-6]
+    return (None, True)
+
+
+@PLAIN_PAIRS.add()
+@wallaroo.state_computation(name="read")
+def read(message: Any, state: Any) -> Any:
+    """Send what is written, and change nothing."""
+    return (f"{str(message)[:4]}:{state.pages}{state.notes[-3:]}", False)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALTERS_SILENTLY)
+@wallaroo.state_computation(name="note in secret")
+def note_in_secret(message: Any, state: Any) -> Any:
+    """Alter the state, and say it has not changed."""
+    state.pages += 1
+    state.notes.append(str(message)[:8])
+    return (len(state.notes), False)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
+@wallaroo.state_computation(name="give notes")
+def give_notes(message: Any, state: Any) -> Any:
+    """Send a list that stays part of the state."""
+    state.notes.append(str(message)[:8])
+    del state.notes[:-4]
+    return (state.notes, True)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
+@wallaroo.state_computation(name="give state")
+def give_state(message: Any, state: Any) -> Any:
+    """Send the state itself."""
+    state.pages += 1
+    state.last = str(message)[:4]
+    return (state, True)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
+@wallaroo.state_computation(name="keep message")
+def keep_message(message: Any, state: Any) -> Any:
+    """Keep the message, and give the same object on."""
+    plain = isinstance(message, (str, int, list, bytes, tuple))
+    state.last = message if plain else str(message)[:8]
+    return (message, True)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
+@wallaroo.state_computation(name="exchange")
+def exchange(message: Any, state: Any) -> Any:
+    """Send what was kept last, and keep the message."""
+    output = state.last
+    plain = isinstance(message, (str, int, list, bytes, tuple))
+    state.last = message if plain else str(message)[:8]
+    return (output, True)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
+@wallaroo.state_computation(name="mark kept")
+def mark_kept(message: Any, state: Any) -> Any:
+    """Alter the message that was kept, and the one that has come."""
+    alter(state.last, "kept")
+    alter(message, "kept")
+    return (str(state.last)[:20], True)
+
+
+@PLAIN_PAIRS.add()
+@wallaroo.state_computation(name="refuse, then count")
+def refuse_then_count(message: Any, state: Any) -> Any:
+    """Raise on a message with an x, before anything is altered."""
+    if "x" in str(message):
+        raise ValueError("refused")
+    state.pages += 1
+    return (state.pages, True)
+
+
+@PLAIN_PAIRS.add()
+@wallaroo.state_computation(name="complain, then count")
+def complain_then_count(message: Any, state: Any) -> Any:
+    """Raise what engines themselves catch, before anything is altered."""
+    complain(message)
+    state.pages += 1
+    return (state.pages, True)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.RAISES_LATE)
+@wallaroo.state_computation(name="count, then refuse")
+def count_then_refuse(message: Any, state: Any) -> Any:
+    """Raise on a message with an x, when the state is altered already."""
+    state.pages += 1
+    state.notes.append("counted")
+    del state.notes[:-4]
+    if "x" in str(message):
+        raise ValueError("refused late")
+    return (state.pages, True)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING)
+@wallaroo.state_computation(name="wrong pair")
+def wrong_pair(message: Any, state: Any) -> Any:
+    """Alter the state, then return what is no pair of output and flag, on a message with a y."""
+    state.pages += 1
+    written = str(message)
+    if "y" not in written:
+        return Answer(written[:6], True)
+    shapes = (None, written, [written, True], (written,), (written, 1), (True, written), (1, None))
+    return chosen(written, shapes)
+
+
+@PLAIN_PAIRS.add()
+@wallaroo.state_computation(name="wrong pair, then count")
+def wrong_pair_then_count(message: Any, state: Any) -> Any:
+    """Return what is no pair of output and flag, on a message with a y, before it counts."""
+    written = str(message)
+    if "y" in written:
+        shapes = (
+            *(None, written, [written, True], (written,), (written, 1), (True, written)),
+            *((written, None), {written: 1, True: 2}, (written, "True"), (written, True, True)),
+            iter((written, True)),
+        )
+        return chosen(written, shapes)
+    state.pages += 1
+    return Answer(written[:6], True)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING)
+@wallaroo.state_computation(name="keep closure")
+def keep_closure(message: Any, state: Any) -> Any:
+    """Put what cannot be pickled into the state, or the output, for a message with a z."""
+    state.pages += 1
+    if "z" in str(message):
+        if len(str(message)) % 2:
+            state.last = lambda: message
+        else:
+            return ((lambda: message), True)
+    return (state.pages, True)
+
+
+@PLAIN_PAIRS.add(made=())
+class Every:
+    """Sends every second message's number: falsy outputs, filtered ones, unchanged states."""
+
+    def name(self) -> str:
+        """Return the computation's name."""
+        return "every"
+
+    def compute(self, message: Any, state: Any) -> Any:
+        """Change the state for some messages only."""
+        if len(str(message)) % 2:
+            return (0, False)
+        state.pages += 1
+        return (None if state.pages % 2 else "", True)
+
+
+@PLAIN_PAIRS.add()
+@wallaroo.state_computation(name="start over")
+def start_over(message: Any, state: Any) -> Any:
+    """Replace what the state is made of."""
+    pages = state.pages
+    state.notes = [pages]
+    state.last = f"over {str(message)[:4]}"
+    state.pages = 0
+    return (pages, True)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALTERS_SILENTLY)
+@wallaroo.state_computation(name="mark in secret")
+def mark_in_secret(message: Any, state: Any) -> Any:
+    """Alter what the state keeps, however deep, and say it has not changed."""
+    alter(state.last, "secret")
+    return (str(state.last)[:20], False)
+
+
+@PLAIN_PAIRS.add()
+@wallaroo.state_computation(name="leave early")
+def leave_early(message: Any, state: Any) -> Any:
+    """End the process on the message quit, before anything is altered."""
+    if message in ("quit", b"quit"):
+        sys.exit(3)
+    state.pages += 1
+    return (state.pages, True)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING)
+@wallaroo.state_computation(name="leave late")
+def leave_late(message: Any, state: Any) -> Any:
+    """End the process on the message quit, when the state is altered already."""
+    state.pages += 1
+    if message in ("quit", b"quit"):
+        sys.exit(3)
+    return (state.pages, True)

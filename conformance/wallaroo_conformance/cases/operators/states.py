@@ -1,0 +1,169 @@
+"""States and their builders. The first builder is the plainest."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from wallaroo_conformance.cases.operators.table import Table, Trait
+
+BUILDERS = Table()
+
+
+@BUILDERS.add(Trait.COMMON)
+class Notebook:
+    """What every state computation of the catalogue knows how to use."""
+
+    def __init__(self) -> None:
+        self.pages = 0
+        self.notes: list[Any] = []
+        self.last: Any = "nothing yet"
+
+    def __repr__(self) -> str:
+        return f"Notebook({self.pages}, {self.notes}, {self.last})"
+
+
+@BUILDERS.add(Trait.COMMON)
+class Slotted:
+    """The same without a ``__dict__``."""
+
+    __slots__ = ("last", "notes", "pages")
+
+    def __init__(self) -> None:
+        self.pages = 0
+        self.notes: list[Any] = []
+        self.last: Any = "nothing yet"
+
+    def __repr__(self) -> str:
+        return f"Slotted({self.pages}, {self.notes}, {self.last})"
+
+
+@BUILDERS.add()
+class Deceptive(Notebook):
+    """Equal to everything, and lies when it is copied by any way but pickling."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+@BUILDERS.add(Trait.FALSY_STATE)
+class Thin(Notebook):
+    """Is false as long as nothing is noted in it."""
+
+    def __len__(self) -> int:
+        return len(self.notes)
+
+
+@BUILDERS.add(Trait.FALSY_STATE)
+class Denying(Notebook):
+    """Is false whatever is in it."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@BUILDERS.add()
+class Linked(Notebook):
+    """Holds one list twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = self.notes
+
+
+@BUILDERS.add()
+class Folded(Notebook):
+    """Holds a tuple with a list in it, which it holds once more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = ("folded", self.notes)
+
+
+@BUILDERS.add(Trait.COMMON, made=(2,))
+class Stocked:
+    """A builder with an attribute, so that instances may agree or not (state-8)."""
+
+    def __init__(self, notes: int) -> None:
+        self.notes = notes
+
+    def build(self) -> Any:
+        """Return a notebook that is not empty."""
+        notebook = Notebook()
+        notebook.notes.extend(["old"] * self.notes)
+        return notebook
+
+
+@BUILDERS.add(Trait.FINDING, Trait.REMEMBERS, made=())
+class Shared:
+    """A builder that hands out one object again and again."""
+
+    def __init__(self) -> None:
+        self.only = Notebook()
+
+    def build(self) -> Any:
+        """Return the object all entities would share."""
+        return self.only
+
+
+@BUILDERS.add(made=())
+class Broken:
+    """A builder that raises."""
+
+    def build(self) -> Any:
+        """Raise."""
+        raise OSError("no paper")
+
+
+@BUILDERS.add(made=())
+class Missing:
+    """A builder that raises what a search for an entity may raise."""
+
+    def build(self) -> Any:
+        """Raise."""
+        raise KeyError("no paper")
+
+
+@BUILDERS.add(made=())
+class Leaving:
+    """A builder that ends the process."""
+
+    def build(self) -> Any:
+        """End the process."""
+        sys.exit("no paper at all")
+
+
+@BUILDERS.add(Trait.FINDING, made=())
+class Portless:
+    """A builder of a state that cannot be pickled."""
+
+    def build(self) -> Any:
+        """Return a notebook with a function in it."""
+        notebook = Notebook()
+        notebook.last = lambda: notebook
+        return notebook
+
+
+@BUILDERS.add(Trait.FINDING, made=())
+class Number:
+    """A builder of a state that no computation can change."""
+
+    def build(self) -> Any:
+        """Return a number."""
+        return 0
+
+
+@BUILDERS.add(Trait.FINDING, made=())
+class Nothing:
+    """A builder of a state that is none."""
+
+    def build(self) -> Any:
+        """Return `None`."""

@@ -1,0 +1,79 @@
+"""A law: one way in which a rule can be seen to be kept, and what speaks of its being broken."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from wallaroo_conformance.judge.differences import KINDS, Kind
+from wallaroo_conformance.judge.fact import Fact, Facts
+from wallaroo_conformance.judge.rules import rule_id
+
+CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields", "lineage"}
+"""What most laws speak of."""
+
+
+@dataclass(frozen=True)
+class PlainLaw:
+    """A law that is not about cases: about a live server, or about the language.
+
+    Args:
+        rule: the rule's id.
+        name: what is special here, unique within the rule.
+        says: what must hold, in a sentence.
+        cause: what an engine that breaks it probably does.
+    """
+
+    rule: str
+    name: str
+    says: str
+    cause: str
+
+    def __post_init__(self) -> None:
+        rule_id(self.rule)
+
+
+@dataclass(frozen=True)
+class Law:
+    """One way in which a rule can be seen to be kept.
+
+    Args:
+        rule: the rule's id.
+        name: what is special here, unique within the rule.
+        says: what must hold, in a sentence.
+        cause: what an engine that breaks it probably does.
+        needs: facts a case must have met.
+        shows: kinds of difference that speak of this law.
+    """
+
+    rule: str
+    name: str
+    says: str
+    cause: str
+    needs: Facts
+    shows: frozenset[Kind] = CONTENT
+
+    @property
+    def id(self) -> str:
+        """Rule and name."""
+        return f"{self.rule}/{self.name}"
+
+    def exercised_by(self, facts: Facts) -> bool:
+        """Whether a case with these facts has met the law's precondition."""
+        return self.needs <= facts
+
+    def explains(self, facts: Facts, kinds: frozenset[Kind]) -> bool:
+        """Whether an engine that breaks this law may well differ so on a case with these facts."""
+        return self.needs <= facts and bool(kinds & self.shows)
+
+    def blamed_for(self, facts: Facts, kinds: frozenset[Kind]) -> bool:
+        """Whether a reduced case with these facts and differences speaks of this law."""
+        return bool(kinds) and kinds <= self.shows and self.needs <= facts
+
+
+def law(
+    law_id: str, needs: Set[Fact], says: str, cause: str, shows: frozenset[Kind] = CONTENT
+) -> Law:
+    """Return the law `law_id`, which is ``rule/name``."""
+    rule, _, name = law_id.partition("/")
+    return Law(rule_id(rule), name, says, cause, frozenset(needs), shows)

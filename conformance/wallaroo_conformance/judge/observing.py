@@ -1,0 +1,113 @@
+"""What a case does on the reference engine: its trace, and the calls it made of user code.
+
+The calls tell which preconditions of which rules a case truly meets: that a computation *did* say
+``changed=False`` after altering the state, not only that one is in the application.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from wallaroo.engine import Engine
+from wallaroo.trace import Trace
+from wallaroo_conformance.cases.building import assemble, engine_case
+from wallaroo_conformance.cases.case import ConformanceCase
+
+Result: TypeAlias = Literal["raised", "none", "empty", "falsy", "value", "items"]
+"""What came of a call: `empty` and `items` of lists and tuples, `falsy` of what else is false."""
+
+
+class Call(NamedTuple):
+    """A call of user code.
+
+    Args:
+        role: ``decode``, ``compute``, ``build``, ``route`` or ``encode``.
+        place: the pipeline's name; for ``build`` the state partition's.
+        position: the step's, or the sink's index.
+        result: what came of it; of a pair of output and flag, its output.
+        changed: the flag, if it is such a pair.
+        gaps: whether the items have `None` among them.
+        falsy: whether the items have false ones among them.
+        key: what it returned, of ``route``.
+        mutable: whether a message that could be altered was handed over.
+    """
+
+    role: str
+    place: str
+    position: int
+    result: Result
+    changed: bool | None
+    gaps: bool
+    falsy: bool
+    key: Any
+    mutable: bool
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A case, what it means, and which calls showed it."""
+
+    case: ConformanceCase
+    trace: Trace
+    calls: tuple[Call, ...]
+
+
+def observe(reference: Engine, cases: Sequence[ConformanceCase]) -> list[Observation]:
+    """Run cases on the reference engine, isolated, and watch the calls.
+
+    A case meant for `trusting` mode is looked through thoroughly for findings, as that mode is
+    promised only to applications without any.
+    """
+    observations = []
+    for case in cases:
+        calls: list[Call] = []
+        application = assemble(case, _watcher(calls))
+        meant = case if case.isolation == "isolated" else replace(case, isolation="isolated")
+        thorough = {"thorough": case.isolation == "trusting"}
+        trace = reference.run(engine_case(meant, application, thorough))
+        observations.append(Observation(case, trace, tuple(calls)))
+    return observations
+
+
+def _watcher(calls: list[Call]) -> Any:
+    def watch(role: str, place: str, position: int, record: Any) -> Any:
+        call = record.call
+
+        def watched(*arguments: Any) -> Any:
+            mutable = bool(arguments) and isinstance(arguments[0], (list, dict))
+            try:
+                result = call(*arguments)
+            except BaseException:
+                calls.append(
+                    Call(role, place, position, "raised", None, False, False, None, mutable)
+                )
+                raise
+            key = result if role == "route" else None
+            changed = None
+            output = result
+            if type(result) is tuple and len(result) == 2 and type(result[1]) is bool:
+                output, changed = result
+            kind, gaps, falsy = _kind(output)
+            calls.append(Call(role, place, position, kind, changed, gaps, falsy, key, mutable))
+            return result
+
+        return replace(record, call=watched)
+
+    return watch
+
+
+def _kind(result: Any) -> tuple[Result, bool, bool]:
+    """Return what a result is, as far as rules make a difference; and of items, what they hold."""
+    if result is None:
+        return "none", False, False
+    try:
+        if isinstance(result, (list, tuple)):
+            gaps = any(item is None for item in result)
+            falsy = any(item is not None and not item for item in result)
+            return "items" if result else "empty", gaps, falsy
+        truth = bool(result)
+    except Exception:  # noqa: BLE001 - an operator's own __bool__ may raise anything
+        return "value", False, False
+    return "value" if truth else "falsy", False, False

@@ -1,0 +1,246 @@
+"""What a check found, rule by rule; made from results only.
+
+The JSON form begins with a header and ends with a footer that repeats what must be there, so that a
+truncated or empty report can be told from a pass.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal, TypeAlias
+
+from wallaroo.trace import Trace
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.judge.differences import Crash, Result
+
+FORMAT = "wallaroo-report/1"
+
+KEPT, BROKEN, INCOMPLETE = 0, 1, 2
+
+Status: TypeAlias = Literal["kept", "broken", "unsupported", "not exercised"]
+STATUSES: tuple[Status, ...] = ("broken", "not exercised", "kept", "unsupported")
+"""Of several laws, the first of these is their rule's."""
+
+
+class TruncatedReportError(ValueError):
+    """A file that is no whole report."""
+
+
+@dataclass(frozen=True)
+class LawResult:
+    """What is known of one law.
+
+    Args:
+        rule: the rule's id.
+        name: the law's name within it.
+        says: what must hold.
+        status: what was found; `not exercised` also where only cases that break another law met it.
+        exercised: cases that truly met its precondition and held.
+        unsupported: cases that would have, and are beyond what the engine claims.
+        note: why it is unsupported, or what it was hidden by.
+    """
+
+    rule: str
+    name: str
+    says: str
+    status: Status
+    exercised: int
+    unsupported: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A rule broken, at its smallest.
+
+    Args:
+        rule: the rule.
+        law: the law's name.
+        says: what must hold.
+        cause: what an engine that breaks it probably does.
+        case: the reduced case; `None` where there is none, for live servers.
+        expected: the reference's trace.
+        actual: what the engine gave instead.
+        text: what happened, where there is no trace to compare.
+        may_be_same: whether it came after another, and may be the same fault's doing.
+        alone: whether it also fails in a job of its own; `False`: cases of a job are not isolated.
+        jobs: engine jobs that the reduction took.
+        stored: the file it was stored in, `None` if it was not.
+    """
+
+    rule: str
+    law: str
+    says: str
+    cause: str
+    case: ConformanceCase | None
+    expected: Trace | None = None
+    actual: Result | None = None
+    text: str = ""
+    may_be_same: bool = False
+    alone: bool = True
+    jobs: int = 0
+    stored: str | None = None
+
+    @property
+    def crash(self) -> Crash | None:
+        """What the engine raised where it gave no trace."""
+        actual = self.actual
+        return actual if isinstance(actual, Crash) and actual.traceback else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the failure as JSON."""
+        actual = self.actual
+        return {
+            "rule": self.rule,
+            "law": self.law,
+            "says": self.says,
+            "cause": self.cause,
+            "case": None if self.case is None else self.case.to_json(),
+            "expected": None if self.expected is None else self.expected.to_json(),
+            "actual": actual.to_json() if isinstance(actual, Trace) else None,
+            "crash": actual.error if isinstance(actual, Crash) else None,
+            "traceback": actual.traceback if isinstance(actual, Crash) else None,
+            "may be the same": self.may_be_same,
+            "text": self.text,
+            "alone": self.alone,
+            "jobs": self.jobs,
+            "stored": self.stored,
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check of one engine found.
+
+    Args:
+        engine: its name.
+        profile: the budget it was checked with.
+        seed: of the generation.
+        cases: runs of cases: of those generated, of their variants, of reductions.
+        generated: cases generated for it or stored; those beyond its capabilities are not run.
+        supported: of these, the ones it was given.
+        seconds: how long it took.
+        first_failure: seconds to the first case that failed; `None`: none did.
+        laws: every law that was asked for, in order.
+        failures: the rules broken, each at its smallest.
+        problems: what kept the check from being complete; empty: nothing did.
+        versions: of what took part.
+    """
+
+    engine: str
+    profile: str
+    seed: int
+    cases: int
+    generated: int
+    seconds: float
+    laws: tuple[LawResult, ...]
+    failures: tuple[Failure, ...] = ()
+    problems: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    first_failure: float | None = None
+    supported: int = 0
+
+    @property
+    def exit_code(self) -> int:
+        """0: all rules kept and exercised; 1: a rule broken; 2: incomplete."""
+        if self.failures:
+            return BROKEN
+        unmet = any(law.status == "not exercised" for law in self.laws)
+        return INCOMPLETE if self.problems or unmet or not self.laws or not self.cases else KEPT
+
+    @property
+    def rules(self) -> dict[str, Status]:
+        """What is known of each rule: the status of that of its laws which asks for attention."""
+        rules: dict[str, list[Status]] = {}
+        for law in self.laws:
+            rules.setdefault(law.rule, []).append(law.status)
+        return {rule: min(found, key=STATUSES.index) for rule, found in sorted(rules.items())}
+
+    def exercised(self, rule: str) -> int:
+        """Return how many cases truly exercised `rule`, by that of its laws which most did."""
+        return max((law.exercised for law in self.laws if law.rule == rule), default=0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON values, header first, footer last."""
+        return {
+            "format": FORMAT,
+            "engine": self.engine,
+            "profile": self.profile,
+            "seed": self.seed,
+            "seconds": round(self.seconds, 3),
+            "first failure": self.first_failure and round(self.first_failure, 3),
+            "versions": dict(self.versions),
+            "laws": [vars(law) for law in self.laws],
+            "failures": [failure.to_json() for failure in self.failures],
+            "problems": list(self.problems),
+            "footer": {
+                "laws": len(self.laws),
+                "failures": len(self.failures),
+                "cases": self.cases,
+                "generated": self.generated,
+                "supported": self.supported,
+                "exit": self.exit_code,
+            },
+        }
+
+
+def reports_to_json(reports: Sequence[Report]) -> str:
+    """Return reports as JSON text."""
+    form = {
+        "format": FORMAT,
+        "reports": [report.to_json() for report in reports],
+        "footer": {"reports": len(reports), "exit": worst(reports)},
+    }
+    return json.dumps(form, indent=1) + "\n"
+
+
+def read_reports(text: str) -> list[dict[str, Any]]:
+    """Return the reports in JSON text, each as `Report.to_json` gave it.
+
+    Raises:
+        TruncatedReportError: it is not whole.
+    """
+    try:
+        form = json.loads(text)
+        reports: list[dict[str, Any]] = form["reports"]
+        whole = form["format"] == FORMAT and form["footer"]["reports"] == len(reports) > 0
+        for report in reports:
+            footer = report["footer"]
+            whole = (
+                whole
+                and footer["laws"] == len(report["laws"]) > 0
+                and footer["failures"] == len(report["failures"])
+            )
+    except (ValueError, KeyError, TypeError) as error:
+        raise TruncatedReportError(f"no whole report: {type(error).__name__}: {error}") from error
+    if not whole:
+        raise TruncatedReportError("no whole report: the footer does not fit what stands above it")
+    return reports
+
+
+def worst(reports: Sequence[Report]) -> int:
+    """Return the exit code for several reports: broken before incomplete before kept."""
+    codes = {report.exit_code for report in reports} or {INCOMPLETE}
+    return next(code for code in (BROKEN, INCOMPLETE, KEPT) if code in codes)
+
+
+def fits(rule: str, pattern: str) -> bool:
+    """Whether a rule's id fits one of several shell patterns, separated by commas."""
+    return any(fnmatch.fnmatchcase(rule, one.strip()) for one in pattern.split(","))
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what takes part in a check."""
+    found = {"python": platform.python_version(), "platform": sys.platform}
+    for package in ("wallaroo", "hypothesis", "pyspark"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,1 @@
+"""What holds for the language itself, whichever engine runs an application."""

@@ -1,0 +1,1 @@
+"""What was found, for people and for CI: text, HTML, JUnit."""

@@ -1,0 +1,99 @@
+"""A report as one HTML page that stands alone: no script to load, no font, no picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from wallaroo_conformance.cases.readable import application_text, input_text, run_text
+from wallaroo_conformance.judge.results import Failure, Report
+from wallaroo_conformance.judge.rules import RULES
+from wallaroo_conformance.killing import Kill
+from wallaroo_conformance.report.showing import rule_place, side_by_side, trace_lines
+
+_MARKS = {"kept": "✓", "broken": "✗", "unsupported": "·", "not exercised": "?"}
+
+
+def html(reports: Sequence[Report], kills: Sequence[Kill] = ()) -> str:
+    """Return reports, and a kill matrix if there is one, as a page."""
+    environment = Environment(
+        loader=PackageLoader("wallaroo_conformance.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template("report.html").render(
+        reports=reports,
+        matrix=_matrix(reports),
+        failures=[
+            _failure(failure, report.engine) for report in reports for failure in report.failures
+        ],
+        marks=_MARKS,
+        mutants=kills,
+    )
+    # What UTF-8 refuses may stand in a case's text; a page shows it as what it is not.
+    return page.encode("utf-8", "replace").decode()
+
+
+def _matrix(reports: Sequence[Report]) -> list[dict[str, Any]]:
+    """Return the rows: rules by chapter, with a cell for each engine."""
+    asked = {rule for report in reports for rule in report.rules}
+    rows: list[dict[str, Any]] = []
+    for rule in [one.id for one in RULES.values() if one.id in asked]:
+        chapter = RULES[rule].chapter.title
+        if not rows or rows[-1]["chapter"] != chapter:
+            rows.append({"chapter": chapter, "rules": []})
+        rows[-1]["rules"].append(
+            {
+                "rule": RULES[rule],
+                "place": rule_place(rule),
+                "laws": [
+                    {
+                        "says": says,
+                        "cells": [_law_cell(report, rule, name) for report in reports],
+                    }
+                    for name, says in _laws(reports, rule)
+                ],
+                "cells": [_rule_cell(report, rule) for report in reports],
+            }
+        )
+    return rows
+
+
+def _laws(reports: Sequence[Report], rule: str) -> list[tuple[str, str]]:
+    found = {law.name: law.says for report in reports for law in report.laws if law.rule == rule}
+    return list(found.items())
+
+
+def _rule_cell(report: Report, rule: str) -> dict[str, Any]:
+    laws = [law for law in report.laws if law.rule == rule]
+    return {
+        "status": report.rules.get(rule, "not exercised"),
+        "count": max((law.exercised for law in laws), default=0),
+        "note": "",
+    }
+
+
+def _law_cell(report: Report, rule: str, name: str) -> dict[str, Any]:
+    for law in report.laws:
+        if (law.rule, law.name) == (rule, name):
+            return {"status": law.status, "count": law.exercised, "note": law.note}
+    return {"status": "not exercised", "count": 0, "note": "not asked for"}
+
+
+def _failure(failure: Failure, engine: str) -> dict[str, Any]:
+    case = failure.case
+    return {
+        "engine": engine,
+        "failure": failure,
+        "application": "" if case is None else application_text(case),
+        "input": "" if case is None else input_text(case) or "(none)",
+        "run": "" if case is None else run_text(case),
+        "messages": 0 if case is None else len(case.inputs),
+        "rows": []
+        if case is None
+        else side_by_side(trace_lines(failure.expected), trace_lines(failure.actual)),
+    }

@@ -1,0 +1,51 @@
+"""A report as JUnit XML: a test suite per engine, a test case per law."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET
+
+from wallaroo_conformance.judge.results import Report
+from wallaroo_conformance.judge.rules import RULES
+from wallaroo_conformance.report.showing import failure_text
+
+# What XML cannot hold, not even escaped.
+_ILLEGAL = {code: "\ufffd" for code in (*range(0x20), 0xFFFE, 0xFFFF) if code not in (9, 10, 13)}
+
+
+def junit(reports: Sequence[Report]) -> str:
+    """Return reports as JUnit XML; what kept a check from being complete is an error."""
+    root = ET.Element("testsuites")
+    for report in reports:
+        suite = ET.SubElement(root, "testsuite", name=f"conformance.{report.engine}")
+        counts = {"failures": 0, "errors": len(report.problems), "skipped": 0}
+        for law in report.laws:
+            case = ET.SubElement(
+                suite, "testcase", classname=str(RULES[law.rule]), name=f"{law.says} ({law.name})"
+            )
+            if law.status == "broken":
+                counts["failures"] += 1
+                texts = [
+                    failure_text(failure, report.engine)
+                    for failure in report.failures
+                    if (failure.rule, failure.law) == (law.rule, law.name)
+                ]
+                failure = ET.SubElement(case, "failure", message=_clean(law.says))
+                failure.text = _clean("\n\n".join(texts))
+            elif law.status != "kept":
+                counts["skipped"] += 1
+                message = f"{law.status}: {law.note}" if law.note else law.status
+                ET.SubElement(case, "skipped", message=_clean(message))
+        for problem in report.problems:
+            case = ET.SubElement(suite, "testcase", classname="harness", name="complete")
+            ET.SubElement(case, "error", message=_clean(problem))
+        suite.set("tests", str(len(report.laws) + len(report.problems)))
+        suite.set("time", f"{report.seconds:.3f}")
+        for name, count in counts.items():
+            suite.set(name, str(count))
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _clean(text: str) -> str:
+    return text.translate(_ILLEGAL).encode("utf-8", "replace").decode()

@@ -1,0 +1,152 @@
+"""Traces and failures as text for people."""
+
+from __future__ import annotations
+
+import textwrap
+from difflib import SequenceMatcher
+from typing import Any
+
+from wallaroo.keys import show_key
+from wallaroo_conformance.cases.case import PIPELINES
+from wallaroo_conformance.cases.readable import application_text, input_text, run_text
+from wallaroo_conformance.judge.differences import Crash, Result
+from wallaroo_conformance.judge.results import Failure
+from wallaroo_conformance.judge.rules import RULES
+
+_LONGEST = 160  # characters of a line of a trace
+_BRACKETS = {"list": ("[", "]"), "tuple": ("(", ")"), "set": ("{", "}"), "frozenset": ("{", "}")}
+
+
+def rule_place(rule: str) -> str:
+    """Return where a rule stands in the specification, seen from the project's folder."""
+    return f"docs/spec/{RULES[rule].link}"
+
+
+def trace_lines(result: Result | None) -> list[str]:
+    """Return a trace line by line: outputs by sink, dead letters, entities, how it ended."""
+    if result is None:
+        return ["(nothing)"]
+    if isinstance(result, Crash):
+        return [f"raised {result.error}"]
+    lines: list[str] = []
+    for (pipeline, index), outputs in sorted(result.outputs.items(), key=_sink_order):
+        lines += [f"{pipeline}[{index}]  {output!r}" for output in outputs]
+    for letter in result.dead_letters:
+        where = letter.step or ("decoder" if letter.sink is None else f"encoder {letter.sink}")
+        error = f" {letter.error_type}" if letter.error_type else ""
+        key = "" if letter.key is None else f" key {show_key(letter.key)}"
+        lines.append(
+            f"dead letter {list(letter.lineage)} {letter.pipeline}, {where}: "
+            f"{letter.reason.value}{error}{key}"
+        )
+    for entity in result.entities:
+        lines.append(
+            f"entity {entity.partition}[{show_key(entity.key)}] of partition {entity.number}: "
+            f"{show_structure(entity.state)}"
+        )
+    if result.ended is not None:
+        ended = result.ended
+        lines.append(f"ended by {ended.kind} at {list(ended.lineage)}, {ended.pipeline}")
+    shortened = [line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…" for line in lines]
+    return shortened or ["(nothing)"]
+
+
+def side_by_side(one: list[str], other: list[str]) -> list[tuple[str, str, str]]:
+    """Return rows of (mark, left, right); the mark of rows that differ is ``≠``."""
+    rows: list[tuple[str, str, str]] = []
+    for change in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        left, right = one[change[1] : change[2]], other[change[3] : change[4]]
+        mark = " " if change[0] == "equal" else "≠"
+        for number in range(max(len(left), len(right))):
+            rows.append(
+                (
+                    mark,
+                    left[number] if number < len(left) else "",
+                    right[number] if number < len(right) else "",
+                )
+            )
+    return rows
+
+
+def failure_text(failure: Failure, engine: str, *, width: int = 100) -> str:
+    """Return a failure, whole: rule, application, input, traces, cause, how to replay it."""
+    crash = failure.crash
+    parts = [
+        f"{'CRASHED' if crash else 'BROKEN'}  {RULES[failure.rule]}  ({failure.law})",
+        f"  the rule says: {failure.says}",
+        f"  {rule_place(failure.rule)}",
+    ]
+    if failure.may_be_same:
+        parts.append("  may be the same fault as the first that is shown")
+    if crash is not None:
+        parts += [
+            f"  the engine raised {crash.error}",
+            textwrap.indent(crash.traceback.rstrip(), "  "),
+        ]
+    if failure.text:
+        parts.append(textwrap.indent(failure.text, "  "))
+    case = failure.case
+    if case is not None:
+        parts += [
+            "",
+            "  the application",
+            textwrap.indent(application_text(case).rstrip(), "    "),
+            "",
+            f"  the input ({run_text(case)})",
+            textwrap.indent(input_text(case) or "(none)", "    "),
+            "",
+            _columns(failure, engine, width),
+        ]
+    parts.append(f"  likely cause: {failure.cause}")
+    if not failure.alone:
+        parts.append("  alone it succeeds: the cases of one job are not isolated from each other")
+    if failure.stored:
+        parts.append(f"  replay: wallaroo replay {failure.stored} --engine {engine}")
+    return "\n".join(parts)
+
+
+def _columns(failure: Failure, engine: str, width: int) -> str:
+    column = max(24, (width - 8) // 2)
+    rows = side_by_side(trace_lines(failure.expected), trace_lines(failure.actual))
+    lines = [f"    {'the reference':{column}}  {engine}"]
+    for mark, left, right in rows:
+        pieces = [textwrap.wrap(text, column) or [""] for text in (left, right)]
+        for number in range(max(map(len, pieces))):
+            cells = [piece[number] if number < len(piece) else "" for piece in pieces]
+            lines.append(f"  {mark} {cells[0]:{column}}  {cells[1]}".rstrip())
+    return "\n".join(lines)
+
+
+def show_structure(structure: Any) -> str:
+    """Return a canonical structure as near as can be to the Python that would make it."""
+    if not isinstance(structure, list):
+        return str(structure)
+    kind, *rest = structure
+    name = str(kind).rpartition(".")[2]
+    match rest:
+        case [str(text)] if kind in ("str", "int"):
+            return repr(text) if kind == "str" else str(int(text, 0))
+        case [list(items)] if kind in _BRACKETS:
+            opening, closing = _BRACKETS[kind]
+            return f"{opening}{', '.join(map(show_structure, items))}{closing}"
+        case [list(pairs)] if kind == "dict":
+            inside = [f"{show_structure(key)}: {show_structure(value)}" for key, value in pairs]
+            return f"{{{', '.join(inside)}}}"
+        case [_, list(), ["dict", list(pairs)], None, None]:
+            return f"{name}({_attributes(pairs)})"
+        case [_, list(), ["tuple", [None, ["dict", list(pairs)]]], None, None]:  # __slots__
+            return f"{name}({_attributes(pairs)})"
+    return str(structure)
+
+
+def _attributes(pairs: list[Any]) -> str:
+    return ", ".join(
+        f"{key[1] if key[:1] == ['str'] else show_structure(key)}={show_structure(value)}"
+        for key, value in pairs
+    )
+
+
+def _sink_order(item: tuple[tuple[str, int], Any]) -> tuple[int, str, int]:
+    (pipeline, index), _ = item
+    known = PIPELINES.index(pipeline) if pipeline in PIPELINES else len(PIPELINES)
+    return (known, pipeline, index)

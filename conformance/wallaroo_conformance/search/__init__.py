@@ -1,0 +1,1 @@
+"""Looking for a case on which an engine fails: jobs, judging, reduction."""

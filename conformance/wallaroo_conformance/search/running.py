@@ -1,0 +1,141 @@
+"""Cases on an engine: in jobs, or alone; what an engine raises is its answer too."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from wallaroo.engine import Capabilities, Case, Engine
+from wallaroo.errors import UnsupportedTopology
+from wallaroo.trace import Trace, describe_error
+from wallaroo_conformance.cases.building import assemble, engine_case
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.judge.differences import Crash, Result
+
+MOST_CASES_A_JOB = 2_048
+"""Unless told otherwise. What a job on Spark costs depends little on the number of its cases."""
+
+_FRAMES = 8  # innermost ones of a crash that are kept
+
+REFUSED = "refused: "
+"""What `Runner.beyond` begins with where the engine refuses the application (build-2)."""
+
+
+class HarnessError(Exception):
+    """The check itself has failed: nothing can be said about the engine."""
+
+
+class Runner:
+    """Runs cases on one engine.
+
+    Args:
+        engine: the engine.
+        job: most cases in one job.
+        options: the engine's own thresholds, for every case.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        job: int = MOST_CASES_A_JOB,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.capabilities: Capabilities = engine.capabilities()
+        self.job = job
+        self.options = dict(options or {})
+        self.jobs = 0
+        self.cases = 0
+        self.seconds_a_job = 0.0  # of the last job of several cases
+
+    def adapted(self, case: ConformanceCase) -> ConformanceCase:
+        """Return the case in a mode that the engine has, and without thresholds it has not."""
+        if case.small and not self.capabilities.small:
+            case = replace(case, small=False)
+        if case.isolation in self.capabilities.isolation:
+            return case
+        return replace(case, isolation=min(self.capabilities.isolation, default="isolated"))
+
+    def beyond(self, case: ConformanceCase) -> str | None:
+        """Return what the engine does not claim and the case would need, or `None`."""
+        can = self.capabilities
+        if case.isolation not in can.isolation:
+            return f"it has no {case.isolation} mode"
+        if case.batches is not None and not can.batches:
+            return "it takes no chosen batch cuts"
+        if case.number is not None and case.number > 1 and not can.partitions:
+            return "it has one partition only"
+        return self.refusal(case)
+
+    def refusal(self, case: ConformanceCase) -> str | None:
+        """Return what the engine says if it refuses the case's application (build-2)."""
+        try:
+            self.engine.check(assemble(case))
+        except UnsupportedTopology as refusal:
+            return f"{REFUSED}{refusal}"
+        return None
+
+    def run(self, cases: Sequence[ConformanceCase]) -> list[Result]:
+        """Run cases in jobs and return what each gave, in their order.
+
+        Raises:
+            HarnessError: the engine gave no list of traces, one for each case.
+        """
+        results: list[Result] = []
+        for start in range(0, len(cases), self.job):
+            results += self._run_job(cases[start : start + self.job])
+        return results
+
+    def run_alone(self, case: ConformanceCase) -> Result:
+        """Run one case in a job of its own."""
+        self.jobs += 1
+        self.cases += 1
+        try:
+            return self._checked(self.engine.run(self._engine_case(case)))
+        except HarnessError:
+            raise
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is an engine's answer
+            return crash(error)
+
+    def _engine_case(self, case: ConformanceCase) -> Case:
+        small = self.capabilities.small if case.small else {}
+        return engine_case(case, options={**small, **self.options})
+
+    def _run_job(self, cases: Sequence[ConformanceCase]) -> list[Result]:
+        if len(cases) == 1:
+            return [self.run_alone(cases[0])]
+        self.jobs += 1
+        self.cases += len(cases)
+        built = [self._engine_case(case) for case in cases]
+        begun = time.perf_counter()
+        try:
+            traces = self.engine.run_many(built)
+        except (Exception, SystemExit):  # noqa: BLE001 - one case brought it down: which?
+            half = len(cases) // 2
+            return self._run_job(cases[:half]) + self._run_job(cases[half:])
+        self.seconds_a_job = time.perf_counter() - begun
+        if not isinstance(traces, list) or len(traces) != len(cases):
+            given = len(traces) if isinstance(traces, list) else type(traces).__name__
+            raise HarnessError(
+                f"engine {self.engine.name!r} was given {len(cases)} cases "
+                f"and answered with {given} traces"
+            )
+        return [self._checked(trace) for trace in traces]
+
+    def _checked(self, trace: object) -> Trace:
+        if not isinstance(trace, Trace):
+            raise HarnessError(
+                f"engine {self.engine.name!r} answered with a {type(trace).__name__}, not a Trace"
+            )
+        return trace
+
+
+def crash(error: BaseException) -> Crash:
+    """Return what stands for a trace when an engine raised."""
+    text = f"{type(error).__name__}: {describe_error(error)}"
+    frames = "".join(traceback.format_tb(error.__traceback__)[-_FRAMES:])
+    return Crash(text, frames, refusal=isinstance(error, UnsupportedTopology))
