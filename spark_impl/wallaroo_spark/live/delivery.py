@@ -14,9 +14,10 @@ from collections.abc import Callable
 from wallaroo.text import escaped
 from wallaroo.topology import Application
 from wallaroo.transport.dead_letters import DeadLetterFileError
-from wallaroo.transport.edges import Edges, unless_overdue
+from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import Record
 from wallaroo.transport.loop_thread import LoopThread
+from wallaroo.transport.stop_clock import unless
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import Report
 from wallaroo_spark.wire.outbox import End, Finished
@@ -97,7 +98,7 @@ class Delivery:
             except DeadLetterFileError as error:
                 self.ended = str(error)
                 raise
-        if not self._loop.run(unless_overdue(self._edges.drain(), lambda: self.abandoned)):
+        if not self._loop.run(unless(lambda: self.abandoned, self._edges.drain())):
             raise RunEndedError("a sink was waited for in vain")
         if end is not None:
             where = f"step {end.step!r}" if end.step else ended_of(end).where
