@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo_reference.copies import Frozen, freeze, thaw
-from wallaroo_reference.dead import Dead, dead_by
+from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.places import EntityNow, Place, Store
 from wallaroo_reference.results import pair_of
@@ -61,7 +61,7 @@ class NoRollback(Interpreter):
         live = _Live(entity, place)
         try:
             return super()._visit(live.place, live.entity, message, lineage)
-        except Dead as dead:
+        except DeadLetterError as dead:
             if dead.reason is Reason.RAISED and live.called:
                 live.entity.state = freeze(live.state)
             raise
@@ -86,7 +86,7 @@ class EntityAfterSuccess(Interpreter):
         new = not getattr(entity, "like", None)
         try:
             output = super()._visit(place, entity, message, lineage)
-        except Dead:
+        except DeadLetterError:
             if new and store is not None:
                 store.entities.pop(identity(entity.key), None)
             raise
@@ -107,7 +107,7 @@ class SendsByReference(Interpreter):
             else:
                 freeze(given)
             freeze(state)
-        except Dead:
+        except DeadLetterError:
             entity.state = pickle.loads(before)  # noqa: S301 - our own bytes
             raise
         entity.state = state if changed else pickle.loads(before)  # noqa: S301 - our own bytes
@@ -117,7 +117,7 @@ class SendsByReference(Interpreter):
         try:
             return place.call(message, state)
         except BaseException as error:
-            raise dead_by(error, place.reason) from error
+            raise dead_letter_from(error, place.reason) from error
 
 
 class SharesBuilt(Interpreter):
@@ -169,7 +169,7 @@ class RemembersBrokenBuilder(Interpreter):
     ) -> EntityNow:
         try:
             return super()._build(place, store, key, known, lineage)
-        except Dead as dead:
+        except DeadLetterError as dead:
             if dead.reason is Reason.RAISED:
                 store.entities[known] = EntityNow(key, freeze({}))
             raise

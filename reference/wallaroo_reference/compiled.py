@@ -33,7 +33,7 @@ from wallaroo.trace import (
     Reason,
 )
 from wallaroo_reference.codegen import Program, Spot
-from wallaroo_reference.dead import Dead, dead_by
+from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.places import Store
 from wallaroo_reference.results import items_of, pair_of, written_of
@@ -132,8 +132,8 @@ class Compiled:
         if type(error) is TooMuchOutputError:
             self._end("exit", spot, _lineage(spot, names), TooMuchOutputError.__name__)
         # By type: an object may say of itself that it is of another class.
-        known = issubclass(type(error), Dead)
-        dead = cast(Dead, error) if known else dead_by(error, spot.reason)
+        known = issubclass(type(error), DeadLetterError)
+        dead = cast(DeadLetterError, error) if known else dead_letter_from(error, spot.reason)
         lineage = _lineage(spot, names)
         if dead.reason is None:
             self._end("exit", spot, lineage, dead.error_type)
@@ -187,7 +187,7 @@ def _enter(store: Store[Any], key: Any) -> Any:
     """Return the entity of a key that is not found as it is: of a tuple, or not met before.
 
     Raises:
-        Dead: it is no key of the partition. What the builder raises passes through.
+        DeadLetterError: it is no key of the partition. What the builder raises passes through.
     """
     known = store.judge(key)
     if known not in store.entities:

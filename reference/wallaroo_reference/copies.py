@@ -22,7 +22,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from wallaroo.trace import Reason, describe_error
-from wallaroo_reference.dead import Dead, dead_by
+from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 
 PROTOCOL: Final = 5
 ATOMS: Final = frozenset({str, bytes, int, float, bool, type(None)})
@@ -30,7 +30,7 @@ _ATTRIBUTES_OF_OBJECT = ("__reduce_ex__", "__reduce__", "__getstate__", "__getat
 _HOOKS = ("__setstate__", "__getnewargs__", "__getnewargs_ex__", "__getattr__", "__slots__")
 
 
-class UnportableError(Dead):
+class UnportableError(DeadLetterError):
     """A value that does not survive a pickle round trip."""
 
     def __init__(self, error: str) -> None:
@@ -61,7 +61,7 @@ class Frozen:
             return pickle.loads(self.blob)  # noqa: S301 - our own bytes, never the network's
         except BaseException as error:
             if not isinstance(error, Exception):
-                raise dead_by(error, Reason.UNPORTABLE) from error
+                raise dead_letter_from(error, Reason.UNPORTABLE) from error
             raise UnportableError(
                 f"a frozen value does not come back: {type(error).__name__}: "
                 f"{describe_error(error)}"
@@ -132,7 +132,7 @@ def freeze(value: Any) -> Any:
         return Frozen(blob, pickle.loads(blob))  # noqa: S301 - our own bytes
     except BaseException as error:
         if not isinstance(error, Exception):
-            raise dead_by(error, Reason.UNPORTABLE) from error
+            raise dead_letter_from(error, Reason.UNPORTABLE) from error
         raise UnportableError(
             f"a {kind.__module__}.{kind.__qualname__} does not survive pickling: "
             f"{type(error).__name__}: {describe_error(error)}"

@@ -27,7 +27,7 @@ from wallaroo.keys import Key
 from wallaroo.topology import Application
 from wallaroo.trace import Finding, FindingKind, Lineage, Reason
 from wallaroo_reference.copies import ATOMS, PROTOCOL, Frozen, thaw
-from wallaroo_reference.dead import Dead
+from wallaroo_reference.dead_letter import DeadLetterError
 from wallaroo_reference.places import EntityNow, Place
 
 _ALWAYS = 16  # first calls of each component that are looked at
@@ -117,7 +117,7 @@ class Observer:
         self._look_at_rest(place, lineage, entity, state, "said changed=False")
 
     def failed(
-        self, place: Place, lineage: Lineage, entity: EntityNow, state: Any, dead: Dead
+        self, place: Place, lineage: Lineage, entity: EntityNow, state: Any, dead: DeadLetterError
     ) -> None:
         """A state computation has failed and left `state`, its copy, behind."""
         self._look_at_rest(place, lineage, entity, state, _HOW_IT_FAILED[dead.reason])
@@ -129,7 +129,7 @@ class Observer:
             self._look_at_components(place, lineage)
             self._look_at_copy(place, lineage, message, mine, "the encoder")
 
-    def buried(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+    def buried(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
         """A message has become a dead letter."""
         if dead.reason is Reason.UNPORTABLE:
             self._find(FindingKind.UNPORTABLE, place, lineage, key, dead.error)

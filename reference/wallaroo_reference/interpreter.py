@@ -16,7 +16,7 @@ no undoing: what it did is dropped with the copy it did it to.
 Observation is no part of the rules. After each call the observer is told what went in and what
 came out; it looks for findings about the application and changes nothing (`findings.Observer`).
 
-What cannot go on raises `Dead` on its way down to the step that was visited; there it becomes a
+What cannot go on raises `DeadLetterError` on its way down to the step that was visited; there it becomes a
 dead letter, and the message's siblings go on (dead-2). `_Stop` unwinds the whole frame when the run
 is over (dead-3, dead-4).
 
@@ -40,7 +40,7 @@ from wallaroo.keys import (
 from wallaroo.topology import Application, SinkId, Stateful
 from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Lineage
 from wallaroo_reference.copies import freeze, thaw
-from wallaroo_reference.dead import Dead, dead_by
+from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.findings import Observer
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.places import EntityNow, Place, Store, places
@@ -117,11 +117,11 @@ class Interpreter:
             try:
                 message = place.call(payload)
             except BaseException as error:
-                raise dead_by(error, place.reason) from error
+                raise dead_letter_from(error, place.reason) from error
             if message is None:  # decode-1
                 return
             produced = freeze(message)
-        except Dead as dead:
+        except DeadLetterError as dead:
             self._bury(place, lineage, None, dead)
             return
         self._observer.decoded(place, lineage)
@@ -145,12 +145,12 @@ class Interpreter:
             try:
                 result = place.call(mine)
             except BaseException as error:
-                raise dead_by(error, place.reason) from error
+                raise dead_letter_from(error, place.reason) from error
             if not place.multi:
                 output = None if result is None else freeze(result)  # compute-1
             else:
                 result, output = self._items(place, result)
-        except Dead as dead:
+        except DeadLetterError as dead:
             self._bury(place, lineage, None, dead)
             return
         self._observer.computed(place, lineage, result)
@@ -166,7 +166,7 @@ class Interpreter:
         except BadResultError:
             raise
         except BaseException as error:
-            raise dead_by(error, place.reason) from error
+            raise dead_letter_from(error, place.reason) from error
         return items, [freeze(item) for item in items]
 
     def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
@@ -196,7 +196,7 @@ class Interpreter:
             if entity is None:
                 entity = self._build(place, store, key, known, lineage)
             output = self._visit(place, entity, message, lineage)
-        except Dead as dead:
+        except DeadLetterError as dead:
             self._bury(place, lineage, key, dead)
             return
         self._send(place, output, lineage)
@@ -210,7 +210,7 @@ class Interpreter:
         try:
             key = route.call(mine)
         except BaseException as error:
-            raise dead_by(error, place.reason) from error
+            raise dead_letter_from(error, place.reason) from error
         self._observer.routed(place, lineage, message, mine)
         return key
 
@@ -223,7 +223,7 @@ class Interpreter:
         try:
             state = builder.call()
         except BaseException as error:
-            raise dead_by(error, place.reason) from error
+            raise dead_letter_from(error, place.reason) from error
         self._observer.built(place, lineage, key, builder, state)
         entity = store.entities[known] = EntityNow(key, freeze(state))
         return entity
@@ -236,14 +236,14 @@ class Interpreter:
             try:
                 result = place.call(mine, state)
             except BaseException as error:
-                raise dead_by(error, place.reason) from error
+                raise dead_letter_from(error, place.reason) from error
             given, changed = pair_of(result)  # state-2
             if not place.multi:
                 output = None if given is None else freeze(given)  # state-5, state-6
             else:
                 given, output = self._items(place, given)
             after = freeze(state) if changed else entity.state
-        except Dead as dead:
+        except DeadLetterError as dead:
             self._observer.failed(place, lineage, entity, state, dead)
             raise  # the entity is as before the call: state-2, state-7
         if not changed:  # state-4: what the call did to its copy is dropped
@@ -260,11 +260,11 @@ class Interpreter:
             try:
                 output = place.call(mine)
             except BaseException as error:
-                raise dead_by(error, place.reason) from error
+                raise dead_letter_from(error, place.reason) from error
             if output is None:  # sink-1
                 return
             written = written_of(output)
-        except Dead as dead:
+        except DeadLetterError as dead:
             self._bury(place, lineage, None, dead)
             return
         assert place.sink is not None
@@ -273,7 +273,7 @@ class Interpreter:
 
     # -- what can go wrong -------------------------------------------------------------------
 
-    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
         """Write the dead letter; under `--on-error stop` it is the last thing that happens."""
         if dead.reason is None:
             self._end("exit", place, lineage, dead.error_type)

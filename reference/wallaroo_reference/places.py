@@ -10,7 +10,7 @@ from wallaroo.components import Call, Component
 from wallaroo.keys import BadKeyError, Key, identity, is_u64, respelling_hint, show_key
 from wallaroo.topology import Application, Node, Sink, SinkId, Source, Stateful, StatePartition
 from wallaroo.trace import Reason
-from wallaroo_reference.dead import Dead
+from wallaroo_reference.dead_letter import DeadLetterError
 
 E = TypeVar("E")
 
@@ -64,7 +64,7 @@ class Store(Generic[E]):
         """Return what `key` is known by, if it is one at all (route-2, route-5).
 
         Raises:
-            Dead: `bad-key`.
+            DeadLetterError: `bad-key`.
         """
         known: Hashable = key
         if type(key) in KNOWN_BY_THEMSELVES and known in self.entities:
@@ -72,20 +72,20 @@ class Store(Generic[E]):
         try:
             known = identity(key)
         except BadKeyError as error:
-            raise Dead(Reason.BAD_KEY, str(error)) from None
+            raise DeadLetterError(Reason.BAD_KEY, str(error)) from None
         if self.partition.u64 and not is_u64(key):
             shown = show_key(key)
-            raise Dead(Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {shown}")
+            raise DeadLetterError(Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {shown}")
         return known
 
     def expect(self, key: Key, known: Hashable) -> None:
         """Refuse a key the application does not list, where it lists its keys (route-3).
 
         Raises:
-            Dead: `unknown-key`.
+            DeadLetterError: `unknown-key`.
         """
         if self._listed is not None and known not in self._listed:
-            raise Dead(
+            raise DeadLetterError(
                 Reason.UNKNOWN_KEY,
                 f"{show_key(key)} is not among the {len(self._listed)} keys of "
                 f"state partition {self.partition.name!r}"

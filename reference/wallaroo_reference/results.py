@@ -6,19 +6,19 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from wallaroo.trace import Reason
-from wallaroo_reference.dead import Dead
+from wallaroo_reference.dead_letter import DeadLetterError
 
 _PAIR = "a state computation returns a pair, (output, changed), with changed True or False"
 
 
-class BadResultError(Dead):
+class BadResultError(DeadLetterError):
     """A result of the wrong shape; its text says what is wrong and what to write."""
 
     def __init__(self, error: str) -> None:
         super().__init__(Reason.BAD_RESULT, error)
 
 
-class BadOutputError(Dead):
+class BadOutputError(DeadLetterError):
     """An encoder's result that cannot be written (sink-1)."""
 
     def __init__(self, error: str) -> None:
