@@ -122,7 +122,7 @@ class Interpreter:
                 return
             produced = freeze(message)
         except DeadLetterError as dead:
-            self._bury(place, lineage, None, dead)
+            self._add_dead_letter(place, lineage, None, dead)
             return
         self._observer.decoded(place, lineage)
         self._follow(place, produced, lineage)
@@ -151,7 +151,7 @@ class Interpreter:
             else:
                 result, output = self._items(place, result)
         except DeadLetterError as dead:
-            self._bury(place, lineage, None, dead)
+            self._add_dead_letter(place, lineage, None, dead)
             return
         self._observer.computed(place, lineage, result)
         self._send(place, output, lineage)
@@ -197,7 +197,7 @@ class Interpreter:
                 entity = self._build(place, store, key, known, lineage)
             output = self._visit(place, entity, message, lineage)
         except DeadLetterError as dead:
-            self._bury(place, lineage, key, dead)
+            self._add_dead_letter(place, lineage, key, dead)
             return
         self._send(place, output, lineage)
 
@@ -265,7 +265,7 @@ class Interpreter:
                 return
             written = written_of(output)
         except DeadLetterError as dead:
-            self._bury(place, lineage, None, dead)
+            self._add_dead_letter(place, lineage, None, dead)
             return
         assert place.sink is not None
         self.outputs[place.sink].append(written)
@@ -273,7 +273,7 @@ class Interpreter:
 
     # -- what can go wrong -------------------------------------------------------------------
 
-    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
+    def _add_dead_letter(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
         """Write the dead letter; under `--on-error stop` it is the last thing that happens."""
         if dead.reason is None:
             self._end("exit", place, lineage, dead.error_type)
@@ -292,7 +292,7 @@ class Interpreter:
                 payload=self._payload,
             )
         )
-        self._observer.buried(place, lineage, key, dead)
+        self._observer.became_dead_letter(place, lineage, key, dead)
         if self._stop_on_error:
             self._end("on-error", place, lineage, None)
 

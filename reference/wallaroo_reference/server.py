@@ -125,7 +125,7 @@ class Server:
     async def _run(self) -> None:
         try:
             await self._asked.wait()
-            self._seen, self._mark = time.monotonic(), self._went_on()
+            self._seen, self._mark = time.monotonic(), self._work_done()
             if not await unless_overdue(self._edges.finish(self._feeder.idle), self._overdue):
                 late = given_up(self._options.stop_timeout, self._feeder.unprocessed)
                 self._problem = self._problem or late
@@ -138,14 +138,14 @@ class Server:
         """Whether a stop has had its time."""
         if self._patient:
             # A signal may still come, and counts from then.
-            last, self._mark = self._mark, self._went_on()
+            last, self._mark = self._mark, self._work_done()
             if self._options.stdout is not None or self._mark != last:
                 self._seen = time.monotonic()
         elif self._asked_at is not None:
             self._seen = self._asked_at
         return time.monotonic() - self._seen > self._options.stop_timeout
 
-    def _went_on(self) -> tuple[int, int]:
+    def _work_done(self) -> tuple[int, int]:
         """Return what changes whenever something goes on."""
         return self._machine.sequence, self._edges.written
 

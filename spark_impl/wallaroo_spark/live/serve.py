@@ -229,7 +229,7 @@ class Server:
     async def _stop(self) -> None:
         """Process and deliver what was received, once a stop is asked for, and end the query."""
         await self._asked.wait()
-        self._mark, self._seen = self._went_on(), time.monotonic()
+        self._mark, self._seen = self._work_done(), time.monotonic()
         if await unless_overdue(self._edges.finish(self._committed), self._overdue):
             self._query.end()
         else:
@@ -242,7 +242,7 @@ class Server:
 
     def _overdue(self) -> bool:
         """Whether too long nothing has gone on."""
-        before, self._mark = self._mark, self._went_on()
+        before, self._mark = self._mark, self._work_done()
         now = time.monotonic()
         patience = self._options.stop_timeout
         if self._patient:
@@ -254,7 +254,7 @@ class Server:
             self._seen = now
         return now - self._seen > patience
 
-    def _went_on(self) -> tuple[int, ...]:
+    def _work_done(self) -> tuple[int, ...]:
         """Return what changes whenever something goes on."""
         feed = self._feed
         return self._query.stage, feed.planned, feed.committed, self._edges.written
