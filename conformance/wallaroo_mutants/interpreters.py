@@ -216,7 +216,9 @@ class GivesUpAfterLetter(Interpreter):
 
 
 class StopIterationFilters(Interpreter):
-    def _add_dead_letter(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         if dead.error_type != "StopIteration":
             super()._add_dead_letter(place, lineage, key, dead)
 
@@ -234,7 +236,9 @@ class FinishesAfterStop(Interpreter):
 
 
 class MissesStopAtEncoder(Interpreter):
-    def _add_dead_letter(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         stop = self._stop_on_error
         self._stop_on_error = stop and place.sink is None
         try:
@@ -262,25 +266,33 @@ class TakesExitForStop(Interpreter):
 
 
 class PayloadOfLetterLost(Interpreter):
-    def _add_dead_letter(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         payload, self._payload = self._payload, b""
         super()._add_dead_letter(place, lineage, key, dead)
         self._payload = payload
 
 
 class LetterWithoutKey(Interpreter):
-    def _add_dead_letter(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         super()._add_dead_letter(place, lineage, None, dead)
 
 
 class SwallowsUnknownKeys(Interpreter):
-    def _add_dead_letter(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         if dead.reason is not Reason.UNKNOWN_KEY:
             super()._add_dead_letter(place, lineage, key, dead)
 
 
 class SwallowsDecoderErrors(Interpreter):
-    def _add_dead_letter(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         if dead.reason is not Reason.DECODE:
             super()._add_dead_letter(place, lineage, key, dead)
 

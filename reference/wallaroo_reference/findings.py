@@ -129,7 +129,9 @@ class Observer:
             self._look_at_components(place, lineage)
             self._look_at_copy(place, lineage, message, mine, "the encoder")
 
-    def became_dead_letter(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
+    def became_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         """A message has become a dead letter."""
         if dead.reason is Reason.UNPORTABLE:
             self._find(FindingKind.UNPORTABLE, place, lineage, key, dead.error)

@@ -273,7 +273,9 @@ class Interpreter:
 
     # -- what can go wrong -------------------------------------------------------------------
 
-    def _add_dead_letter(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         """Write the dead letter; under `--on-error stop` it is the last thing that happens."""
         if dead.reason is None:
             self._end("exit", place, lineage, dead.error_type)

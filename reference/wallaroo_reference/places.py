@@ -75,7 +75,9 @@ class Store(Generic[E]):
             raise DeadLetterError(Reason.BAD_KEY, str(error)) from None
         if self.partition.u64 and not is_u64(key):
             shown = show_key(key)
-            raise DeadLetterError(Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {shown}")
+            raise DeadLetterError(
+                Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {shown}"
+            )
         return known
 
     def expect(self, key: Key, known: Hashable) -> None:

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
 from wallaroo.cli.arguments import APP_HELP, count, seconds
-from wallaroo.cli.live import shower
+from wallaroo.cli.progress import progress_display
 from wallaroo.cli.summary import print_summary
 from wallaroo.engine import MAX_CONNECTIONS, Engine, Handle, ServeOptions, load_engine
 from wallaroo.errors import EngineNotFoundError
@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
         gc.collect()
         gc.freeze()  # modules and the topology last: the collector need not go through them again
         stopper.serves(handle)
-        with shower(options.progress, sys.stderr) as show:
+        with progress_display(options.progress, sys.stderr) as show:
             while (summary := handle.wait(show.interval)) is None:
                 show(handle.progress())
     print_summary(application, engine.name, summary, sys.stderr, as_json=options.progress == "json")
