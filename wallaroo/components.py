@@ -32,9 +32,9 @@ class Component:
     call: Call
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.component, self.name, *self._said())
+        return _restored, (type(self), self.component, self.name, *self._checked_values())
 
-    def _said(self) -> tuple[Any, ...]:
+    def _checked_values(self) -> tuple[Any, ...]:
         return ()
 
 
@@ -45,7 +45,7 @@ class Decoder(Component):
     header_length: int
     payload_length: Callable[[bytes], int]
 
-    def _said(self) -> tuple[Any, ...]:
+    def _checked_values(self) -> tuple[Any, ...]:
         return (self.header_length,)
 
 
@@ -60,7 +60,7 @@ class Computation(Component):
 
     multi: bool
 
-    def _said(self) -> tuple[Any, ...]:
+    def _checked_values(self) -> tuple[Any, ...]:
         return (self.multi,)
 
 
@@ -70,7 +70,7 @@ class StateComputation(Component):
 
     multi: bool
 
-    def _said(self) -> tuple[Any, ...]:
+    def _checked_values(self) -> tuple[Any, ...]:
         return (self.multi,)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from wallaroo_reference.dead_letter import DeadLetterError
-from wallaroo_reference.places import EntityNow, Store
+from wallaroo_reference.places import FrozenEntity, Store
 from wallaroo_reference.results import items_of, pair_of
 
 from wallaroo.keys import identity
@@ -43,14 +43,14 @@ def hash_number(key: Any, partitions: int) -> int:
     return hash(key) % partitions if partitions > 1 else 0
 
 
-def truncated(store: Store[EntityNow], key: Any) -> Hashable:
+def truncated(store: Store[FrozenEntity], key: Any) -> Hashable:
     """Cut a number to 64 bits."""
     if store.partition.u64 and type(key) is int:
         key &= (1 << 64) - 1
     return _judge(store, key)
 
 
-def signed(store: Store[EntityNow], key: Any) -> Hashable:
+def signed(store: Store[FrozenEntity], key: Any) -> Hashable:
     """Take numbers of 63 bits only."""
     if store.partition.u64 and type(key) is int and key >= 1 << 63:
         raise DeadLetterError(Reason.BAD_KEY, "int too large to convert to a signed 64-bit integer")

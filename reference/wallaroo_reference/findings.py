@@ -28,7 +28,7 @@ from wallaroo.topology import Application
 from wallaroo.trace import Finding, FindingKind, Lineage, Reason
 from wallaroo_reference.copies import ATOMS, PROTOCOL, Frozen, thaw
 from wallaroo_reference.dead_letter import DeadLetterError
-from wallaroo_reference.places import EntityNow, Place
+from wallaroo_reference.places import FrozenEntity, Place
 
 _ALWAYS = 16  # first calls of each component that are looked at
 _BY_REFERENCE = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType, Enum)
@@ -100,7 +100,7 @@ class Observer:
         self,
         place: Place,
         lineage: Lineage,
-        entity: EntityNow,
+        entity: FrozenEntity,
         message: Any,
         state: Any,
         given: Any,
@@ -112,12 +112,12 @@ class Observer:
             self._look_at_state(place, lineage, entity.key, message, state, given)
             self._look_at_items(place, lineage, given)
 
-    def unchanged(self, place: Place, lineage: Lineage, entity: EntityNow, state: Any) -> None:
+    def unchanged(self, place: Place, lineage: Lineage, entity: FrozenEntity, state: Any) -> None:
         """A state computation has said ``changed=False`` and left `state`, its copy, behind."""
         self._look_at_rest(place, lineage, entity, state, "said changed=False")
 
     def failed(
-        self, place: Place, lineage: Lineage, entity: EntityNow, state: Any, dead: DeadLetterError
+        self, place: Place, lineage: Lineage, entity: FrozenEntity, state: Any, dead: DeadLetterError
     ) -> None:
         """A state computation has failed and left `state`, its copy, behind."""
         self._look_at_rest(place, lineage, entity, state, _HOW_IT_FAILED[dead.reason])
@@ -211,7 +211,7 @@ class Observer:
                 )
 
     def _look_at_rest(
-        self, place: Place, lineage: Lineage, entity: EntityNow, state: Any, how: str
+        self, place: Place, lineage: Lineage, entity: FrozenEntity, state: Any, how: str
     ) -> None:
         """Look whether a call that was not to change the state has altered its copy."""
         frozen = entity.state

@@ -43,7 +43,7 @@ from wallaroo_reference.copies import freeze, thaw
 from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.findings import Observer
 from wallaroo_reference.meter import Meter, TooMuchOutputError
-from wallaroo_reference.places import EntityNow, Place, Store, places
+from wallaroo_reference.places import FrozenEntity, Place, Store, places
 from wallaroo_reference.results import BadResultError, items_of, pair_of, written_of
 
 
@@ -73,7 +73,7 @@ class Interpreter:
         self._partitions = partitions
         self._stop_on_error = on_error == "stop"
         self._observer = Observer(application, thorough=thorough)
-        self._stores = {part.name: Store[EntityNow](part) for part in application.partitions}
+        self._stores = {part.name: Store[FrozenEntity](part) for part in application.partitions}
         self._places = places(application)
         self._payload = b""
 
@@ -215,8 +215,8 @@ class Interpreter:
         return key
 
     def _build(
-        self, place: Place, store: Store[EntityNow], key: Key, known: Hashable, lineage: Lineage
-    ) -> EntityNow:
+        self, place: Place, store: Store[FrozenEntity], key: Key, known: Hashable, lineage: Lineage
+    ) -> FrozenEntity:
         """Return the entity of a key that has none yet: its first message has come (state-1)."""
         store.expect(key, known)
         builder = store.partition.builder
@@ -225,10 +225,10 @@ class Interpreter:
         except BaseException as error:
             raise dead_letter_from(error, place.reason) from error
         self._observer.built(place, lineage, key, builder, state)
-        entity = store.entities[known] = EntityNow(key, freeze(state))
+        entity = store.entities[known] = FrozenEntity(key, freeze(state))
         return entity
 
-    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+    def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
         """Return a state computation's frozen output, and leave the entity as the rules say."""
         mine = thaw(message)
         state = thaw(entity.state)

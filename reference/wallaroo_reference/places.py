@@ -14,7 +14,7 @@ from wallaroo_reference.dead_letter import DeadLetterError
 
 E = TypeVar("E")
 
-KNOWN_BY_THEMSELVES = frozenset({str, bytes, int})
+OWN_IDENTITY = frozenset({str, bytes, int})
 """Exact types of keys that are their own identities (`wallaroo.keys.identity`)."""
 
 
@@ -43,7 +43,7 @@ class Place:
 
 
 @dataclass(slots=True, eq=False)
-class EntityNow:
+class FrozenEntity:
     """A state entity; its state is frozen whenever no call is looking at it."""
 
     key: Key
@@ -67,7 +67,7 @@ class Store(Generic[E]):
             DeadLetterError: `bad-key`.
         """
         known: Hashable = key
-        if type(key) in KNOWN_BY_THEMSELVES and known in self.entities:
+        if type(key) in OWN_IDENTITY and known in self.entities:
             return known  # it was judged when it was met first
         try:
             known = identity(key)

@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if _is_one_more_worker(options):
             parser.error(
                 f"this starts one more worker of a cluster. {_ALL_WORK[0].upper()}{_ALL_WORK[1:]}: "
-                f"start the first worker only, the one with --cluster-initializer. {_way(module)}"
+                f"start the first worker only, the one with --cluster-initializer. {_scaling_hint(module)}"
             )
     except SystemExit as end:  # argparse has printed why
         return end.code if isinstance(end.code, int) else 2
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if ignored := [*given, *more]:
         _say(f"accepted, no effect here: {', '.join(ignored)}")
     if _workers(options) > 1:
-        _say(f"{_ALL_WORK}: start no other. {_way(module)}")
+        _say(f"{_ALL_WORK}: start no other. {_scaling_hint(module)}")
     if any("resilience" in name or "checkpoint" in name for name in ignored):
         _say(
             f"to keep state through a crash: wallaroo run {module} --engine spark --checkpoint DIR"
@@ -111,7 +111,7 @@ def _workers(options: argparse.Namespace) -> int:
     return int(text) if text.isascii() and text.isdigit() else 1
 
 
-def _way(module: str) -> str:
+def _scaling_hint(module: str) -> str:
     return f"For more cores or machines: wallaroo run {module} --engine spark"
 
 

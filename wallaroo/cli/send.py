@@ -118,7 +118,7 @@ def send(options: argparse.Namespace) -> int:
         try:
             with byte_progress(f"sending to {where}", total, sys.stderr) as progress:
                 _hand_over(pieces, connection, sent, progress)
-            closed = _farewell(connection, options.wait)
+            closed = _wait_until_taken(connection, options.wait)
         except OSError as error:
             raise _unknown(
                 f"the connection to {where} was lost after {_amount(sent)} ({reason(error)})"
@@ -142,7 +142,7 @@ def send(options: argparse.Namespace) -> int:
 def _connect(to: tuple[str, int], wait: float) -> socket.socket:
     """Return a connection, trying again while nobody listens, `wait` seconds at most."""
     deadline = time.monotonic() + wait
-    told = False
+    announced = False
     while True:
         try:
             connection = socket.create_connection(to, timeout=max(wait, _RETRY))
@@ -155,9 +155,9 @@ def _connect(to: tuple[str, int], wait: float) -> socket.socket:
                     f"nobody listens on {where}, {wait:g} s long ({error.strerror or error}); "
                     "is the application running? --wait S waits longer"
                 ) from error
-            if not told:
+            if not announced:
                 print(f"waiting for {where} to listen", file=sys.stderr)
-                told = True
+                announced = True
             time.sleep(_RETRY)
         else:
             connection.settimeout(None)  # a receiver that is busy may take its time
@@ -230,7 +230,7 @@ def _hand_over(
             size = messages = read = 0
 
 
-def _farewell(connection: socket.socket, wait: float) -> bool:
+def _wait_until_taken(connection: socket.socket, wait: float) -> bool:
     """Half-close, and return whether the receiver has said in time that it took all (frame-4).
 
     Raises:

@@ -154,13 +154,13 @@ class Listener:
         """Read nothing more from any connection until `resume`; `deliver` may call this."""
         self.paused = True
         for connection in self._connections:
-            connection.follow()
+            connection.update_reading()
 
     def resume(self) -> None:
         """Read again."""
         self.paused = False
         for connection in self._connections:
-            connection.follow()
+            connection.update_reading()
 
     async def stop(self) -> None:
         """Stop listening, read what senders have sent by now, and close all connections in order.
@@ -344,7 +344,7 @@ class Connection(asyncio.BufferedProtocol):
         _log.debug("source %s: %s is gone%s", self._source, self._peer, f" ({exc})" if exc else "")
         self._listener.closed(self)
 
-    def follow(self) -> None:
+    def update_reading(self) -> None:
         """Read or do not, as the listener says."""
         if self._ended or self._transport.is_closing():
             return

@@ -184,11 +184,11 @@ class StreamSink:
                     self._stream.flush()
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or str(error)
-                self._tell(self._break, f"the outputs cannot be written: {reason}")
+                self._post(self._break, f"the outputs cannot be written: {reason}")
                 return
-            self._tell(self._wrote, count, len(data))
+            self._post(self._wrote, count, len(data))
 
-    def _tell(self, function: Callable[..., None], *args: object) -> None:
+    def _post(self, function: Callable[..., None], *args: object) -> None:
         try:
             self._loop.call_soon_threadsafe(function, *args)
         except RuntimeError:  # the loop is closed: nobody waits for the news

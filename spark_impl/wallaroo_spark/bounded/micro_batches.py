@@ -34,21 +34,21 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class CutCase:
+class StreamCase:
     """A case of a job: what workers need, its input, and where that is cut; into one at least."""
 
     spec: CaseSpec
     input_log: InputLog
-    cuts: Sequence[tuple[int, int]]
+    batches: Sequence[tuple[int, int]]
 
-    def until(self, end: Order) -> CutCase:
+    def until(self, end: Order) -> StreamCase:
         """Return the same case with no call after `end`, nor any input."""
         stop = end[0][0] + 1
-        cuts = [(first, min(last, stop)) for first, last in self.cuts if first < stop]
-        return CutCase(limited(self.spec, end), self.input_log, cuts)
+        batches = [(first, min(last, stop)) for first, last in self.batches if first < stop]
+        return StreamCase(limited(self.spec, end), self.input_log, batches)
 
 
-class CutJob:
+class StreamJob:
     """Cases on their way through their cuts: one micro-batch after the other.
 
     A case that ends early begins anew, under another number, with all calls after its end left
@@ -64,7 +64,7 @@ class CutJob:
         report: all that was reported so far.
     """
 
-    def __init__(self, cases: Sequence[CutCase], shards: int) -> None:
+    def __init__(self, cases: Sequence[StreamCase], shards: int) -> None:
         self.numbers = [next(_numbers) for _ in cases]
         self.report = Report()
         self._shards = shards
@@ -72,17 +72,17 @@ class CutJob:
         self._cases = dict(zip(self.numbers, cases, strict=True))
         self._made = dict.fromkeys(self.numbers, 0)  # cuts, of the cases still on their way
 
-    def next_cut(self) -> list[HeadBlock] | None:
+    def next_batch(self) -> list[HeadBlock] | None:
         """Return the next micro-batch's blocks, one at least; `None` after the last."""
         if not self._made:
             return None
         frames: Frames = []
         for number, made in self._made.items():
             case = self._cases[number]
-            frames += frames_of(number, case.input_log, *case.cuts[made])
+            frames += frames_of(number, case.input_log, *case.batches[made])
             self._made[number] = made + 1
         # The last cut asks for the entities as well, so a job's end needs no batch more.
-        last = all(made == len(self._cases[number].cuts) for number, made in self._made.items())
+        last = all(made == len(self._cases[number].batches) for number, made in self._made.items())
         blocks = []
         for part in range(self._shards):
             dealt = frames[part :: self._shards]
@@ -102,10 +102,10 @@ class CutJob:
             end = first_end(report.finished.get(number, Finished()))
             if end is not None and case.spec.limit is None:
                 self._begin_anew(number, case.until(end.order))
-            elif self._made[number] == len(case.cuts):
+            elif self._made[number] == len(case.batches):
                 del self._made[number]
 
-    def _begin_anew(self, number: int, case: CutCase) -> None:
+    def _begin_anew(self, number: int, case: StreamCase) -> None:
         del self._made[number]
         fresh = next(_numbers)
         index = self._indices[fresh] = self._indices.pop(number)
@@ -114,7 +114,7 @@ class CutJob:
         self._made[fresh] = 0
 
 
-class CutQuery:
+class StreamQuery:
     """The query that runs jobs of one session, one at a time.
 
     Args:
@@ -148,9 +148,9 @@ class CutQuery:
         """Whether another job can be run."""
         return self.session.alive and bool(self._query.isActive)
 
-    def run(self, job: CutJob) -> None:
+    def run(self, job: StreamJob) -> None:
         """Run a job to its end."""
-        while (blocks := job.next_cut()) is not None:
+        while (blocks := job.next_batch()) is not None:
             self._reports.clear()
             end = self._feed.add(blocks)
             while not self._feed.wait_until(end):
@@ -178,7 +178,7 @@ class CutQuery:
 class _Feed:
     """The cuts of all jobs one after the other; offset k lies before cut k."""
 
-    cuts: dict[int, list[bytes]] = field(default_factory=dict)
+    batches: dict[int, list[bytes]] = field(default_factory=dict)
     end: int = 0
     finished: int = 0
     closed: bool = False
@@ -189,7 +189,7 @@ class _Feed:
         with self.changed:
             first, *others = blocks
             first = first._replace(span=(self.end, self.end + 1))
-            self.cuts[self.end] = [pack(block) for block in (first, *others)]
+            self.batches[self.end] = [pack(block) for block in (first, *others)]
             self.end += 1
             self.changed.notify_all()
             return self.end
@@ -220,12 +220,12 @@ class _Feed:
             return start if self.closed else min(start + 1, self.end)
 
     def blocks(self, start: int, end: int) -> list[bytes]:
-        return [block for number in range(start, end) for block in self.cuts[number]]
+        return [block for number in range(start, end) for block in self.batches[number]]
 
     def commit(self, end: int) -> None:
         with self.changed:
-            for number in [number for number in self.cuts if number < end]:
-                del self.cuts[number]
+            for number in [number for number in self.batches if number < end]:
+                del self.batches[number]
 
 
 def stretches(case: Case) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
-from wallaroo_spark.bounded.micro_batches import CutCase, CutJob, CutQuery, stretches
+from wallaroo_spark.bounded.micro_batches import StreamCase, StreamJob, StreamQuery, stretches
 from wallaroo_spark.bounded.traces import frames_of, limited, spec_of, trace_of
 from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.jvm.shipping import shipment_of_this_process
@@ -28,7 +28,7 @@ from wallaroo_spark.worker.plan import plan
 _Entities = list[tuple[Address, bytes, Any]]
 _Result = tuple[Finished, _Entities]
 
-_query: CutQuery | None = None  # the one that is up, in the one session there is
+_query: StreamQuery | None = None  # the one that is up, in the one session there is
 
 
 def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
@@ -46,9 +46,9 @@ def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
     levels = max([plan.levels for plan in plans], default=0)
     results = dict(_in_a_batch(session, cases, specs, whole, levels, shipment))
     if cut:
-        job = CutJob(
+        job = StreamJob(
             [
-                CutCase(specs[index], cases[index].input_log, stretches(cases[index]))
+                StreamCase(specs[index], cases[index].input_log, stretches(cases[index]))
                 for index in cut
             ],
             session.cores,
@@ -87,7 +87,7 @@ def _in_a_batch(
         indices = again
 
 
-def _running_query(session: Session, levels: int, shipment: Shipment) -> CutQuery:
+def _running_query(session: Session, levels: int, shipment: Shipment) -> StreamQuery:
     """Return a query with that many levels at least, which knows where all modules are."""
     global _query  # noqa: PLW0603 - as there is one session a process
     if _query is not None:
@@ -97,7 +97,7 @@ def _running_query(session: Session, levels: int, shipment: Shipment) -> CutQuer
         if same:
             levels = max(levels, _query.levels)
         _query.close()
-    _query = CutQuery(session, levels, session.cores, shipment)
+    _query = StreamQuery(session, levels, session.cores, shipment)
     return _query
 
 

@@ -43,7 +43,7 @@ def pickle_application(application: Application) -> bytes:
     try:
         return pickle_by_value(application)
     except Exception as error:
-        raise _culprit(application, error) from error
+        raise _error_about_component(application, error) from error
 
 
 class _Names(pickle.Unpickler):
@@ -70,7 +70,7 @@ def states_of_main(application: Application) -> Iterator[tuple[str, str]]:
             yield partition.name, partition.builder.name
 
 
-def _culprit(application: Application, error: Exception) -> ShippingError:
+def _error_about_component(application: Application, error: Exception) -> ShippingError:
     for use in application.components():
         try:
             dumps_by_value(use.component)

@@ -48,7 +48,7 @@ class Jvm(Protocol):
         """Its process id."""
 
     @property
-    def said(self) -> str:
+    def last_output(self) -> str:
         """The last it has said on standard error, as far as we know."""
 
     def connection(self) -> tuple[int, str]:
@@ -66,7 +66,7 @@ class SubmittingJvm:
 
     def __init__(self) -> None:
         self.pid = os.getppid()
-        self.said = ""
+        self.last_output = ""
 
     @staticmethod
     def is_there() -> bool:
@@ -135,7 +135,7 @@ class OwnJvm:
         return self._process.pid
 
     @property
-    def said(self) -> str:
+    def last_output(self) -> str:
         """The last it has said on standard error."""
         return " | ".join(self._last_lines[-3:])
 

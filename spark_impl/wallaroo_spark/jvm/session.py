@@ -67,7 +67,7 @@ class Session:
                 self.spark = pyspark_private.connect(port, secret, conf)
             except Exception as error:
                 first = str(error).strip().splitlines()[0]
-                said = self._jvm.said
+                said = self._jvm.last_output
                 raise SparkStartError(f"Spark did not start: {first} {said}".strip()) from error
         except BaseException:
             self.close()

@@ -109,7 +109,7 @@ class LogFeed(Feed):
                 f"the input log {self._log.path} ends at {self._log.next_sequence}"
             )
             return start
-        self._cut(start)
+        self._drop_committed(start)
         with self._changed:
             self._changed.wait_for(
                 lambda: self._closed or self._log.durable_sequence > start, _WAIT
@@ -135,12 +135,12 @@ class LogFeed(Feed):
     def commit(self, end: int) -> None:
         """See `Feed`; it comes with the next batch's input, and `latest` has told it before."""
 
-    def _cut(self, end: int) -> None:
+    def _drop_committed(self, end: int) -> None:
         """Cut off what Spark has committed: it plans no batch before the last one is."""
         if end > self.committed:
             self.committed = end
             try:
-                self._log.cut(end)
+                self._log.drop_before(end)
             except InputLogError as error:
                 self._failed(str(error))
             self._room_made()

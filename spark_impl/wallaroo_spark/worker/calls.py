@@ -75,7 +75,7 @@ class Calls:
                 frozen, copy = freeze_checked(value)
                 return copy, frozen
 
-        elif self.program.departs[node]:
+        elif self.program.feeds_state[node]:
 
             def made(value: Any) -> Made:
                 return value, freeze(value)

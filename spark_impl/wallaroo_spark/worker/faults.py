@@ -15,7 +15,7 @@ MOST_ATTEMPTS = 3
 """Attempts that may die: Spark gives a task one more (``spark.task.maxFailures``)."""
 
 
-def die_if_told(faults: Iterable[TaskFault], stage: int) -> None:
+def die_if_asked(faults: Iterable[TaskFault], stage: int) -> None:
     """End this process, if one of these faults is for this attempt at a task of that stage."""
     attempts = max([fault.attempts for fault in faults if fault.stage == stage], default=0)
     if attempts:

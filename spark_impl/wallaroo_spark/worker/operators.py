@@ -29,7 +29,7 @@ from wallaroo_spark.wire.shards import Address, shard_ids, shard_of
 from wallaroo_spark.worker.call_reporter import CallReporter
 from wallaroo_spark.worker.calls import Calls
 from wallaroo_spark.worker.captured_output import Printer, printing
-from wallaroo_spark.worker.faults import die_if_told
+from wallaroo_spark.worker.faults import die_if_asked
 from wallaroo_spark.worker.flow import Flow
 from wallaroo_spark.worker.program import program_for, program_of
 from wallaroo_spark.worker.segments import Entities, Map, stored
@@ -62,7 +62,7 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     report = Report(printed=printer.finish(), span=block.span)
     rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0])
     for case in block.cases.values():
-        die_if_told(case.faults, 0)
+        die_if_asked(case.faults, 0)
     if block.list_entities:
         rows += [Row(id_, level, None) for id_ in shard_ids(shards) for level in range(levels)]
     return rows
@@ -93,7 +93,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
             arrived = arrivals(messages[address])
             outbox, report.counts[address] = _run_address(case, address, arrived, store, printer)
             outboxes.append((address.case, outbox))
-            die_if_told(case.faults, program_for(case).plan.components[address.component].level + 1)
+            die_if_asked(case.faults, program_for(case).plan.components[address.component].level + 1)
     report.printed = printer.finish()
     return _rows(cases, outboxes, report, shards, shard)
 

@@ -44,7 +44,7 @@ class Program:
     Attributes:
         plan: where its state is held.
         places: of each node.
-        departs: for each node, whether its messages go to a state step: then they are frozen when
+        feeds_state: for each node, whether its messages go to a state step: then they are frozen when
             made, since that may be elsewhere.
         sources: the sources' nodes by name.
         keys: by state partition.
@@ -55,7 +55,7 @@ class Program:
         self.plan = plan(application)
         nodes = application.nodes
         self.places = [_place(node, application.position(node)) for node in nodes]
-        self.departs = [
+        self.feeds_state = [
             any(_is_stateful(nodes[index]) for index in consumers)
             for consumers in application.consumers
         ]
