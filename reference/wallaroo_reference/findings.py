@@ -117,7 +117,12 @@ class Observer:
         self._look_at_rest(place, lineage, entity, state, "said changed=False")
 
     def failed(
-        self, place: Place, lineage: Lineage, entity: FrozenEntity, state: Any, dead: DeadLetterError
+        self,
+        place: Place,
+        lineage: Lineage,
+        entity: FrozenEntity,
+        state: Any,
+        dead: DeadLetterError,
     ) -> None:
         """A state computation has failed and left `state`, its copy, behind."""
         self._look_at_rest(place, lineage, entity, state, _HOW_IT_FAILED[dead.reason])

@@ -2,28 +2,29 @@
 
 Theory of operation
 -------------------
-The machine is fed one frame after the other and takes each to its end before the next begins. A
-frame's payload is decoded; the message walks down the graph, depth first: what a step gives goes
-on to its consumers at once, item by item, before the step's next item. So every entity meets its
-messages, and every sink gets its outputs, in order of lineage (order-1), and nothing needs sorting.
+The machine processes one frame completely before it begins the next. A frame's payload is decoded,
+and the message goes down the graph depth first: each output of a step goes through all steps and
+sinks behind it before the step's next output does. So every entity meets its messages, and every
+sink gets its outputs, in order of lineage (order-1), and nothing needs sorting.
 
-Between calls nothing is alive. A message that a call has produced is *frozen* the moment the call
-has ended, and each consumer thaws a copy of its own; an entity lives frozen too, is thawed for one
-call, and frozen again only if that call said ``changed=True``. Everything the rules say about who
-may see whose changes (route-1, state-3, -4, -6, -7) follows from that, and a call that fails needs
-no undoing: what it did is dropped with the copy it did it to.
+Messages and states are kept *frozen* between calls. A message is frozen as soon as the call that
+made it has ended, and each consumer thaws its own copy. A state is thawed for one call, and frozen
+again only if that call said ``changed=True``. So no call sees what another call changed unless the
+rules allow it (route-1, state-3, -4, -6, -7), and a failed call needs no undo: it changed only its
+own copy, which is dropped.
 
-Observation is no part of the rules. After each call the observer is told what went in and what
-came out; it looks for findings about the application and changes nothing (`findings.Observer`).
+The observer does not change results. After each call it gets the call's input and output, and it
+looks for findings about the application (`findings.Observer`).
 
-What cannot go on raises `DeadLetterError` on its way down to the step that was visited; there it becomes a
-dead letter, and the message's siblings go on (dead-2). `_Stop` unwinds the whole frame when the run
-is over (dead-3, dead-4).
+A message that cannot go on raises `DeadLetterError`. The method of the step where this happens
+catches it and adds the dead letter, and the message's siblings go on (dead-2). `_Stop` ends the
+whole frame when the run is over (dead-3, dead-4).
 
-Where the rules leave a choice: a message that no step or sink takes is frozen all the same, so
-`unportable` does not depend on who comes after; a result is judged in the order raised, shape,
-consumption of a multi result, portability of the outputs, portability of the state; a dead letter
-has a key from the moment the key is known to be one, and `error_type` only where user code raised.
+Where the rules leave a choice, this engine does the following. A message is frozen even if no step
+or sink takes it, so `unportable` does not depend on the steps behind. A result is checked in this
+order: did the call raise, shape, reading a multi result's items, portability of the outputs,
+portability of the state. A dead letter has a key as soon as the key is known to be valid, and
+`error_type` only if user code raised.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Interpreter:
 
     Args:
         application: what to run.
-        partitions: number of partitions the entities' numbers are of (route-4).
+        partitions: number of partitions, for the entities' partition numbers (route-4).
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
         thorough: look for findings at every call, not at a sample of them.
     """
@@ -79,7 +80,7 @@ class Interpreter:
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """What was noticed about the application, in the order it was met."""
+        """The findings about the application, in the order in which they were found."""
         return self._observer.findings
 
     def feed(self, source: str, payloads: Sequence[bytes]) -> None:
@@ -128,7 +129,7 @@ class Interpreter:
         self._follow(place, produced, lineage)
 
     def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
-        """Take a frozen message to each consumer of what `place` gives, to its end (order-1)."""
+        """Process a frozen output of `place` in each of its consumers, completely (order-1)."""
         for consumer in place.consumers:
             if consumer.sink is not None:
                 self._encode(consumer, message, lineage)
@@ -157,9 +158,9 @@ class Interpreter:
         self._send(place, output, lineage)
 
     def _items(self, place: Place, result: Any) -> tuple[list[Any], list[Any]]:
-        """Return a multi result's items, consumed completely, and each of them frozen (compute-2).
+        """Return all items of a multi result, and the same items frozen (compute-2).
 
-        An item that is `None` keeps its index and goes no further.
+        An item that is `None` keeps its index and is not sent.
         """
         try:
             items = items_of(result)
@@ -202,7 +203,7 @@ class Interpreter:
         self._send(place, output, lineage)
 
     def _route(self, place: Place, operation: Stateful, message: Any, lineage: Lineage) -> Any:
-        """Return the message's key; what finding it does to the message is lost (route-1)."""
+        """Return the message's key; changes the partition function makes are lost (route-1)."""
         route = operation.route
         if route is None:  # route-6
             return SINGLE_KEY
@@ -217,7 +218,7 @@ class Interpreter:
     def _build(
         self, place: Place, store: Store[FrozenEntity], key: Key, known: Hashable, lineage: Lineage
     ) -> FrozenEntity:
-        """Return the entity of a key that has none yet: its first message has come (state-1)."""
+        """Build the entity of a key whose first message has come (state-1)."""
         store.expect(key, known)
         builder = store.partition.builder
         try:
@@ -229,7 +230,7 @@ class Interpreter:
         return entity
 
     def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
-        """Return a state computation's frozen output, and leave the entity as the rules say."""
+        """Call the state computation, update the entity, and return the frozen output."""
         mine = thaw(message)
         state = thaw(entity.state)
         try:
@@ -276,7 +277,7 @@ class Interpreter:
     def _add_dead_letter(
         self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
     ) -> None:
-        """Write the dead letter; under `--on-error stop` it is the last thing that happens."""
+        """Add a dead letter; with `--on-error stop` the run ends here."""
         if dead.reason is None:
             self._end("exit", place, lineage, dead.error_type)
         self.dead_letters.append(

@@ -81,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if _is_one_more_worker(options):
             parser.error(
                 f"this starts one more worker of a cluster. {_ALL_WORK[0].upper()}{_ALL_WORK[1:]}: "
-                f"start the first worker only, the one with --cluster-initializer. {_scaling_hint(module)}"
+                "start the first worker only, the one with --cluster-initializer. "
+                f"{_scaling_hint(module)}"
             )
     except SystemExit as end:  # argparse has printed why
         return end.code if isinstance(end.code, int) else 2

@@ -64,7 +64,7 @@ _SEGMENTS = 8  # files of a full log, about: an eighth of the log is deleted at 
 
 
 class InputLogFullError(InputLogError):
-    """The disk has no room for an append. None of its frames were taken; a later one may succeed."""
+    """The disk has no room for an append; none of its frames were taken. A later one may succeed."""
 
 
 class InputLog:

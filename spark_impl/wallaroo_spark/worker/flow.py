@@ -22,7 +22,7 @@ from wallaroo_spark.wire.columns import Arrival
 from wallaroo_spark.wire.outbox import Outbox
 from wallaroo_spark.worker import nodes
 from wallaroo_spark.worker.calls import Calls, Made, RunEnded
-from wallaroo_spark.worker.nodes import Take, TakeItems, Visit
+from wallaroo_spark.worker.nodes import TakeItems, TakeMessage, VisitEntity
 from wallaroo_spark.worker.plan import Component
 from wallaroo_spark.worker.portable import thaw
 from wallaroo_spark.worker.states import States
@@ -40,8 +40,8 @@ class Flow:
         self._program = calls.program
         self._ended = False
         self._held: tuple[Component, States] | None = None
-        self._takes: dict[int, Take] = {}
-        self._visits: dict[int, Visit] = {}
+        self._takes: dict[int, TakeMessage] = {}
+        self._visits: dict[int, VisitEntity] = {}
 
     @property
     def outbox(self) -> Outbox:
@@ -82,7 +82,7 @@ class Flow:
 
     # -- from node to node -------------------------------------------------------------------
 
-    def _take_at(self, index: int) -> Take:
+    def _take_at(self, index: int) -> TakeMessage:
         """Return the function of a node."""
         if index not in self._takes:
             # Those behind come first: a long pipeline must not need as deep a recursion.
@@ -109,7 +109,7 @@ class Flow:
         component = self._program.component_of(operation)
         return self._held is not None and self._held[0] is component
 
-    def _take_of(self, index: int) -> Take:
+    def _take_of(self, index: int) -> TakeMessage:
         """Return the function of a node."""
         calls = self._calls
         node = self._program.application.nodes[index]
@@ -121,16 +121,16 @@ class Flow:
         operation = node.operation
         if isinstance(operation, Stateful):
             if self._is_held(operation):
-                goes = nodes.goes_on(calls, self._visit_at(index))
+                take_keyed = nodes.to_entity_here(calls, self._visit_at(index))
             else:
-                goes = nodes.sends(calls, index, self._program.component_of(operation))
-            return nodes.route(calls, index, operation, goes)
+                take_keyed = nodes.to_outbox(calls, index, self._program.component_of(operation))
+            return nodes.route(calls, index, operation, take_keyed)
         if operation.computation.multi:
             return nodes.many_from_one(calls, index, operation, self._follow_items(index))
         compute = operation.computation.call
         return nodes.one_from_one(calls, index, compute, Reason.RAISED, self._follow(index))
 
-    def _visit_at(self, index: int) -> Visit:
+    def _visit_at(self, index: int) -> VisitEntity:
         """Return what takes a message whose key is known to a state step held here."""
         visit = self._visits.get(index)
         if visit is None:
@@ -148,7 +148,7 @@ class Flow:
             visit = self._visits[index] = self._calls.bounded(index, made)
         return visit
 
-    def _follow(self, origin: int) -> Take:
+    def _follow(self, origin: int) -> TakeMessage:
         """Return what takes a message of a node to all behind it, each to its end (order-1)."""
         takes = [self._take_at(index) for index in self._program.application.consumers[origin]]
         if len(takes) == 1:

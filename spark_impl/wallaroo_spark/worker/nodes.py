@@ -24,22 +24,22 @@ from wallaroo_spark.worker.program import Place
 from wallaroo_spark.worker.results import encoded, iterator_of, split_pair
 from wallaroo_spark.worker.states import ABSENT, NeedsIsolation, States, entity_id
 
-Take = Callable[[Lineage, Any, Any], None]
+TakeMessage = Callable[[Lineage, Any, Any], None]
 """Takes a message: its lineage, a value for user code, and its frozen form."""
 
 TakeItems = Callable[[Lineage, list[Made | None]], None]
 """Takes the items of a multi result; `None` in the place of one that is left out."""
 
-Visit = Callable[[Lineage, bytes, Any, Any], None]
+VisitEntity = Callable[[Lineage, bytes, Any, Any], None]
 """Takes a message to its entity: lineage, encoded key, value, frozen form."""
 
-Goes = Callable[[Lineage, bytes, int, Any, Any], None]
+TakeKeyed = Callable[[Lineage, bytes, int, Any, Any], None]
 """Takes a message with a known key: lineage, encoded key, partition number, value, frozen form."""
 
 
 def one_from_one(
-    calls: Calls, index: int, call: Callable[[Any], Any], reason: Reason, follow: Take
-) -> Take:
+    calls: Calls, index: int, call: Callable[[Any], Any], reason: Reason, follow: TakeMessage
+) -> TakeMessage:
     """Return the function of a decoder, or of a computation that gives one message."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     name, call = place.name, calls.reported(call, place)
@@ -61,7 +61,9 @@ def one_from_one(
     return take
 
 
-def many_from_one(calls: Calls, index: int, operation: Stateless, follow_items: TakeItems) -> Take:
+def many_from_one(
+    calls: Calls, index: int, operation: Stateless, follow_items: TakeItems
+) -> TakeMessage:
     """Return the function of a multi computation."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     name, call = place.name, calls.reported(operation.computation.call, place)
@@ -80,13 +82,13 @@ def many_from_one(calls: Calls, index: int, operation: Stateless, follow_items: 
     return take
 
 
-def route(calls: Calls, index: int, operation: Stateful, goes: Goes) -> Take:
+def route(calls: Calls, index: int, operation: Stateful, take_keyed: TakeKeyed) -> TakeMessage:
     """Return what finds a message's key and lets the message go to its entity."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     keys = calls.program.keys[operation.partition]
     if operation.route is None:
         single = keys.judge(SINGLE_KEY)
-        return lambda lineage, value, frozen: goes(lineage, *single, value, frozen)
+        return lambda lineage, value, frozen: take_keyed(lineage, *single, value, frozen)
     known, judge = keys.known, keys.judge
     name, call = place.name, calls.reported(operation.route.call, place)
 
@@ -100,12 +102,12 @@ def route(calls: Calls, index: int, operation: Stateful, goes: Goes) -> Take:
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             failed(place, lineage, Reason.RAISED, error)
             return
-        goes(lineage, entity_key, number, value, frozen)
+        take_keyed(lineage, entity_key, number, value, frozen)
 
     return take
 
 
-def sends(calls: Calls, index: int, component: Component) -> Goes:
+def to_outbox(calls: Calls, index: int, component: Component) -> TakeKeyed:
     """Return what puts a message into the outbox, for the shard that holds its entity."""
     outbox = calls.outbox
     appends: dict[int, tuple[Callable[[Any], None], ...]] = {}
@@ -125,7 +127,7 @@ def sends(calls: Calls, index: int, component: Component) -> Goes:
     return send
 
 
-def goes_on(calls: Calls, visit: Visit) -> Goes:
+def to_entity_here(calls: Calls, visit: VisitEntity) -> TakeKeyed:
     """Return what takes a message whose key is known to its entity, which is here."""
     again = calls.again
 
@@ -140,9 +142,9 @@ def state_step(
     index: int,
     operation: Stateful,
     held: tuple[Component, States],
-    follow: Take,
+    follow: TakeMessage,
     follow_items: TakeItems,
-) -> Visit:
+) -> VisitEntity:
     """Return what takes a message whose key is known to a state step.
 
     Args:
@@ -194,7 +196,7 @@ def state_step(
     return visit
 
 
-def encoder(calls: Calls, index: int, sink: Sink) -> Take:
+def encoder(calls: Calls, index: int, sink: Sink) -> TakeMessage:
     """Return the function of a sink."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     name, call = place.name, calls.reported(sink.config.encoder.call, place)

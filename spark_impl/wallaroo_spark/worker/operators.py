@@ -93,7 +93,9 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
             arrived = arrivals(messages[address])
             outbox, report.counts[address] = _run_address(case, address, arrived, store, printer)
             outboxes.append((address.case, outbox))
-            die_if_asked(case.faults, program_for(case).plan.components[address.component].level + 1)
+            die_if_asked(
+                case.faults, program_for(case).plan.components[address.component].level + 1
+            )
     report.printed = printer.finish()
     return _rows(cases, outboxes, report, shards, shard)
 

@@ -44,8 +44,8 @@ class Program:
     Attributes:
         plan: where its state is held.
         places: of each node.
-        feeds_state: for each node, whether its messages go to a state step: then they are frozen when
-            made, since that may be elsewhere.
+        feeds_state: for each node, whether its messages go to a state step. Such messages are
+            frozen when they are made, because the step's entities may be in another process.
         sources: the sources' nodes by name.
         keys: by state partition.
     """
