@@ -24,7 +24,7 @@ class Place:
 
     `source`, `pipeline`, `step`, `position` and `sink` are a dead letter's fields; `reason` is a
     dead letter's reason when the call raises. `calls` counts the calls that succeeded; the call
-    with number `next_look` is the next one that the observer examines.
+    with number `next_examined` is the next one that the observer examines.
     """
 
     source: str
@@ -39,7 +39,7 @@ class Place:
     stateful: Stateful | None
     consumers: list[Place] = field(default_factory=list)
     calls: int = 0
-    next_look: int = 1
+    next_examined: int = 1
 
 
 @dataclass(slots=True, eq=False)

@@ -9,8 +9,8 @@ batches of frames, and drops those it has committed::
     log.read(from_sequence, to_sequence) # [Record(sequence, source, payload), …]
     log.runs(from_sequence, to_sequence) # the same as [Run(source, first, payloads), …]
     log.end_within(from_sequence, max_bytes=…, max_records=…)  # where a batch should end
-    log.drop_before(before_sequence)             # what lies before it is not needed any more
-    log.full                             # stop reading sockets until a cut has made room
+    log.drop_before(sequence)            # the frames before it are not needed any more
+    log.full                             # stop reading sockets until dropping has made room
 
 - Frames are numbered 0, 1, 2, … across all sources, and on from there after a restart.
 - `first_sequence <= durable_sequence <= next_sequence`. `drop_before` deletes whole segments, so
@@ -64,7 +64,7 @@ _SEGMENTS = 8  # files of a full log, about: an eighth of the log is deleted at 
 
 
 class InputLogFullError(InputLogError):
-    """The disk has no room for an append; none of its frames were taken. A later one may succeed."""
+    """The disk has no room for an append; the log is as before. A later append may succeed."""
 
 
 class InputLog:
