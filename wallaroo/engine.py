@@ -223,7 +223,7 @@ class Engine(Protocol):
         """Run one bounded case."""
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
-        """Run independent cases, in one job if the engine has jobs; return their traces in order."""
+        """Run independent cases, in one job if the engine has jobs; traces in their order."""
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped.
