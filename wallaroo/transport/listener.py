@@ -301,7 +301,7 @@ class Connection(asyncio.BufferedProtocol):
         self._listener.opened(self)
         self._heard = time.monotonic()
         # Not at once: Python 3.11 starts to read right after this, even if paused.
-        asyncio.get_running_loop().call_soon(self.follow)
+        asyncio.get_running_loop().call_soon(self.update_reading)
         _log.debug("source %s: %s connected", self._source, self._peer)
 
     def get_buffer(self, sizehint: int) -> memoryview:

@@ -118,7 +118,7 @@ class Segment:
         """Find the blocks of a file that is on disk.
 
         Raises:
-            CorruptSegmentError: the block at `offset` is bad; those before it are whole and counted.
+            CorruptSegmentError: the block at `offset` is bad; the blocks before it are counted.
         """
         file_size = self.path.stat().st_size
         with self.path.open("rb") as file:
