@@ -1,11 +1,11 @@
-"""What is done with a message at each kind of node: a function for each, made for one flow.
+"""What is done with a message at each kind of node: a function for each node, made for one flow.
 
-Such a function knows all that does not change from message to message: the user's call, the place
-to name in a dead letter, the functions of the nodes behind. It takes a message's lineage, a value
-that it may give to user code, and the message frozen.
+Such a function knows what is the same for all messages: the user's call, the place to name in a
+dead letter, the functions of the nodes behind. Its arguments are a message's lineage, a value for
+user code, and the frozen message.
 
-A value of an exact immutable type is its own frozen form in both modes, and most messages are one:
-that is looked at before a function is called.
+A value of an exact immutable type is its own frozen form in both modes. Most messages are such
+values, so this is checked before the function that freezes is called.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def many_from_one(
 
 
 def route(calls: Calls, index: int, operation: Stateful, take_keyed: TakeKeyed) -> TakeMessage:
-    """Return what finds a message's key and lets the message go to its entity."""
+    """Return the function that finds a message's key and takes the message to its entity."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     keys = calls.program.keys[operation.partition]
     if operation.route is None:
@@ -108,7 +108,7 @@ def route(calls: Calls, index: int, operation: Stateful, take_keyed: TakeKeyed) 
 
 
 def to_outbox(calls: Calls, index: int, component: Component) -> TakeKeyed:
-    """Return what puts a message into the outbox, for the shard that holds its entity."""
+    """Return the function that puts a message into the outbox, for its entity's shard."""
     outbox = calls.outbox
     appends: dict[int, tuple[Callable[[Any], None], ...]] = {}
 
@@ -128,7 +128,7 @@ def to_outbox(calls: Calls, index: int, component: Component) -> TakeKeyed:
 
 
 def to_entity_here(calls: Calls, visit: VisitEntity) -> TakeKeyed:
-    """Return what takes a message whose key is known to its entity, which is here."""
+    """Return the function that takes a message with a known key to its entity, held here."""
     again = calls.again
 
     def go(lineage: Lineage, key: bytes, _: int, value: Any, frozen: Any) -> None:
@@ -145,15 +145,15 @@ def state_step(
     follow: TakeMessage,
     follow_items: TakeItems,
 ) -> VisitEntity:
-    """Return what takes a message whose key is known to a state step.
+    """Return the function that calls a state computation with a message and its entity.
 
     Args:
         calls: how user code is called.
         index: the step's node.
-        operation: what it does.
-        held: what holds its entities, and these.
-        follow: takes its output on.
-        follow_items: takes the items of a multi output on.
+        operation: the step's operation.
+        held: the component that holds its entities, and the entities.
+        follow: takes its output to the nodes behind.
+        follow_items: takes the items of a multi output to the nodes behind.
     """
     place, printer = calls.program.places[index], calls.printer
     name, multi = place.name, operation.computation.multi
@@ -224,7 +224,7 @@ def encoder(calls: Calls, index: int, sink: Sink) -> TakeMessage:
 def _needs_isolation(
     place: Place, lineage: Lineage, reason: Reason, error: BaseException, key: bytes
 ) -> None:
-    """Say that the entity may be half changed: only isolated mode knows what it was before."""
+    """Return the request for isolated mode: the entity may be half changed, without a copy."""
     del place, lineage, reason, key
     raise NeedsIsolation from error
 
@@ -234,7 +234,7 @@ def _consume(result: Any) -> list[Any]:
 
 
 def _all_made(items: list[Any], made: Callable[[Any], Made]) -> list[Made | None]:
-    """Return the messages of a multi result; `None` in the place of those left out."""
+    """Return the messages of a multi result, with `None` for items that are left out."""
     return [
         None if item is None else (item, item) if type(item) in ATOMS else made(item)
         for item in items
