@@ -99,7 +99,7 @@ class FeedServer:
         self._end(connection)
 
     def _end(self, connection: Connection) -> None:
-        """Close a connection, once, even if two threads want to: the first removes it from the set."""
+        """Close a connection once: of two threads, only the one that removes it from the set."""
         with contextlib.suppress(KeyError):
             self._open.remove(connection)
             connection.close()

@@ -224,7 +224,7 @@ def encoder(calls: Calls, index: int, sink: Sink) -> TakeMessage:
 def _needs_isolation(
     place: Place, lineage: Lineage, reason: Reason, error: BaseException, key: bytes
 ) -> None:
-    """Return the request for isolated mode: the entity may be half changed, without a copy."""
+    """Raise: the entity may be half changed, and only isolated mode keeps a copy of it."""
     del place, lineage, reason, key
     raise NeedsIsolation from error
 
