@@ -83,9 +83,9 @@ def plan(application: Application) -> Plan:
 
 
 def _feeds(application: Application) -> dict[str, set[str]]:
-    """Return for each state partition those that a message can visit next after it."""
+    """Return for each state partition the partitions that a message can visit next."""
     feeds: dict[str, set[str]] = {partition.name: set() for partition in application.partitions}
-    last: list[set[str]] = []  # for each node, the partitions last visited on the way out of it
+    last: list[set[str]] = []  # for each node, the partitions its messages may have visited last
     for node in application.nodes:
         if isinstance(node, Source):
             last.append(set())

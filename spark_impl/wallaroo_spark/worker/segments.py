@@ -7,9 +7,9 @@ Nothing is kept from batch to batch, so nothing can be out of date after a task 
 
 Segments are added one at a time as the entities grow, as in linear hashing. With ``n`` segments and
 ``2**k <= n``, an id belongs to segment ``hash mod 2**(k+1)`` if that exists, else to segment
-``hash mod 2**k``; a new segment ``n`` takes entities only from segment ``n - 2**k``. So a batch that
-visits few of a million entities reads few segments of a few KB, and an address with ten entities
-has one segment. The number of segments is stored in segment 0, before its entities.
+``hash mod 2**k``; a new segment ``n`` takes entities only from segment ``n - 2**k``. So a batch
+that visits few of a million entities reads few segments of a few KB, and an address with ten
+entities has one segment. The number of segments is stored in segment 0, before its entities.
 """
 
 from __future__ import annotations

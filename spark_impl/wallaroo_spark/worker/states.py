@@ -1,9 +1,9 @@
 """The entities a flow works on during a batch: built, handed to calls, kept.
 
 `IsolatedStates` keeps every entity pickled and gives each call a copy; the state after a call is
-pickled at once, so an entity is never half replaced. `TrustingStates` keeps live objects and pickles
-the changed ones when the batch ends; if that fails, the batch is processed again in isolated mode,
-to find the call whose state cannot be pickled.
+pickled at once, so an entity is never half replaced. `TrustingStates` keeps live objects and
+pickles the changed ones when the batch ends; if that fails, the batch is processed again in
+isolated mode, to find the call whose state cannot be pickled.
 """
 
 from __future__ import annotations
