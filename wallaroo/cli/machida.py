@@ -1,8 +1,8 @@
-"""``machida`` and ``machida3``: the published commands, as a way into ``wallaroo run``.
+"""``machida`` and ``machida3``: the published commands, which start ``wallaroo run``.
 
-Their command lines work as they stand. What they say about clusters, metrics and the runtime of
-the original has no effect here: it is accepted, and named once on stderr. A command line that
-starts one more worker of a cluster is refused, since one process does the work of all.
+Their command lines work unchanged. The options about clusters, metrics and the original's runtime
+are accepted without effect, and named once on stderr. A command line that starts another worker of
+a cluster is refused, since one process does the work of all.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WITHOUT_VALUE = (
     ("--ponypin",),
 )
 _WITH_OR_WITHOUT_VALUE = (("-s",), ("-u",), ("-x",), ("-y",))  # versions differ
-_FAMILIES = ("--pony", "--resilience-", "--spike-", "--stop-world")  # whatever more there is
+_FAMILIES = ("--pony", "--resilience-", "--spike-", "--stop-world")  # beginnings of options
 
 _ALL_WORK = "one process does the work of all workers here"
 _EXAMPLES = """\
@@ -117,7 +117,7 @@ def _scaling_hint(module: str) -> str:
 
 
 def _without_families(rest: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the options that belong to a family, by name, and what remains for the application."""
+    """Return the names of options of the families, and the arguments left for the application."""
     named: list[str] = []
     passed: list[str] = []
     items = list(reversed(rest))
@@ -138,7 +138,7 @@ def _say(text: str) -> None:
 
 
 def _parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
-    """Return the parser, and the names of the options without effect, by where they are kept."""
+    """Return the parser, and the names of the options without effect, by their destinations."""
     parser = CommandParser(
         prog="machida",
         description="Run an application by the command lines of the published tutorials.",

@@ -201,7 +201,7 @@ class _Feed:
             self.changed.notify_all()
 
     def wait_until(self, offset: int) -> bool:
-        """Wait a moment until the micro-batches before `offset` are done; return whether they are."""
+        """Wait a moment for the micro-batches before `offset`; return whether they are done."""
         with self.changed:
             return self.changed.wait_for(lambda: self.finished >= offset, _WAIT)
 
