@@ -1,9 +1,9 @@
-"""Bounded cases as a stream with chosen cuts: micro-batch k holds the k-th cut of every case.
+"""Bounded cases as a stream with chosen batches: micro-batch k holds the k-th batch of every case.
 
-One query stays up in a session and takes one job after the other, since starting one takes some
-seconds: a generic chain of operators, which learns what to do from the blocks. At the end of a job
-the entities are listed and ended, so the next finds none. Cases are numbered through all jobs: even
-what were left of one could not be taken for another's.
+To start a query takes seconds, so a session keeps one query, which runs one job after the other. It
+is a generic chain of operators; the blocks tell the operators what to do. At the end of a job the
+entities are listed and removed, so the next job finds none. Every case of every job has its own
+number, so entities of different cases can never be mixed up.
 """
 
 from __future__ import annotations
@@ -34,55 +34,55 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class CutCase:
-    """A case of a job: what workers need, its input, and where that is cut; into one at least."""
+class StreamCase:
+    """A case of a job: what workers need, its input, and its batches, at least one."""
 
     spec: CaseSpec
     input_log: InputLog
-    cuts: Sequence[tuple[int, int]]
+    batches: Sequence[tuple[int, int]]
 
-    def until(self, end: Order) -> CutCase:
-        """Return the same case with no call after `end`, nor any input."""
+    def until(self, end: Order) -> StreamCase:
+        """Return the same case without the calls and the input after `end`."""
         stop = end[0][0] + 1
-        cuts = [(first, min(last, stop)) for first, last in self.cuts if first < stop]
-        return CutCase(limited(self.spec, end), self.input_log, cuts)
+        batches = [(first, min(last, stop)) for first, last in self.batches if first < stop]
+        return StreamCase(limited(self.spec, end), self.input_log, batches)
 
 
-class CutJob:
-    """Cases on their way through their cuts: one micro-batch after the other.
+class StreamJob:
+    """Cases that are processed batch by batch: one micro-batch after the other.
 
-    A case that ends early begins anew, under another number, with all calls after its end left
-    out: other shards had gone on, and their entities show it. It does so beside the cases that are
-    still on their way.
+    When a run ends early, other shards may have processed later messages already, and their
+    entities show it. So the case is started again, with a new number and without the calls after
+    its end, while the other cases continue.
 
     Args:
-        cases: one at least.
-        shards: number of tasks a micro-batch is dealt to.
+        cases: at least one.
+        shards: number of tasks among which a micro-batch is divided.
 
     Attributes:
-        numbers: under which number each case is reported.
-        report: all that was reported so far.
+        numbers: the number under which each case is reported.
+        report: everything that was reported so far.
     """
 
-    def __init__(self, cases: Sequence[CutCase], shards: int) -> None:
+    def __init__(self, cases: Sequence[StreamCase], shards: int) -> None:
         self.numbers = [next(_numbers) for _ in cases]
         self.report = Report()
         self._shards = shards
         self._indices = {number: index for index, number in enumerate(self.numbers)}
         self._cases = dict(zip(self.numbers, cases, strict=True))
-        self._made = dict.fromkeys(self.numbers, 0)  # cuts, of the cases still on their way
+        self._made = dict.fromkeys(self.numbers, 0)  # batches made, of the unfinished cases
 
-    def next_cut(self) -> list[HeadBlock] | None:
-        """Return the next micro-batch's blocks, one at least; `None` after the last."""
+    def next_batch(self) -> list[HeadBlock] | None:
+        """Return the next micro-batch's blocks, at least one; `None` after the last."""
         if not self._made:
             return None
         frames: Frames = []
         for number, made in self._made.items():
             case = self._cases[number]
-            frames += frames_of(number, case.input_log, *case.cuts[made])
+            frames += frames_of(number, case.input_log, *case.batches[made])
             self._made[number] = made + 1
-        # The last cut asks for the entities as well, so a job's end needs no batch more.
-        last = all(made == len(self._cases[number].cuts) for number, made in self._made.items())
+        # The last micro-batch also asks for the entities, which saves another one.
+        last = all(made == len(self._cases[number].batches) for number, made in self._made.items())
         blocks = []
         for part in range(self._shards):
             dealt = frames[part :: self._shards]
@@ -95,17 +95,17 @@ class CutJob:
         return self._cases[number].spec.in_batch(self._made[number] - 1)
 
     def take(self, report: Report) -> None:
-        """Take what a micro-batch gave."""
+        """Add the report of a micro-batch."""
         self.report.add(report)
         for number in list(self._made):
             case = self._cases[number]
             end = first_end(report.finished.get(number, Finished()))
             if end is not None and case.spec.limit is None:
                 self._begin_anew(number, case.until(end.order))
-            elif self._made[number] == len(case.cuts):
+            elif self._made[number] == len(case.batches):
                 del self._made[number]
 
-    def _begin_anew(self, number: int, case: CutCase) -> None:
+    def _begin_anew(self, number: int, case: StreamCase) -> None:
         del self._made[number]
         fresh = next(_numbers)
         index = self._indices[fresh] = self._indices.pop(number)
@@ -114,8 +114,8 @@ class CutJob:
         self._made[fresh] = 0
 
 
-class CutQuery:
-    """The query that runs jobs of one session, one at a time.
+class StreamQuery:
+    """The query that runs the jobs of one session, one at a time.
 
     Args:
         session: the session.
@@ -148,9 +148,9 @@ class CutQuery:
         """Whether another job can be run."""
         return self.session.alive and bool(self._query.isActive)
 
-    def run(self, job: CutJob) -> None:
+    def run(self, job: StreamJob) -> None:
         """Run a job to its end."""
-        while (blocks := job.next_cut()) is not None:
+        while (blocks := job.next_batch()) is not None:
             self._reports.clear()
             end = self._feed.add(blocks)
             while not self._feed.wait_until(end):
@@ -176,37 +176,37 @@ class CutQuery:
 
 @dataclass
 class _Feed:
-    """The cuts of all jobs one after the other; offset k lies before cut k."""
+    """The micro-batches of all jobs, in order; offset k is before micro-batch k."""
 
-    cuts: dict[int, list[bytes]] = field(default_factory=dict)
+    batches: dict[int, list[bytes]] = field(default_factory=dict)
     end: int = 0
     finished: int = 0
     closed: bool = False
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def add(self, blocks: Sequence[HeadBlock]) -> int:
-        """Add a cut and return the offset after it."""
+        """Add a micro-batch and return the offset after it."""
         with self.changed:
             first, *others = blocks
             first = first._replace(span=(self.end, self.end + 1))
-            self.cuts[self.end] = [pack(block) for block in (first, *others)]
+            self.batches[self.end] = [pack(block) for block in (first, *others)]
             self.end += 1
             self.changed.notify_all()
             return self.end
 
     def done(self, offset: int) -> None:
-        """Note that the cuts before `offset` are through."""
+        """Note that the micro-batches before `offset` are done."""
         with self.changed:
             self.finished = offset
             self.changed.notify_all()
 
     def wait_until(self, offset: int) -> bool:
-        """Wait a moment for the cuts before `offset` to be through; return whether they are."""
+        """Wait a moment for the micro-batches before `offset`; return whether they are done."""
         with self.changed:
             return self.changed.wait_for(lambda: self.finished >= offset, _WAIT)
 
     def close(self) -> None:
-        """Answer no more questions with input."""
+        """Offer no more input."""
         with self.changed:
             self.closed = True
             self.changed.notify_all()
@@ -220,16 +220,16 @@ class _Feed:
             return start if self.closed else min(start + 1, self.end)
 
     def blocks(self, start: int, end: int) -> list[bytes]:
-        return [block for number in range(start, end) for block in self.cuts[number]]
+        return [block for number in range(start, end) for block in self.batches[number]]
 
     def commit(self, end: int) -> None:
         with self.changed:
-            for number in [number for number in self.cuts if number < end]:
-                del self.cuts[number]
+            for number in [number for number in self.batches if number < end]:
+                del self.batches[number]
 
 
 def stretches(case: Case) -> list[tuple[int, int]]:
-    """Return where each of a case's batches begins and ends; one at least."""
+    """Return where each of a case's batches begins and ends; at least one."""
     found = []
     start = 0
     total = len(case.input_log)
