@@ -1,0 +1,41 @@
+"""What the pages about the code name is there, and no room is left out."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = [
+    ROOT / "wallaroo",
+    ROOT / "reference" / "wallaroo_reference",
+    ROOT / "spark_impl" / "wallaroo_spark",
+    ROOT / "conformance" / "wallaroo_conformance",
+    ROOT / "loadgen" / "wallaroo_loadgen",
+]
+PAGES = [
+    "CONTRIBUTING.md",
+    "docs/architecture.md",
+    "reference/README.md",
+    "spark_impl/README.md",
+    "conformance/README.md",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "decisions").glob("*.md")),
+]
+NAMED = re.compile(r"`([\w./-]+(?:\.py|/))`")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_file_and_folder_that_a_page_names_is_there(page):
+    parents = [package.parent for package in PACKAGES]
+    places = [(ROOT / page).parent, *parents, *PACKAGES]
+    named = NAMED.findall((ROOT / page).read_text("utf-8"))
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_no_room_is_left_out(page):
+    text = (ROOT / page).read_text("utf-8")
+    rooms = [path.parent for package in PACKAGES for path in package.glob("*/__init__.py")]
+    rooms = [room for room in rooms if room.name != "suite"]  # a pytest file, not for readers
+    assert rooms
+    assert [room for room in rooms if f"{room.name}/" not in text] == []
