@@ -1,6 +1,6 @@
-"""How many cases a second the search looks at, generation included, and where the time goes.
+"""How many cases a second the search examines, with their generation, and where the time goes.
 
-Prints ratios beside absolutes: the search against the generation alone, which is its floor.
+Prints rates and a ratio: the search's time to that of generation alone, the least it can take.
 
     python benchmarks/conformance.py [--engine NAME] [--cases N] [--job N]
 """

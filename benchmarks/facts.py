@@ -1,4 +1,4 @@
-"""What machine a figure was measured on, and how to measure side by side."""
+"""The machine on which a figure was measured, and how to measure side by side."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def side_by_side(
     rounds: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Return the seconds each contender took in each of `rounds` rounds, taken in turns.
+    """Return the seconds that each contender took in each round; contenders run in turns.
 
     A contender prepares a run, which is not timed, and returns it. A warm-up round does not count.
-    What happens in this process alone may be timed by `time.process_time`, which other processes
-    disturb little.
+    Work in this process alone may be timed by `time.process_time`, which depends little on other
+    processes.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for count in range(rounds + 1):

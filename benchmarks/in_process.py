@@ -120,12 +120,12 @@ def by_machine(machine: Compiled | Interpreter, frames: list[tuple[str, list[byt
 
 
 def batches(lines: list[bytes]) -> list[tuple[str, list[bytes]]]:
-    """Cut word count's lines as a socket's reads would."""
+    """Divide word count's lines into batches, as reads from a socket would."""
     return [("Split and Count", lines[start : start + 100]) for start in range(0, len(lines), 100)]
 
 
 def compare(title: str, contenders: dict[str, Callable[[], Run]], rounds: int) -> None:
-    """Print each contender's cost a message, and its ratio to the first, once they agree."""
+    """Check that the contenders agree; print each one's cost per output and ratio to the first."""
     results = {name: prepare()() for name, prepare in contenders.items()}
     baseline = next(iter(contenders))
     for name, outputs in results.items():

@@ -38,11 +38,11 @@ Run = Callable[[RunConfig], Result]
 
 @dataclass(frozen=True)
 class Engine:
-    """How to measure one.
+    """How to measure an engine.
 
     Args:
-        slo: what a sustained rate must meet.
-        first: messages a second to begin with.
+        slo: the bound that a sustained rate must meet.
+        first: the first rate, in messages a second.
         more: the second rate of a short run.
         warming: seconds of load at the first rate that do not count.
     """
@@ -144,7 +144,7 @@ SHOWN = ("p50", "p99", "p99.9")
 
 
 def free_port() -> int:
-    """Return a port that nobody uses at this moment."""
+    """Return a port that is free at this moment."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
         return int(sock.getsockname()[1])
 

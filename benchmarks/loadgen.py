@@ -81,7 +81,7 @@ def print_lateness(result: Result) -> None:
 
 
 def run(rate: float, duration: float, *behaviour: str) -> Result:
-    """Make a run against a target that behaves so."""
+    """Make a run against a target with the given behaviour."""
     listen = free_port()
     command = [sys.executable, str(TARGET), "--sink", f"127.0.0.1:{listen}", *behaviour]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as target:
@@ -113,7 +113,7 @@ def memory_sampled(samples: dict[str, list[float]]) -> Iterator[None]:
 
 
 def processes() -> dict[str, psutil.Process]:
-    """Return this process and its children by what they are."""
+    """Return this process and its children by their roles."""
     found = {"conductor": psutil.Process()}
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
@@ -124,7 +124,7 @@ def processes() -> dict[str, psutil.Process]:
 
 
 def free_port() -> int:
-    """Return a port that nobody uses at this moment."""
+    """Return a port that is free at this moment."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
         return int(sock.getsockname()[1])
 

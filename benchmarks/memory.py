@@ -1,9 +1,9 @@
 """Is memory flat while many messages pass and the sink is slow?
 
-``python benchmarks/memory.py [--messages N]``: messages go through ``wallaroo run`` as
-fast as back-pressure lets them, and whoever reads the sink takes pauses, so that the engine is
-always full. What its process holds is looked at while the first tenth passes, once its buffers are
-full, and until the end (goal: resident growth under 50 MB with 10,000,000 messages).
+``python benchmarks/memory.py [--messages N]``: messages go through ``wallaroo run`` as fast as
+back-pressure allows, and the sink's reader pauses, so that the engine is always full. The memory of
+its process is measured during the first tenth, after its buffers are full, and until the end (goal:
+it grows less than 50 MB with 10,000,000 messages).
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 ``python spark_by_hand.py {row,memory} OUT_PORT PARTITIONS MASTER [--throughput]``
 
 - ``row``: `transformWithState` with the Row API, one group per key, a count in a `ValueState`.
-- ``memory``: counts in a dictionary of the worker. It forgets them when a worker ends, so it is no
-  solution, but a floor: what remains if state costs nothing.
+- ``memory``: counts in a dictionary of the worker. They are lost when the worker ends, so it is no
+  solution, but a floor: the cost without state.
 
-Both run under the engine's own Spark settings, and are given its way of asking for input, which is
-quicker than polling. What is received is kept in memory only.
+Both run with the engine's own Spark settings and with its feed, which is quicker than polling. The
+received messages are kept in memory only.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Spark's workers import by name what they are to run; nothing can be imported from __main__.
+    # Spark's workers import the code they run by name, and cannot import it from __main__.
     import spark_by_hand
 
     spark_by_hand.main()

@@ -1,4 +1,4 @@
-"""What the Spark benchmarks run: messages ``key number`` are counted per key, and go on with it.
+"""The application of the Spark benchmarks: counts messages ``key number`` per key.
 
 ``--in HOST:PORT --out HOST:PORT [--steps N]``: N state partitions in a row, each of which adds its
 count to the message.

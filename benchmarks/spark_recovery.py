@@ -1,13 +1,13 @@
 """Kill a Spark run again and again under load, and count what was lost or doubled (recover-1, -2).
 
-A sender counts up; the application counts per key; a sink writes down everything it gets. What is
-killed, at random points: the driver's Python, its JVM, a Python worker, or all of them at once.
+A sender sends rising numbers; the application counts per key; a sink records everything it gets.
+Killed at random moments are: the driver's Python, its JVM, a Python worker, or all of them at once.
 After each death of the driver or the JVM the run is started again on the same checkpoint.
 
     python benchmarks/spark_recovery.py [--kills 30] [--seed 1] [--rate 2000]
 
-Ctrl-C ends the killing, and reports. Exit code 0: no effect on state lost or doubled, no output
-lost, and what came twice is a stretch at the end of what was sent before, unchanged and in order.
+Ctrl-C ends the kills and prints the report. Exit code 0: no effect on state was lost or doubled, no
+output was lost, and repeated outputs are the end of those sent before, unchanged and in order.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def application_setup(args):
 
 
 class Receiver:
-    """Writes down the lines of each connection."""
+    """Records the lines of each connection."""
 
     def __init__(self) -> None:
         self.connections: list[list[str]] = []
@@ -108,7 +108,7 @@ class Receiver:
 
 
 class Sender:
-    """Sends numbers, each once, to whoever listens."""
+    """Sends each number once to the current listener."""
 
     def __init__(self, port: int, rate: int) -> None:
         self.sent = 0
@@ -148,7 +148,7 @@ def children(pid: int) -> list[int]:
 
 
 class Run:
-    """The run that is up, and what may be killed of it."""
+    """The current run and its processes."""
 
     def __init__(self, command: list[str], log: Path) -> None:
         self.log = log.open("ab")
@@ -164,7 +164,7 @@ class Run:
         return [] if jvm is None else [w for d in children(jvm) for w in children(d)]
 
     def kill(self, target: str) -> bool:
-        """Kill one thing; return whether it was there."""
+        """Kill one of its processes; return whether it was running."""
         jvm, workers = self.jvm(), self.workers()
         victims: dict[str, list[int | None]] = {
             "driver": [self.process.pid],
@@ -251,12 +251,12 @@ def main() -> int:
 def report(
     receiver: Receiver, sender: Sender, killed: Counter[str], code: int, directory: Path
 ) -> int:
-    """Print what happened; return 0 if nothing that should not have."""
+    """Print what happened; return 0 if there was no fault."""
     received: list[str] = []
     repeated = 0
     faults = 0
     for lines in receiver.connections:
-        # What a new connection repeats must be the end of what came before it, as it was.
+        # The repeats on a new connection must be the unchanged end of the outputs before it.
         overlap = received.index(lines[0]) if lines and lines[0] in set(received) else len(received)
         again = received[overlap:]
         if lines[: len(again)] != again:

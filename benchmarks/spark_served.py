@@ -25,10 +25,10 @@ _TIMEOUT = 300.0  # seconds without an output after which something is wrong
 
 
 class Served:
-    """A job that runs, a connection into it and one out of it.
+    """A running job, with a connection into it and one out of it.
 
     Args:
-        job: ``wallaroo`` for `spark_counting.py` on our engine, else a kind of `spark_by_hand.py`.
+        job: ``wallaroo``: `spark_counting.py` on this engine; else a kind of `spark_by_hand.py`.
         master: Spark's.
         partitions: number of partitions.
         throughput: the JVM is run for throughput, not for latency.
@@ -81,7 +81,7 @@ class Served:
         self._sender.sendall(frames(payloads))
 
     def receive(self, count: int) -> None:
-        """Wait for so many outputs."""
+        """Wait for `count` outputs."""
         while count > 0:
             count -= self._data().count(b"\n")
 
@@ -93,7 +93,7 @@ class Served:
         sending.join()
 
     def warm_up(self, seconds: float, keys: int) -> None:
-        """Load it until the JVM has compiled what matters: some ten seconds."""
+        """Load it until the JVM has compiled the code that matters: some ten seconds."""
         draw = random.Random(1)
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
@@ -102,7 +102,7 @@ class Served:
     def latencies(self, rate: int, keys: int, seconds: float) -> list[float]:
         """Return the seconds from when each message was due until its output came.
 
-        An open loop: what is late is sent at once, and counts from when it was due.
+        An open loop: a late message is sent at once, and its latency counts from when it was due.
         """
         draw = random.Random(2)
         payloads = messages(int(rate * seconds), keys, draw)
@@ -175,5 +175,5 @@ class Served:
 
 
 def messages(count: int, keys: int, draw: random.Random) -> list[bytes]:
-    """Return so many messages with keys drawn from so many, numbered from 0."""
+    """Return `count` messages, numbered from 0, with keys drawn from `keys` keys."""
     return [b"k%d %d" % (draw.randrange(keys), number) for number in range(count)]

@@ -6,8 +6,8 @@
 - ``latency``: at 500 messages a second, one stateful step, send to sink. Goal: p50 and p99 at most
   0.75 times those by hand; 150 ms is the aim.
 - ``chain``: latency of two state partitions in a row. Goal: 1.8 times that of one.
-- ``throughput``: at 1,000 keys. Goal: twice that by hand, three times is the aim; also as a share
-  of the floor, where counts are in the memory of a worker and lost with it.
+- ``throughput``: at 1,000 keys. Goal: twice that by hand, three times is the aim; also the ratio to
+  the floor, where counts are in the memory of a worker and lost with it.
 - ``cases``: bounded cases in jobs of 500, by number of state partitions in a row. Goal: 2 ms a case
   as a batch job, 15 ms as a stream with five cuts.
 
@@ -47,7 +47,7 @@ def start(options: argparse.Namespace) -> None:
 
 
 def latency(options: argparse.Namespace) -> None:
-    """Print how long a message takes, and how that compares."""
+    """Print latencies, and their ratios to those by hand."""
     compare_latency(
         options,
         {"row": ("row", ()), "wallaroo": ("wallaroo", ())},
@@ -93,7 +93,7 @@ def compare_latency(
 
 
 def throughput(options: argparse.Namespace) -> None:
-    """Print how many messages a second each contender takes when there is no end of them."""
+    """Print how many messages a second each contender processes at full load."""
     payloads = messages(options.messages, KEYS, random.Random(3))
     seconds: dict[str, list[float]] = {"row": [], "wallaroo": [], "memory": []}
     processor: dict[str, list[float]] = {job: [] for job in seconds}

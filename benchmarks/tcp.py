@@ -156,7 +156,7 @@ def latencies(served: Served, seconds: float) -> list[float]:
     message = frame(b"word")
     for number in range(messages):
         when = began + number / RATE
-        # An open loop: what is late is sent at once, and counts from when it was due.
+        # An open loop: a late message is sent at once, and its latency counts from when it was due.
         if (wait := when - time.perf_counter()) > 0:
             time.sleep(wait)
         served.sender.sendall(message)

@@ -47,6 +47,6 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         say("\nstopped")
         sys.exit(130)
-    except BrokenPipeError:  # who read our output has gone; Python flushes it once more at exit
+    except BrokenPipeError:  # the reader of the output has ended; Python flushes once more at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

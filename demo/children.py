@@ -1,4 +1,4 @@
-"""Processes the demo starts, and ends whatever happens."""
+"""The processes that the demo starts, and always ends."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Child:
 
     Args:
         arguments: the command line after ``wallaroo``, or after `program`.
-        program: another one.
-        shown: whether it prints where the demo does, or is only listened to.
+        program: another program than ``wallaroo``.
+        shown: whether its output is shown on the demo's terminal; otherwise it is only read.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Child:
 
 
 def run_shown(arguments: Sequence[str], seconds: float, program: Sequence[str] = WALLAROO) -> int:
-    """Run a command (`Child`) that prints where the demo does, and return its exit code.
+    """Run a command (`Child`) with its output on the demo's terminal, and return its exit code.
 
     Raises:
         ChildFailedError: it took longer than `seconds`.

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, which may come at any moment, but not between two that belong together."""
+"""Ctrl-C and SIGTERM, which may come at any moment, except inside an operation that holds them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import FrameType
 
 
 class Interrupts:
-    """What the process does about SIGINT and SIGTERM."""
+    """How the process handles SIGINT and SIGTERM."""
 
     def __init__(self) -> None:
         self._holding = False
@@ -22,7 +22,7 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Put interrupts off: a process that was started must be known to whoever will end it."""
+        """Delay interrupts: the demo must record each process that it starts, to end it later."""
         self._holding = True
         try:
             yield
@@ -38,4 +38,4 @@ class Interrupts:
 
 
 interrupts = Interrupts()
-"""A process has one handler of a signal."""
+"""The process's handler: a signal has only one."""

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 Update: TypeAlias = Callable[[int], None]
-"""Tells how many are done, of the total."""
+"""Called with the number that are done."""
 
 _SECONDS_BETWEEN_LINES = 1.0
 
 
 def say(text: str = "") -> None:
-    """Print a line now, whoever reads."""
+    """Print a line at once, without buffering."""
     print(text, flush=True)
 
 
@@ -26,7 +26,7 @@ def title(text: str) -> None:
 
 @contextmanager
 def progress(unit: str, total: int) -> Iterator[Update]:
-    """Show how a count grows towards `total`; yields the function to tell it."""
+    """Show how a count grows towards `total`; yield the function that updates it."""
     if sys.stdout.isatty():
         try:
             from rich.progress import BarColumn, Progress, TimeElapsedColumn

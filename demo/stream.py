@@ -1,4 +1,4 @@
-"""The demo's sender and receiver: plain sockets, so that what the engine gets and gives is seen."""
+"""The demo's sender and receiver: plain sockets, independent of the engine's own code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Receiver:
         try:
             connection, _ = self._listener.accept()
         except OSError:
-            return  # closed before anyone came
+            return  # closed before the sink connected
         with connection:
             while chunk := connection.recv(_READ):
                 self._chunks.append(chunk)

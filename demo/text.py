@@ -35,7 +35,7 @@ def generate_lines(words: int, seed: int) -> list[str]:
 def expected_counts(lines: Sequence[str]) -> tuple[bytes, dict[str, int]]:
     """Return what word count must send for `lines`, to the byte, and the last counts.
 
-    Nothing here is the application's or the engine's: this is how they are checked.
+    This uses no code of the application or the engine, so that it can check them.
     """
     counts: dict[str, int] = {}
     updates = []

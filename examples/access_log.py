@@ -42,7 +42,7 @@ def generate(lines: int, seed: int) -> Iterator[bytes]:
     for _ in range(lines):
         time += datetime.timedelta(seconds=random_.random() * pace)
         client = f"192.0.2.{random_.randrange(256)}"
-        # Not by strftime, whose months are the locale's.
+        # Not by strftime, whose month names depend on the locale.
         stamp = f"{time:%d}/{MONTHS[time.month - 1]}/{time:%Y:%H:%M:%S} +0000"
         request = random_.choices(list(REQUESTS), list(REQUESTS.values()))[0]
         yield f"{client} - - [{stamp}] ".encode() + request + b' "-" "Mozilla/5.0"\n'

@@ -16,8 +16,8 @@ Over TCP, each command in a terminal of its own::
     wallaroo send /tmp/marked.log --to 127.0.0.1:7010
 
 An output is a day's lines ``YYYY-MM-DD CODE COUNT``, sorted by code; lines that are no ``GET``
-request over HTTP/1.x have no code that counts here, and come last, as ``null``. With ``--json`` an
-output is the counts alone, a JSON object in a frame with a 4-byte header.
+request over HTTP/1.x are counted without a code, last, as ``null``. With ``--json`` an output is
+the counts alone, a JSON object in a frame with a 4-byte header.
 
 A day that has not ended has no output: a log's last line must be ``END_OF_DAY`` too. The boundary
 decides which lines belong together; the day they are reported under is that of the first of them.
@@ -37,8 +37,8 @@ END_OF_DAY = "END_OF_DAY"
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-# Both stop at the first quote, where the request begins: what a client sends cannot pose as a date
-# or as a request. Inside the request a quote is escaped by a backslash.
+# Both stop at the first quote, where the request begins: so nothing that a client sends can be
+# taken for a date or a request. Inside the request a quote is escaped by a backslash.
 DATE = re.compile(rf'[^"]*?\[(\d\d)/({"|".join(MONTHS)})/(\d{{4}}):', re.ASCII)
 GET = re.compile(r'[^"]*"GET (?:[^"\\]|\\.)* HTTP/1\.\d" (\d{3})(?!\S)', re.ASCII)
 
@@ -66,7 +66,7 @@ def decode_line(payload: bytes) -> str:
 
 
 class Line(NamedTuple):
-    """What counts of a line: its date, ``YYYY-MM-DD``, and its status code, if it has them."""
+    """The parts of a line that count: its date, ``YYYY-MM-DD``, and its status code, if present."""
 
     date: str | None
     code: str | None

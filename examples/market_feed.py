@@ -5,7 +5,7 @@
     python examples/market_feed.py orders --messages 5000 --seed 7 > /tmp/orders.frames
 
 Symbols are lines; the other two are frames, for ``wallaroo send --frames``. ``results`` turns the
-frames of order results, as ``wallaroo receive --raw`` has them, into lines.
+frames of order results, as ``wallaroo receive --raw`` prints them, into lines.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def described(result: bytes) -> str:
 
 def show_results() -> None:
     """Copy order results from standard input to standard output, as lines, as they come."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends who writes to us, and so us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the writer; then the input ends
     frames = FrameParser()
     while data := os.read(sys.stdin.fileno(), 1 << 16):
         sys.stdout.writelines(map(described, frames.feed(data)))

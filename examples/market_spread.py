@@ -1,8 +1,8 @@
 """Market spread: orders are checked against the market as it is, and risky ones are reported.
 
-Two streams meet in one state partition, ``symbol-data``, an entity for each traded symbol. Market
-data tell a symbol's bid and offer; when these lie too far apart, its orders are rejected, and each
-rejected order goes out as an order result.
+Two streams meet in one state partition, ``symbol-data``, with an entity for each traded symbol.
+Market data contain a symbol's bid and offer; when these lie too far apart, its orders are rejected,
+and each rejected order goes out as an order result.
 
 `market_feed.py` makes up both streams. Each command in a terminal of its own::
 
@@ -40,7 +40,7 @@ MARKET_DATA = struct.Struct(">B4s21sdd")
 ORDER_RESULT = struct.Struct(">BI6s4sddddQ")
 
 WIDEST_SPREAD = 0.05
-"""From here on a spread rejects: in the currency, and as a share of the price between the two."""
+"""Orders are rejected from this spread on: as an amount, or relative to the mean price."""
 
 
 def application_setup(args: Sequence[str]) -> wallaroo.Application:
@@ -123,7 +123,7 @@ def decode_market_data(payload: bytes) -> MarketData:
 
 
 def expect_type(expected: int, payload: bytes, what: str) -> None:
-    """Refuse what the other pipeline is for."""
+    """Refuse a message of the other pipeline."""
     if payload[:1] != bytes([expected]):
         raise ValueError(
             f"{what} begin with the type byte {expected}, not {payload[:1].hex() or 'nothing'}: "
@@ -205,7 +205,7 @@ class FixedClock:
 
 
 def parse_options(args: Sequence[str]) -> argparse.Namespace:
-    """Read the application's own arguments; the others are not its business."""
+    """Read the application's own arguments; the others are ignored."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--symbols", type=Path, default=SYMBOLS)
     parser.add_argument("--clock", type=int, metavar="NS")

@@ -99,12 +99,12 @@ class CompiledEngine(ReferenceEngine):
 def _batches(case: Case) -> list[tuple[str, list[bytes]]]:
     """Return the input in the case's batches, divided also where the source changes."""
     sizes = list(case.batches or ())
-    cut: list[tuple[str, list[bytes]]] = []
+    grouped: list[tuple[str, list[bytes]]] = []
     position = 0
     while position < len(case.input_log):
         size = sizes.pop(0) if sizes else len(case.input_log) - position
         batch = case.input_log[position : position + size]
         position += size
         for source, group in groupby(batch, key=lambda entry: entry[0]):
-            cut.append((source, [payload for _, payload in group]))
-    return cut
+            grouped.append((source, [payload for _, payload in group]))
+    return grouped

@@ -72,8 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     unread: list[str] = []
     if "--" in arguments:
-        cut = arguments.index("--")
-        arguments, unread = arguments[:cut], arguments[cut + 1 :]
+        separator = arguments.index("--")
+        arguments, unread = arguments[:separator], arguments[separator + 1 :]
     parser, names = _parser()
     try:
         options, rest = parser.parse_known_args(arguments)

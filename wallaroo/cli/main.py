@@ -89,8 +89,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     command = commands.get(word)
     tail: list[str] = []
     if command is not None and command.get_default("passes_arguments") and "--" in arguments:
-        cut = arguments.index("--")
-        arguments, tail = arguments[:cut], arguments[cut + 1 :]
+        separator = arguments.index("--")
+        arguments, tail = arguments[:separator], arguments[separator + 1 :]
     namespace, extras = parser.parse_known_args(arguments)
     if getattr(namespace, "passes_arguments", False):
         namespace.app_arguments = extras + tail
