@@ -18,8 +18,9 @@ from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import rule_id
 from wallaroo_conformance.language.refusals import check_language
 from wallaroo_conformance.live import PATIENCE, check_live
+from wallaroo_conformance.search.budget import PROFILES, Budget
 from wallaroo_conformance.search.running import HarnessError
-from wallaroo_conformance.search.search import PROFILES, Profile, Search, Watcher
+from wallaroo_conformance.search.search import Search, Watcher
 
 ENTRY_POINTS = "wallaroo.mutants"
 
@@ -111,7 +112,7 @@ def kill(
     mutant: Mutant,
     *,
     seed: int = 0,
-    profile: Profile = PROFILES["ci"],
+    budget: Budget = PROFILES["ci"],
     watcher: Watcher | None = None,
 ) -> Kill:
     """Check a mutant until the rule it breaks is seen broken, and return what came of it.
@@ -120,7 +121,7 @@ def kill(
     """
     with mutant.during():
         if mutant.shown_by == "cases":
-            return _killed_by_cases(mutant, seed, profile, watcher)
+            return _killed_by_cases(mutant, seed, budget, watcher)
         begun = time.monotonic()
         if mutant.shown_by == "live":
             patience = _LIVE_PATIENCE if mutant.rule else PATIENCE
@@ -131,7 +132,7 @@ def kill(
     return Kill(mutant, rules, failures[0] if failures else None, 1, time.monotonic() - begun)
 
 
-def _killed_by_cases(mutant: Mutant, seed: int, profile: Profile, watcher: Watcher | None) -> Kill:
+def _killed_by_cases(mutant: Mutant, seed: int, budget: Budget, watcher: Watcher | None) -> Kill:
     begun = time.monotonic()
     search = Search(
         mutant.make(),
@@ -141,22 +142,23 @@ def _killed_by_cases(mutant: Mutant, seed: int, profile: Profile, watcher: Watch
         watcher=watcher,
         give_up_early=True,
     )
+    findings = search.findings
     problem = ""
     try:
-        while len(search.failures) < _MOST_FAILURES:
-            search.search(profile)
-            if not search.failing:
+        while len(findings.failures) < _MOST_FAILURES:
+            search.search(budget)
+            if not findings.failing:
                 break
-            search.explain(len(search.failures) + 1)
-            if search.failures[-1].rule == mutant.rule:
+            search.explain(len(findings.failures) + 1)
+            if findings.failures[-1].rule == mutant.rule:
                 break
     except HarnessError as error:
         problem = str(error)
-    on_rule = [failure for failure in search.failures if failure.rule == mutant.rule]
-    found = (*on_rule, *search.failures, None)
+    on_rule = [failure for failure in findings.failures if failure.rule == mutant.rule]
+    found = (*on_rule, *findings.failures, None)
     return Kill(
         mutant,
-        tuple(dict.fromkeys(failure.rule for failure in search.failures)),
+        tuple(dict.fromkeys(failure.rule for failure in findings.failures)),
         found[0],
         search.runner.cases,
         time.monotonic() - begun,

@@ -76,17 +76,18 @@ def _awaited(found: Path) -> dict[str, Any]:
 
 def _findings(config: pytest.Config) -> dict[str, Any]:
     # Only here: pytest loads plugins at every start, most of which check no engine.
-    from wallaroo_conformance.checking import check_engine
+    from wallaroo_conformance.checking import Check, check_engine
     from wallaroo_conformance.live import check_live
+    from wallaroo_conformance.search.budget import chosen_budget
 
-    report = check_engine(
-        config.getoption("wallaroo_engine"),
-        profile=config.getoption("wallaroo_profile"),
-        cases=config.getoption("wallaroo_cases"),
+    profile, cases = config.getoption("wallaroo_profile"), config.getoption("wallaroo_cases")
+    check = Check(
+        budget=chosen_budget(profile, cases),
         seed=config.getoption("wallaroo_seed"),
-        store=Path(config.rootpath) / "wallaroo-counterexamples",
         live=check_live,
+        store=Path(config.rootpath) / "wallaroo-counterexamples",
     )
+    report = check_engine(config.getoption("wallaroo_engine"), check)
     return {
         "problems": list(report.problems),
         "laws": [vars(law) for law in report.laws],

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from wallaroo_conformance.cases.counterexamples import STORED, read_counterexample, stored
-from wallaroo_conformance.checking import check_engine
+from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.divergences import Divergence
 from wallaroo_conformance.judge.results import (
     BROKEN,
@@ -25,7 +25,8 @@ from wallaroo_conformance.judge.results import (
 )
 from wallaroo_conformance.report.html import html
 from wallaroo_conformance.report.junit import junit
-from wallaroo_conformance.search.search import Profile, Search
+from wallaroo_conformance.search.budget import Budget
+from wallaroo_conformance.search.search import Search
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Case
@@ -35,17 +36,17 @@ from wallaroo.trace import Trace
 
 pytestmark = pytest.mark.xdist_group("checks")  # they share reports, and what cases mean
 
-FEW = Profile("few", 200, top_up=0)  # what is refused is never exercised: nothing to look for
+FEW = Budget(200, top_up=0)  # what is refused is never exercised: nothing to look for
 
 
 @pytest.fixture(scope="module")
 def kept() -> Report:
-    return check_engine("reference", cases=600)
+    return check_engine("reference", Check(Budget(600)))
 
 
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return check_engine(NoState(), cases=300, store=tmp_path_factory.mktemp("found"))
+    return check_engine(NoState(), Check(Budget(300), store=tmp_path_factory.mktemp("found")))
 
 
 class NoState(ReferenceEngine):
@@ -109,7 +110,7 @@ def test_the_reference_keeps_every_rule(kept: Report) -> None:
 
 
 def test_the_compiled_path_keeps_every_rule_it_is_promised_for() -> None:
-    report = check_engine("compiled", cases=600)
+    report = check_engine("compiled", Check(Budget(600)))
     assert report.failures == ()
     assert report.exit_code == KEPT
     assert set(report.rules.values()) <= {"kept", "unsupported"}
@@ -125,30 +126,30 @@ def test_a_broken_engine_is_told_with_a_case_that_can_be_replayed(broken: Report
 
 
 def test_rules_that_are_not_asked_for_are_not_reported() -> None:
-    report = check_engine("reference", cases=200, rules="state-*,order-2")
+    report = check_engine("reference", Check(Budget(200), rules="state-*,order-2"))
     assert set(report.rules) == {*[f"state-{number}" for number in range(1, 10)], "order-2"}
 
 
 def test_build_2_an_engine_may_refuse_if_it_says_so() -> None:
-    report = check_engine(Refusing(), profile=FEW, counterexamples=None)
+    report = check_engine(Refusing(), Check(FEW, counterexamples=None))
     assert report.failures == ()
     assert report.rules["state-3"] == "unsupported"
     assert report.rules["build-2"] == "kept"
 
 
 def test_build_2_an_engine_that_answers_what_it_refuses_is_broken() -> None:
-    report = check_engine(Answering(), profile=FEW, counterexamples=None)
+    report = check_engine(Answering(), Check(FEW, counterexamples=None))
     assert report.rules["build-2"] == "broken"
 
 
 def test_cases_that_are_not_isolated_in_a_job_are_told_from_wrong_ones() -> None:
-    report = check_engine(Crowded(), cases=100, counterexamples=None)
+    report = check_engine(Crowded(), Check(Budget(100), counterexamples=None))
     assert report.exit_code == BROKEN
     assert not report.failures[0].alone
 
 
 def test_a_case_that_brings_a_job_down_is_found_among_the_others() -> None:
-    report = check_engine(Falling(), cases=100, counterexamples=None)
+    report = check_engine(Falling(), Check(Budget(100), counterexamples=None))
     assert [failure.rule for failure in report.failures] == ["frame-2"]
     assert "the worker is gone" in str(report.failures[0].to_json()["crash"])
 
@@ -166,7 +167,7 @@ class Leaving(ReferenceEngine):
 
 
 def test_dead_3_user_code_that_ends_the_engine_does_not_end_the_check() -> None:
-    report = check_engine(Leaving(), cases=600, counterexamples=None)
+    report = check_engine(Leaving(), Check(Budget(600), counterexamples=None))
     assert [failure.rule for failure in report.failures] == ["dead-3"]
     assert report.problems == ()
 
@@ -178,8 +179,8 @@ def test_a_known_divergence_counts_as_unsupported_until_it_expires() -> None:
 
     def failing(today: date) -> int:
         search = Search(NoState(), divergences=(divergence,), today=today)
-        search.search(Profile("test", 50))
-        return len(search.failing)
+        search.search(Budget(50))
+        return len(search.findings.failing)
 
     assert failing(date(2026, 12, 31)) == 0
     assert failing(date(2027, 1, 1)) > 0
