@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
-from wallaroo_conformance.cases.counterexamples import STORED, read_counterexample, stored
+from wallaroo_conformance.cases.counterexamples import read_counterexample
 from wallaroo_conformance.checking import Check, check_engine
-from wallaroo_conformance.judge.divergences import Divergence
 from wallaroo_conformance.judge.results import (
     BROKEN,
-    INCOMPLETE,
     KEPT,
     Report,
-    TruncatedReportError,
-    read_reports,
-    reports_to_json,
-    worst,
 )
-from wallaroo_conformance.report.html import html
-from wallaroo_conformance.report.junit import junit
 from wallaroo_conformance.search.budget import Budget
-from wallaroo_conformance.search.search import Search
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Case
@@ -37,25 +25,6 @@ from wallaroo.trace import Trace
 pytestmark = pytest.mark.xdist_group("checks")  # they share reports, and what cases mean
 
 FEW = Budget(200, top_up=0)  # what is refused is never exercised: nothing to look for
-
-
-@pytest.fixture(scope="module")
-def kept() -> Report:
-    return check_engine("reference", Check(Budget(600)))
-
-
-@pytest.fixture(scope="module")
-def broken(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return check_engine(NoState(), Check(Budget(300), store=tmp_path_factory.mktemp("found")))
-
-
-class NoState(ReferenceEngine):
-    """Tells no final entities."""
-
-    name = "no state"
-
-    def run(self, case: Case) -> Trace:
-        return replace(super().run(case), entities=())
 
 
 class Refusing(ReferenceEngine):
@@ -170,56 +139,3 @@ def test_dead_3_user_code_that_ends_the_engine_does_not_end_the_check() -> None:
     report = check_engine(Leaving(), Check(Budget(600), counterexamples=None))
     assert [failure.rule for failure in report.failures] == ["dead-3"]
     assert report.problems == ()
-
-
-def test_a_known_divergence_counts_as_unsupported_until_it_expires() -> None:
-    divergence = Divergence(
-        "no state", "it will be told one day", date(2027, 1, 1), lambda case, facts: True
-    )
-
-    def failing(today: date) -> int:
-        search = Search(NoState(), divergences=(divergence,), today=today)
-        search.search(Budget(50))
-        return len(search.findings.failing)
-
-    assert failing(date(2026, 12, 31)) == 0
-    assert failing(date(2027, 1, 1)) > 0
-
-
-def test_stored_counterexamples_are_cases() -> None:
-    assert STORED.is_dir()
-    assert len(list(stored())) > 0
-
-
-def test_a_report_is_read_back_and_a_truncated_one_refused(kept: Report, broken: Report) -> None:
-    text = reports_to_json([kept, broken])
-    assert [report["engine"] for report in read_reports(text)] == ["reference", "no state"]
-    for damaged in (text[: len(text) // 2], "", "{}", reports_to_json([])):
-        with pytest.raises(TruncatedReportError):
-            read_reports(damaged)
-    form = json.loads(text)
-    form["reports"][0]["laws"].pop()
-    with pytest.raises(TruncatedReportError):
-        read_reports(json.dumps(form))
-
-
-def test_no_report_is_no_pass() -> None:
-    assert worst([]) == INCOMPLETE
-    assert Report("none", "dev", 0, 0, 0, 0.0, ()).exit_code == INCOMPLETE
-
-
-def test_junit_counts_what_is_broken(broken: Report) -> None:
-    suite = ET.fromstring(junit([broken])).find("testsuite")
-    assert suite is not None
-    told = {law.rule + law.name for law in broken.laws if law.status == "broken"}
-    assert suite.get("failures") == str(len(told))
-    assert "wallaroo replay" in "".join(suite.itertext())
-
-
-def test_the_page_stands_alone_and_escapes(kept: Report, broken: Report) -> None:
-    nasty = replace(broken, problems=("<script>alert(1)</script>",))
-    page = html([kept, nasty])
-    assert "<script" not in page
-    assert "&lt;script&gt;" in page
-    assert "http" not in page
-    assert page.count("<details") > 30

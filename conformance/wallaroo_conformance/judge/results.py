@@ -238,9 +238,10 @@ def fits(rule: str, pattern: str) -> bool:
 def versions() -> dict[str, str]:
     """Return the versions of what takes part in a check."""
     found = {"python": platform.python_version(), "platform": sys.platform}
-    for package in ("wallaroo", "hypothesis", "pyspark"):
+    packages = {"wallaroo": "wallaroo-streams", "hypothesis": "hypothesis", "pyspark": "pyspark"}
+    for package, distribution in packages.items():
         try:
-            found[package] = version(package)
+            found[package] = version(distribution)
         except PackageNotFoundError:
             continue
     return found
