@@ -66,7 +66,7 @@ def check_engine(
     Args:
         engine: the engine, or the name it is installed under.
         check: what is checked, and how long; `None`: `Check()`.
-        watcher: is told how far things are.
+        watcher: is called with the progress.
 
     Returns:
         The report. What kept the check from being complete is among its `problems`; nothing that

@@ -1,7 +1,7 @@
 """A pytest plugin that checks an engine, one test per rule.
 
-``pytest -p wallaroo_conformance.plugin --wallaroo-engine=NAME``: it is loaded where it is asked
-for, not in everybody's tests.
+``pytest -p wallaroo_conformance.plugin --wallaroo-engine=NAME``: it is loaded only where ``-p``
+names it.
 
 The cases are run once, whatever the number of pytest-xdist workers: the first worker that needs
 them runs them all, and the others wait for what it found.
@@ -69,7 +69,7 @@ def _awaited(found: Path) -> dict[str, Any]:
     end = time.monotonic() + _PATIENCE
     while not found.exists():
         if time.monotonic() > end:
-            pytest.fail(f"nobody wrote {found}: has the worker that runs the cases died?")
+            pytest.fail(f"no worker wrote {found}: has the one that runs the cases died?")
         time.sleep(0.1)
     return dict(json.loads(found.read_text(encoding="utf-8")))
 

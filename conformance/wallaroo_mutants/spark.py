@@ -23,7 +23,7 @@ import wallaroo_spark.plans.stream
 import wallaroo_spark.worker.nodes
 import wallaroo_spark.worker.operators
 from wallaroo_conformance.killing import Mutant
-from wallaroo_spark.bounded.micro_batches import CutJob
+from wallaroo_spark.bounded.micro_batches import MicroBatchJob
 from wallaroo_spark.bounded.traces import SMALL
 from wallaroo_spark.engine import SparkEngine
 from wallaroo_spark.jvm.shipping import shipment_of_this_process
@@ -282,12 +282,12 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
 # -- faults on the driver ------------------------------------------------------------------------
 
 
-# What these two have done already is marked on the job they patch, which knows of no such
-# attribute: hence their `type: ignore`.
+# These two note on the job they patch what they have done. The job's class has no such attribute,
+# which explains their `type: ignore`.
 
 
-def _second_cut_skipped(original: Any) -> Any:
-    def next_cut(self: CutJob) -> list[HeadBlock] | None:
+def _second_skipped(original: Any) -> Any:
+    def next_micro_batch(self: MicroBatchJob) -> list[HeadBlock] | None:
         began = any(self._made.values())
         blocks: list[HeadBlock] | None = original(self)
         if blocks is None or not began or hasattr(self, "skipped"):
@@ -295,11 +295,11 @@ def _second_cut_skipped(original: Any) -> Any:
         self.skipped = True  # type: ignore[attr-defined]
         return [block._replace(frames=[]) for block in blocks]
 
-    return next_cut
+    return next_micro_batch
 
 
-def _first_cut_replayed(original: Any) -> Any:
-    def next_cut(self: CutJob) -> list[HeadBlock] | None:
+def _first_replayed(original: Any) -> Any:
+    def next_micro_batch(self: MicroBatchJob) -> list[HeadBlock] | None:
         again: list[HeadBlock] | None = getattr(self, "replayed", None)
         if again is not None:
             self.replayed = []  # type: ignore[attr-defined]
@@ -308,7 +308,7 @@ def _first_cut_replayed(original: Any) -> Any:
             self.replayed = [block._replace(list_entities=False) for block in blocks]  # type: ignore[attr-defined]
         return blocks
 
-    return next_cut
+    return next_micro_batch
 
 
 def _by_item(original: Any) -> Any:
@@ -343,7 +343,7 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
     _mutant(
         "state-1",
         "segments not written back",
-        "a segment is dirty, and nobody noted it",
+        "a segment is changed and not marked as changed",
     ),
     _mutant(
         "state-1",
@@ -362,15 +362,15 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
     _mutant("state-9", "partitions of an operator mixed", "several partitions in one operator"),
     _mutant(
         "order-2",
-        "cut skipped",
+        "micro-batch skipped",
         "an offset committed too early",
-        (CutJob, "next_cut", _second_cut_skipped),
+        (MicroBatchJob, "next_micro_batch", _second_skipped),
     ),
     _mutant(
         "order-2",
-        "cut replayed",
+        "micro-batch replayed",
         "an offset committed too late",
-        (CutJob, "next_cut", _first_cut_replayed),
+        (MicroBatchJob, "next_micro_batch", _first_replayed),
     ),
     _mutant("order-2", "last frame of a run lost", "off by one in a slice"),
     _mutant("order-2", "first frame tried again", "a task's retry counts twice"),

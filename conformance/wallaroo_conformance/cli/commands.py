@@ -18,7 +18,7 @@ _CONFORM_EXAMPLES = """\
 examples:
   wallaroo conform --engine spark                       a thousand cases, rule by rule
   wallaroo conform --engine spark --engine compiled --html report.html
-  wallaroo conform --engine mine --rules 'state-*'      only what is said of state
+  wallaroo conform --engine mine --rules 'state-*'      only the rules about state
   wallaroo conform --profile nightly --time 3600        for an hour
   wallaroo conform --mutants                            can the suite fail? the kill matrix
   wallaroo conform --app word_count.py --lines words.txt --engine spark

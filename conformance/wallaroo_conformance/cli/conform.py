@@ -50,7 +50,7 @@ def conform(options: argparse.Namespace) -> int:
         reports.append(report)
         _print(report)
         if not options.no_live and engine.capabilities().live:
-            print(f"what its servers said: {log}")
+            print(f"messages of its servers: {log}")
     for path, text in (
         (options.json, reports_to_json),
         (options.html, html),

@@ -20,7 +20,7 @@ from wallaroo_conformance.judge.rules import rule_id
 
 Permutation = list[int]
 
-_MOST_CUTS = 5  # each costs an engine that runs jobs a micro-batch
+_MOST_BATCHES = 5  # each costs an engine that runs jobs a micro-batch
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _other_batches(observation: Observation, rng: random.Random) -> Any:
     case = observation.case
     if len(case.inputs) < 2:
         return None
-    batches: tuple[int, ...] | None = (1,) * min(len(case.inputs) - 1, _MOST_CUTS)
+    batches: tuple[int, ...] | None = (1,) * min(len(case.inputs) - 1, _MOST_BATCHES)
     if case.batches == batches:
         batches = None
     elif rng.random() < 0.5:

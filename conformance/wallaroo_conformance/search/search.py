@@ -57,13 +57,13 @@ class Search:
 
     Args:
         engine: the engine under check.
-        oracle: says what is right; the reference engine's unless told otherwise.
+        oracle: says what is right; the reference engine's by default.
         seed: of the generation.
         job: most cases in one engine job.
         options: the engine's own thresholds.
         divergences: differences that are known and accepted.
         today: the day, for those.
-        watcher: is told how far things are.
+        watcher: is called with the progress.
         give_up_early: stop generating after the first cases that fail.
     """
 

@@ -1,9 +1,9 @@
-"""Bounded cases as a stream with chosen cuts: micro-batch k holds the k-th cut of every case.
+"""Bounded cases as a stream with chosen batches: micro-batch k holds the k-th batch of every case.
 
 One query stays up in a session and takes one job after the other, since starting one takes some
 seconds: a generic chain of operators, which learns what to do from the blocks. At the end of a job
-the entities are listed and ended, so the next finds none. Cases are numbered through all jobs: even
-what were left of one could not be taken for another's.
+the entities are listed and deleted, so the next job finds none. Case numbers are never used twice,
+so that even entities that a job left behind could not be taken for another's.
 """
 
 from __future__ import annotations
@@ -34,26 +34,25 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class CutCase:
-    """A case of a job: what workers need, its input, and where that is cut; into one at least."""
+class MicroBatchCase:
+    """A case of a job: what workers need, its input, and where its batches (one at least) lie."""
 
     spec: CaseSpec
     input_log: InputLog
-    cuts: Sequence[tuple[int, int]]
+    batches: Sequence[tuple[int, int]]
 
-    def until(self, end: Order) -> CutCase:
+    def until(self, end: Order) -> MicroBatchCase:
         """Return the same case with no call after `end`, nor any input."""
         stop = end[0][0] + 1
-        cuts = [(first, min(last, stop)) for first, last in self.cuts if first < stop]
-        return CutCase(limited(self.spec, end), self.input_log, cuts)
+        batches = [(first, min(last, stop)) for first, last in self.batches if first < stop]
+        return MicroBatchCase(limited(self.spec, end), self.input_log, batches)
 
 
-class CutJob:
-    """Cases on their way through their cuts: one micro-batch after the other.
+class MicroBatchJob:
+    """Cases that are run batch by batch: one micro-batch after the other.
 
-    A case that ends early begins anew, under another number, with all calls after its end left
-    out: other shards had gone on, and their entities show it. It does so beside the cases that are
-    still on their way.
+    A case that ends early is run again, under another number, without any call after its end: other
+    shards had gone on, and their entities show it. The other cases go on beside it.
 
     Args:
         cases: one at least.
@@ -64,25 +63,27 @@ class CutJob:
         report: all that was reported so far.
     """
 
-    def __init__(self, cases: Sequence[CutCase], shards: int) -> None:
+    def __init__(self, cases: Sequence[MicroBatchCase], shards: int) -> None:
         self.numbers = [next(_numbers) for _ in cases]
         self.report = Report()
         self._shards = shards
         self._indices = {number: index for index, number in enumerate(self.numbers)}
         self._cases = dict(zip(self.numbers, cases, strict=True))
-        self._made = dict.fromkeys(self.numbers, 0)  # cuts, of the cases still on their way
+        self._made = dict.fromkeys(
+            self.numbers, 0
+        )  # batches made so far, of the cases not yet done
 
-    def next_cut(self) -> list[HeadBlock] | None:
+    def next_micro_batch(self) -> list[HeadBlock] | None:
         """Return the next micro-batch's blocks, one at least; `None` after the last."""
         if not self._made:
             return None
         frames: Frames = []
         for number, made in self._made.items():
             case = self._cases[number]
-            frames += frames_of(number, case.input_log, *case.cuts[made])
+            frames += frames_of(number, case.input_log, *case.batches[made])
             self._made[number] = made + 1
-        # The last cut asks for the entities as well, so a job's end needs no batch more.
-        last = all(made == len(self._cases[number].cuts) for number, made in self._made.items())
+        # The last one also asks for the entities, so a job needs no further batch to end.
+        last = all(made == len(self._cases[number].batches) for number, made in self._made.items())
         blocks = []
         for part in range(self._shards):
             dealt = frames[part :: self._shards]
@@ -101,11 +102,11 @@ class CutJob:
             case = self._cases[number]
             end = first_end(report.finished.get(number, Finished()))
             if end is not None and case.spec.limit is None:
-                self._begin_anew(number, case.until(end.order))
-            elif self._made[number] == len(case.cuts):
+                self._run_again(number, case.until(end.order))
+            elif self._made[number] == len(case.batches):
                 del self._made[number]
 
-    def _begin_anew(self, number: int, case: CutCase) -> None:
+    def _run_again(self, number: int, case: MicroBatchCase) -> None:
         del self._made[number]
         fresh = next(_numbers)
         index = self._indices[fresh] = self._indices.pop(number)
@@ -114,7 +115,7 @@ class CutJob:
         self._made[fresh] = 0
 
 
-class CutQuery:
+class MicroBatchQuery:
     """The query that runs jobs of one session, one at a time.
 
     Args:
@@ -148,9 +149,9 @@ class CutQuery:
         """Whether another job can be run."""
         return self.session.alive and bool(self._query.isActive)
 
-    def run(self, job: CutJob) -> None:
+    def run(self, job: MicroBatchJob) -> None:
         """Run a job to its end."""
-        while (blocks := job.next_cut()) is not None:
+        while (blocks := job.next_micro_batch()) is not None:
             self._reports.clear()
             end = self._feed.add(blocks)
             while not self._feed.wait_until(end):
@@ -176,32 +177,32 @@ class CutQuery:
 
 @dataclass
 class _Feed:
-    """The cuts of all jobs one after the other; offset k lies before cut k."""
+    """The micro-batches of all jobs, one after the other; offset k lies before micro-batch k."""
 
-    cuts: dict[int, list[bytes]] = field(default_factory=dict)
+    batches: dict[int, list[bytes]] = field(default_factory=dict)
     end: int = 0
     finished: int = 0
     closed: bool = False
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def add(self, blocks: Sequence[HeadBlock]) -> int:
-        """Add a cut and return the offset after it."""
+        """Add a micro-batch and return the offset after it."""
         with self.changed:
             first, *others = blocks
             first = first._replace(span=(self.end, self.end + 1))
-            self.cuts[self.end] = [pack(block) for block in (first, *others)]
+            self.batches[self.end] = [pack(block) for block in (first, *others)]
             self.end += 1
             self.changed.notify_all()
             return self.end
 
     def done(self, offset: int) -> None:
-        """Note that the cuts before `offset` are through."""
+        """Note that the micro-batches before `offset` are done."""
         with self.changed:
             self.finished = offset
             self.changed.notify_all()
 
     def wait_until(self, offset: int) -> bool:
-        """Wait a moment for the cuts before `offset` to be through; return whether they are."""
+        """Wait a moment for the micro-batches before `offset`; return whether they are done."""
         with self.changed:
             return self.changed.wait_for(lambda: self.finished >= offset, _WAIT)
 
@@ -220,12 +221,12 @@ class _Feed:
             return start if self.closed else min(start + 1, self.end)
 
     def blocks(self, start: int, end: int) -> list[bytes]:
-        return [block for number in range(start, end) for block in self.cuts[number]]
+        return [block for number in range(start, end) for block in self.batches[number]]
 
     def commit(self, end: int) -> None:
         with self.changed:
-            for number in [number for number in self.cuts if number < end]:
-                del self.cuts[number]
+            for number in [number for number in self.batches if number < end]:
+                del self.batches[number]
 
 
 def stretches(case: Case) -> list[tuple[int, int]]:

@@ -1,8 +1,8 @@
 """`run_many`: hundreds of independent cases in one job.
 
-Cases with chosen cuts go into one stream, the others into one batch job. A case that ended early is
-run once more with all calls after its end left out, because other shards had gone on and their
-entities show it; in a stream, beside the cases that are still on their way.
+Cases with chosen batches go into one stream, the others into one batch job. A case that ended early
+is run again without the calls after its end, because other shards had gone on and their entities
+show it; in a stream this happens beside the cases that are not yet done.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ from typing import Any
 
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
-from wallaroo_spark.bounded.micro_batches import CutCase, CutJob, CutQuery, stretches
+from wallaroo_spark.bounded.micro_batches import (
+    MicroBatchCase,
+    MicroBatchJob,
+    MicroBatchQuery,
+    stretches,
+)
 from wallaroo_spark.bounded.traces import frames_of, limited, spec_of, trace_of
 from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.jvm.shipping import shipment_of_this_process
@@ -28,7 +33,7 @@ from wallaroo_spark.worker.plan import plan
 _Entities = list[tuple[Address, bytes, Any]]
 _Result = tuple[Finished, _Entities]
 
-_query: CutQuery | None = None  # the one that is up, in the one session there is
+_query: MicroBatchQuery | None = None  # the one that is up, in the one session there is
 
 
 def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
@@ -42,19 +47,19 @@ def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
     plans = [plan(case.application) for case in cases]
     shipment = shipment_of_this_process()
     whole = [index for index, case in enumerate(cases) if case.batches is None]
-    cut = [index for index, case in enumerate(cases) if case.batches is not None]
+    batched = [index for index, case in enumerate(cases) if case.batches is not None]
     levels = max([plan.levels for plan in plans], default=0)
     results = dict(_in_a_batch(session, cases, specs, whole, levels, shipment))
-    if cut:
-        job = CutJob(
+    if batched:
+        job = MicroBatchJob(
             [
-                CutCase(specs[index], cases[index].input_log, stretches(cases[index]))
-                for index in cut
+                MicroBatchCase(specs[index], cases[index].input_log, stretches(cases[index]))
+                for index in batched
             ],
             session.cores,
         )
         _running_query(session, levels, shipment).run(job)
-        results.update(_divided(cut, job.numbers, job.report))
+        results.update(_divided(batched, job.numbers, job.report))
     return [trace_of(case, plans[index], *results[index]) for index, case in enumerate(cases)]
 
 
@@ -66,7 +71,7 @@ def _in_a_batch(
     levels: int,
     shipment: Shipment,
 ) -> Iterator[tuple[int, _Result]]:
-    """Yield the results of cases without chosen cuts."""
+    """Yield the results of cases without chosen batches."""
     while indices:
         frames: Frames = []
         for index in indices:
@@ -87,7 +92,7 @@ def _in_a_batch(
         indices = again
 
 
-def _running_query(session: Session, levels: int, shipment: Shipment) -> CutQuery:
+def _running_query(session: Session, levels: int, shipment: Shipment) -> MicroBatchQuery:
     """Return a query with that many levels at least, which knows where all modules are."""
     global _query  # noqa: PLW0603 - as there is one session a process
     if _query is not None:
@@ -97,7 +102,7 @@ def _running_query(session: Session, levels: int, shipment: Shipment) -> CutQuer
         if same:
             levels = max(levels, _query.levels)
         _query.close()
-    _query = CutQuery(session, levels, session.cores, shipment)
+    _query = MicroBatchQuery(session, levels, session.cores, shipment)
     return _query
 
 
