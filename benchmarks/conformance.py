@@ -16,7 +16,8 @@ import time
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.judge.observing import observe
 from wallaroo_conformance.judge.oracle import Oracle
-from wallaroo_conformance.search.search import Profile, Search
+from wallaroo_conformance.search.budget import Budget
+from wallaroo_conformance.search.search import Search
 
 from wallaroo.engine import load_engine
 
@@ -44,11 +45,11 @@ def main() -> None:
         observed = time.process_time()
         search = Search(engine, Oracle(reference), seed=number, job=options.job)
         wall = time.monotonic()
-        search.search(Profile("benchmark", options.cases))
+        search.search(Budget(options.cases))
         wall = time.monotonic() - wall
         done = time.process_time()
-        if search.failing:
-            raise SystemExit(f"{len(search.failing)} cases fail: this measures nothing")
+        if search.findings.failing:
+            raise SystemExit(f"{len(search.findings.failing)} cases fail: this measures nothing")
         drawing.append(drawn - begun)
         observing.append(observed - drawn)
         searching.append(done - observed)

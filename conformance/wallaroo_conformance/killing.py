@@ -1,7 +1,7 @@
-"""Can the suite fail? Mutants, each checked as any engine is, and what came of it.
+"""Can the suite fail? Mutants, which are broken engines, are checked like any engine.
 
-Packages offer mutants under the entry-point group ``wallaroo.mutants``: a function that returns
-them. They are no part of this package, since they reach into engines.
+A package offers mutants by an entry point of the group ``wallaroo.mutants``: a function that
+returns them. They are not part of this package, because they change the inside of engines.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import rule_id
 from wallaroo_conformance.language.refusals import check_language
 from wallaroo_conformance.live import PATIENCE, check_live
+from wallaroo_conformance.search.budget import PROFILES, Budget
 from wallaroo_conformance.search.running import HarnessError
-from wallaroo_conformance.search.search import PROFILES, Profile, Search, Watcher
+from wallaroo_conformance.search.search import Search, Watcher
 
 ENTRY_POINTS = "wallaroo.mutants"
 
@@ -27,7 +28,7 @@ MOST_MESSAGES = 3
 """Most input messages of a counterexample that counts as a kill."""
 
 _MOST_FAILURES = 6
-_LIVE_PATIENCE = 3.0  # seconds that any one thing may take that the mutant may never do
+_LIVE_PATIENCE = 3.0  # seconds to wait for something that a mutant may never do
 
 
 @dataclass(frozen=True)
@@ -35,17 +36,17 @@ class Mutant:
     """A broken engine.
 
     Args:
-        name: what it does wrong, in few words.
+        name: what it does wrong, in a few words.
         rule: id of the rule it breaks; empty for an equivalent mutant, which breaks none.
-        says: what real engines do that is like it.
+        says: a mistake in real engines that has the same effect.
         make: makes the engine.
-        home: which engine's machinery it lives in.
+        home: the engine whose code has the fault.
         options: the engine's thresholds that let small cases reach the fault.
         job: most cases in one job.
-        incomplete: it is the harness that is broken: the check must come out as incomplete.
-        shown_by: what shows it: cases, only a live server, or slips that the language refuses.
-        during: makes the fault be there, where it is not in what `make` returns.
-        slow: it takes minutes, and is left out unless asked for by its home.
+        incomplete: the harness is broken, not the engine: the check must end as incomplete.
+        shown_by: what finds it: cases, a live server, or mistakes that the language refuses.
+        during: puts the fault in place for a while, where `make` returns an engine without it.
+        slow: it takes minutes, so it is run only where its home is asked for by name.
     """
 
     name: str
@@ -67,12 +68,12 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Kill:
-    """What came of a mutant.
+    """What a check of a mutant gave.
 
     Args:
         mutant: the mutant.
-        rules: rules it was found to break, in the order found.
-        failure: the counterexample for the rule it breaks, else the first there is.
+        rules: the rules that were found broken, in that order.
+        failure: the counterexample for the rule it breaks; else the first one.
         cases: cases run.
         seconds: from the first case to the minimal one.
         problem: what the harness said, if it failed.
@@ -94,7 +95,7 @@ class Kill:
 
     @property
     def ok(self) -> bool:
-        """Whether it came out as it must."""
+        """Whether the result is the one the mutant must have."""
         if self.mutant.incomplete:
             return bool(self.problem) and not self.rules
         if self.problem:
@@ -111,16 +112,16 @@ def kill(
     mutant: Mutant,
     *,
     seed: int = 0,
-    profile: Profile = PROFILES["ci"],
+    budget: Budget = PROFILES["ci"],
     watcher: Watcher | None = None,
 ) -> Kill:
-    """Check a mutant until the rule it breaks is seen broken, and return what came of it.
+    """Check a mutant until the rule it breaks is found broken.
 
-    What a mutant does wrong may break other rules as well, and these may be met first.
+    A mutant may break other rules too, and these may be found first.
     """
     with mutant.during():
         if mutant.shown_by == "cases":
-            return _killed_by_cases(mutant, seed, profile, watcher)
+            return _killed_by_cases(mutant, seed, budget, watcher)
         begun = time.monotonic()
         if mutant.shown_by == "live":
             patience = _LIVE_PATIENCE if mutant.rule else PATIENCE
@@ -131,7 +132,7 @@ def kill(
     return Kill(mutant, rules, failures[0] if failures else None, 1, time.monotonic() - begun)
 
 
-def _killed_by_cases(mutant: Mutant, seed: int, profile: Profile, watcher: Watcher | None) -> Kill:
+def _killed_by_cases(mutant: Mutant, seed: int, budget: Budget, watcher: Watcher | None) -> Kill:
     begun = time.monotonic()
     search = Search(
         mutant.make(),
@@ -141,22 +142,23 @@ def _killed_by_cases(mutant: Mutant, seed: int, profile: Profile, watcher: Watch
         watcher=watcher,
         give_up_early=True,
     )
+    findings = search.findings
     problem = ""
     try:
-        while len(search.failures) < _MOST_FAILURES:
-            search.search(profile)
-            if not search.failing:
+        while len(findings.failures) < _MOST_FAILURES:
+            search.search(budget)
+            if not findings.failing:
                 break
-            search.explain(len(search.failures) + 1)
-            if search.failures[-1].rule == mutant.rule:
+            search.explain(len(findings.failures) + 1)
+            if findings.failures[-1].rule == mutant.rule:
                 break
     except HarnessError as error:
         problem = str(error)
-    on_rule = [failure for failure in search.failures if failure.rule == mutant.rule]
-    found = (*on_rule, *search.failures, None)
+    on_rule = [failure for failure in findings.failures if failure.rule == mutant.rule]
+    found = (*on_rule, *findings.failures, None)
     return Kill(
         mutant,
-        tuple(dict.fromkeys(failure.rule for failure in search.failures)),
+        tuple(dict.fromkeys(failure.rule for failure in findings.failures)),
         found[0],
         search.runner.cases,
         time.monotonic() - begun,

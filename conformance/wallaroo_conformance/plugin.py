@@ -1,7 +1,7 @@
 """A pytest plugin that checks an engine, one test per rule.
 
-``pytest -p wallaroo_conformance.plugin --wallaroo-engine=NAME``: it is loaded where it is asked
-for, not in everybody's tests.
+``pytest -p wallaroo_conformance.plugin --wallaroo-engine=NAME``: it is loaded only where ``-p``
+names it.
 
 The cases are run once, whatever the number of pytest-xdist workers: the first worker that needs
 them runs them all, and the others wait for what it found.
@@ -69,24 +69,25 @@ def _awaited(found: Path) -> dict[str, Any]:
     end = time.monotonic() + _PATIENCE
     while not found.exists():
         if time.monotonic() > end:
-            pytest.fail(f"nobody wrote {found}: has the worker that runs the cases died?")
+            pytest.fail(f"no worker wrote {found}: has the one that runs the cases died?")
         time.sleep(0.1)
     return dict(json.loads(found.read_text(encoding="utf-8")))
 
 
 def _findings(config: pytest.Config) -> dict[str, Any]:
     # Only here: pytest loads plugins at every start, most of which check no engine.
-    from wallaroo_conformance.checking import check_engine
+    from wallaroo_conformance.checking import Check, check_engine
     from wallaroo_conformance.live import check_live
+    from wallaroo_conformance.search.budget import chosen_budget
 
-    report = check_engine(
-        config.getoption("wallaroo_engine"),
-        profile=config.getoption("wallaroo_profile"),
-        cases=config.getoption("wallaroo_cases"),
+    profile, cases = config.getoption("wallaroo_profile"), config.getoption("wallaroo_cases")
+    check = Check(
+        budget=chosen_budget(profile, cases),
         seed=config.getoption("wallaroo_seed"),
-        store=Path(config.rootpath) / "wallaroo-counterexamples",
         live=check_live,
+        store=Path(config.rootpath) / "wallaroo-counterexamples",
     )
+    report = check_engine(config.getoption("wallaroo_engine"), check)
     return {
         "problems": list(report.problems),
         "laws": [vars(law) for law in report.laws],

@@ -12,7 +12,7 @@ from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.interpreter import Interpreter
 
 from wallaroo.engine import Engine
-from wallaroo_mutants import cutting, functions, interpreters, stateful
+from wallaroo_mutants import batching, functions, interpreters, stateful
 from wallaroo_mutants.compiling import COMPILED_MUTANTS
 from wallaroo_mutants.engine import MutantEngine, Patch, batches_replaced
 from wallaroo_mutants.language import LANGUAGE_MUTANTS
@@ -40,7 +40,7 @@ def _judged(rule: str, name: str, says: str, judge: Any) -> Mutant:
     return _patched(rule, name, says, (wallaroo_reference.places.Store, "judge", judge))
 
 
-_i, _s, _f, _c = interpreters, stateful, functions, cutting
+_i, _s, _f, _b = interpreters, stateful, functions, batching
 
 REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     _interpreted(
@@ -100,7 +100,7 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     _function(
         "route-4", "hash by PYTHONHASHSEED", "`hash(key) % n`", "partition_number", _f.hash_number
     ),
-    _judged("route-5", "64-bit keys cut", "`& 0xffff…`", _f.truncated),
+    _judged("route-5", "64-bit keys truncated", "`& 0xffff…`", _f.truncated),
     _judged("route-5", "64-bit keys signed", "a signed column", _f.signed),
     _interpreted(
         "route-6", "single entity doubled", "routing where there is none", _s.RoutesSingle
@@ -151,30 +151,32 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "order-2",
         "last message of a batch dropped",
         "off by one",
-        batches_replaced(_c.without_last),
+        batches_replaced(_b.without_last),
     ),
     _patched(
-        "order-2", "message at a cut repeated", "off by one", batches_replaced(_c.last_again)
+        "order-2", "message at a batch boundary repeated",
+        "off by one",
+        batches_replaced(_b.last_again),
     ),
     _patched(
         "order-2",
         "last message of all lost",
         "a buffer not flushed",
-        batches_replaced(_c.last_lost),
+        batches_replaced(_b.last_lost),
     ),
     _patched(
         "order-2",
-        "state lost at a cut",
+        "state lost at a batch boundary",
         "state in memory",
-        batches_replaced(_c.with_ends),
-        machine=_c.ForgetsAtCut,
+        batches_replaced(_b.with_ends),
+        machine=_b.ForgetsAtBoundary,
     ),
     _patched(
         "order-2",
         "state doubled by a retry",
         "a batch run again",
-        batches_replaced(_c.with_ends),
-        machine=_c.RetriesBatch,
+        batches_replaced(_b.with_ends),
+        machine=_b.RetriesBatch,
     ),
     _interpreted("sink-1", "None written", "`encode(message) or b''`", _i.WritesNone),
     _interpreted("sink-1", "empty outputs dropped", "`if data:`", _i.DropsEmptyOutputs),
@@ -220,13 +222,13 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
 )  # fmt: skip
 
 EQUIVALENT: tuple[Mutant, ...] = (
-    _patched("", "cut everywhere", "other batch sizes", batches_replaced(_c.one_at_a_time)),
+    _patched("", "batches of one message", "other batch sizes", batches_replaced(_b.one_at_a_time)),
     _patched(
         "",
         "one source after the other",
         "reordered where no entity and no sink sees it",
-        batches_replaced(_c.ended),
-        machine=_c.BySource,
+        batches_replaced(_b.ended),
+        machine=_b.BySource,
     ),
 )  # fmt: skip
 """Mutants that break no rule: the suite must not kill them."""

@@ -1,4 +1,4 @@
-"""Mutants of the compiled path: in what it generates, and in how it learns where a call failed."""
+"""Mutants of the compiled engine: faults in the generated code and in what it knows of errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wallaroo_mutants.engine import Patch, patched
 
 def _mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
     def during() -> AbstractContextManager[None]:
-        return patched(patches)  # what the reference runs, its interpreter, is as ever
+        return patched(patches)  # the reference has another interpreter and stays right
 
     return Mutant(name, rule, says, CompiledEngine, "compiled", during=during)
 
@@ -106,7 +106,7 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
     _mutant(
         "order-1",
         "lineage lost in a deep pipeline",
-        "where one function goes on in another, it is told the frame alone",
+        "a function that continues another gets the frame's number only",
         (wallaroo_reference.codegen, "_lineage", _only_the_frame),
     ),
     _mutant(

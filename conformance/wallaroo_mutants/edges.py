@@ -146,8 +146,8 @@ def _last_of_a_read_lost(original: Any) -> Any:
 
 def _wrong_code(original: Any) -> Any:
     def summary(self: Server, problem: str | None) -> Summary:
-        told: Summary = original(self, problem)
-        return replace(told, exit_code=1)
+        summary: Summary = original(self, problem)
+        return replace(summary, exit_code=1)
 
     return summary
 

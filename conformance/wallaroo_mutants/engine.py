@@ -1,7 +1,7 @@
-"""How a mutant is made of the reference engine: another interpreter, or a function replaced.
+"""How the reference engine becomes a mutant: by another interpreter, or by a replaced function.
 
-What is replaced is replaced only while the mutant runs, so that the reference beside it, in the
-same process, stays what it is.
+Functions are replaced only while the mutant runs: the reference runs in the same process and must
+stay right.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from wallaroo.engine import Capabilities, Case
 from wallaroo.trace import Trace
 
 Patch: TypeAlias = tuple[ModuleType | type, str, Any]
-"""(module or class, name, what stands there instead)."""
+"""(module or class, name, replacement)."""
 
 
 class MutantEngine(ReferenceEngine):
     """The reference engine with a fault.
 
     Args:
-        name: the mutant's.
+        name: the mutant's name.
         machine: the interpreter to use.
         patches: what to replace while it runs.
     """
@@ -71,5 +71,5 @@ def patched(patches: tuple[Patch, ...]) -> Iterator[None]:
 
 
 def batches_replaced(replacement: Callable[[Case], list[tuple[str, list[bytes]]]]) -> Patch:
-    """Return a patch of how a case's input is cut."""
+    """Return a patch of how a case's input is divided into batches."""
     return (wallaroo_reference.engine, "_batches", replacement)

@@ -1,6 +1,6 @@
 """Functions that stand in for the interpreter's: what is a key, a pair, a result."""
 
-# ruff: noqa: D103 - what each does is told where it is listed, in `catalogue`
+# ruff: noqa: D103 - `catalogue` says what each does
 
 from __future__ import annotations
 
@@ -21,11 +21,6 @@ def same_when_text_is(key: Any) -> Hashable:
     return str(key)
 
 
-def same_when_equal(key: Any) -> Hashable:
-    identity(key)
-    return key if isinstance(key, (str, bytes, int)) else tuple(key)
-
-
 def same_when_normalised(key: Any) -> Hashable:
     return identity(unicodedata.normalize("NFC", key) if type(key) is str else key)
 
@@ -35,7 +30,7 @@ def ascii_only(key: Any) -> Hashable:
 
 
 def any_hashable(key: Any) -> Hashable:
-    """Take what Python can hash for a key."""
+    """Accept as a key whatever Python can hash."""
     return identity(int(key) if isinstance(key, int) else key)
 
 
@@ -44,21 +39,21 @@ def hash_number(key: Any, partitions: int) -> int:
 
 
 def truncated(store: Store[FrozenEntity], key: Any) -> Hashable:
-    """Cut a number to 64 bits."""
+    """Truncate a number to 64 bits."""
     if store.partition.u64 and type(key) is int:
         key &= (1 << 64) - 1
     return _judge(store, key)
 
 
 def signed(store: Store[FrozenEntity], key: Any) -> Hashable:
-    """Take numbers of 63 bits only."""
+    """Accept numbers of up to 63 bits only."""
     if store.partition.u64 and type(key) is int and key >= 1 << 63:
         raise DeadLetterError(Reason.BAD_KEY, "int too large to convert to a signed 64-bit integer")
     return _judge(store, key)
 
 
 def forgiving_pair(result: Any) -> tuple[Any, bool]:
-    """Unpack what can be unpacked, and take any flag for true or false."""
+    """Unpack whatever can be unpacked, and accept any value as the flag."""
     try:
         output, changed = result
     except (TypeError, ValueError):
@@ -67,21 +62,21 @@ def forgiving_pair(result: Any) -> tuple[Any, bool]:
 
 
 def forgiving_items(result: Any) -> list[Any]:
-    """Take whatever can be iterated."""
+    """Accept whatever can be iterated."""
     if isinstance(result, (str, bytes, bytearray, dict, set, frozenset)):
         return list(result)
     return items_of(result)
 
 
 def replacing_written(output: Any) -> bytes:
-    """Replace what UTF-8 refuses, and write anything."""
+    """Replace what UTF-8 refuses, and write results of any type."""
     if isinstance(output, bytes):
         return bytes(output)
     return str(output).encode("utf-8", "replace")
 
 
 def exit_is_letter(error: BaseException, reason: Reason) -> DeadLetterError:
-    """Take whatever user code raises for an exception like any other."""
+    """Treat `SystemExit` like any other exception of user code."""
     return DeadLetterError(reason, str(error), type(error).__name__)
 
 

@@ -1,6 +1,6 @@
 """Interpreters with a fault each in what they do with messages, outputs and dead letters."""
 
-# ruff: noqa: D101, D102 - what each does is told where it is listed, in `catalogue`
+# ruff: noqa: D101, D102 - `catalogue` says what each does
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Mutants of the language: a builder that accepts what it must refuse, or refuses what it must not.
 
-They are no engines; what shows them is the check of the language that every check includes.
+They are not engines: the check of the language, which is part of every check, finds them.
 """
 
 from __future__ import annotations

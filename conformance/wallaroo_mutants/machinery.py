@@ -1,7 +1,7 @@
-"""The Spark engine's machinery without Spark: heads, levels, segments, cuts, all in one process.
+"""The Spark engine's heads, levels, segments and micro-batches, without Spark, in one process.
 
-What Spark does between them is done here in a few lines: rows are grouped by shard, in an order of
-chance, and a shard's map lives from one micro-batch to the next.
+What Spark does between them is done here in a few lines: rows are grouped by shard, in random
+order, and a shard's map lives from one micro-batch to the next.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _SHARDS = 2
 
 
 def run_here(cases: Sequence[Case]) -> list[Trace]:
-    """Run cases by the Spark engine's code, but for Spark."""
+    """Run cases by the Spark engine's code, without Spark."""
     patches: tuple[Patch, ...] = (
         (wallaroo_spark.bounded.runs, "run_batch", _run_batch),
         (wallaroo_spark.bounded.runs, "_running_query", _running_query),
         (wallaroo_spark.bounded.runs, "shipment_of_this_process", Shipment),
     )
-    # A worker knows applications it has met; here that would be those of other engines as well.
+    # A worker remembers applications; in this process they would be those of other engines too.
     wallaroo_spark.worker.program.program_of.cache_clear()
-    streams = sys.stdout, sys.stderr  # a worker puts its own in their place, for good
+    streams = sys.stdout, sys.stderr  # a worker replaces them and never puts them back
     try:
         with patched(patches):
             session: Any = SimpleNamespace(spark=None, cores=_SHARDS)
@@ -61,7 +61,7 @@ def run_here(cases: Sequence[Case]) -> list[Trace]:
 def _run_batch(
     spark: None, cases: Specs, frames: Frames, levels: int, shards: int, shipment: Shipment
 ) -> list[Report]:
-    """Do as `wallaroo_spark.plans.batch.run_batch`."""
+    """Stand for `wallaroo_spark.plans.batch.run_batch`."""
     del spark
     rows: list[Row] = []
     for start in range(shards):
@@ -79,7 +79,7 @@ def _run_batch(
 
 
 class _Query:
-    """Does as `wallaroo_spark.bounded.micro_batches.StreamQuery`, for one job."""
+    """Stands for `wallaroo_spark.bounded.micro_batches.StreamQuery`, for one job."""
 
     def __init__(self, levels: int, shipment: Shipment) -> None:
         self._levels = levels
@@ -89,9 +89,9 @@ class _Query:
         """Run a job to its end."""
         operators: dict[tuple[int, int], Any] = {}
         make: Any = wallaroo_spark.plans.stream._Level
-        while (cut := job.next_batch()) is not None:
+        while (blocks := job.next_batch()) is not None:
             rows: list[Row] = []
-            for block in cut:
+            for block in blocks:
                 carried: HeadBlock = unpack(pack(block))
                 rows += wallaroo_spark.worker.operators.run_head(carried, _SHARDS, self._levels)
             for level in range(self._levels):
@@ -101,7 +101,7 @@ class _Query:
                     operator = operators.get((level, shard))
                     if operator is None:
                         operator = make(level, _SHARDS, self._shipment)
-                        operator._store = _Map()
+                        operator._store = MemoryMap()
                         operators[level, shard] = operator
                     given = operator.handleInputRows((shard,), iter(group), None)
                     rows += [Row(*row) for row in given]
@@ -117,16 +117,12 @@ def _running_query(session: Any, levels: int, shipment: Shipment) -> _Query:
     return _Query(levels, shipment)
 
 
-class _Map(MemoryMap):
-    """A shard's map."""
-
-
 def _rows(batches: Iterable[Any]) -> list[Row]:
     return [row for batch in batches for row in from_batch(batch)]
 
 
 def _grouped(rows: Sequence[Row]) -> dict[int, list[Row]]:
-    """Return rows by shard, in an order that is nobody's, and the same each time."""
+    """Return rows by shard, in an order that means nothing but is the same each time."""
     mixed = list(rows)
     random.Random(len(mixed)).shuffle(mixed)  # noqa: S311 - any order will do
     groups: dict[int, list[Row]] = {}

@@ -1,4 +1,4 @@
-"""A live server that recovers, by running its log of frames again, and faults in how it does so."""
+"""A live server that recovers by running its log of frames again, and faults in this recovery."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Log: TypeAlias = list[tuple[str, bytes]]
 """What was received: (source, payload)."""
 
 Recover: TypeAlias = Callable[["Logging", Log], None]
-"""Brings a machine without state to where a log ends, with the outputs that are to be sent."""
+"""Runs a log on a machine without state; leaves there the outputs that are to be sent."""
 
 
 class Logging(Interpreter):
@@ -59,7 +59,7 @@ class RecoveringEngine(ReferenceEngine):
         return Capabilities(recovery=True)
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
-        """Serve; the log is this run's, and that of the runs it is restarted in."""
+        """Serve; this run and those after a restart share one log."""
         log: Log = []
 
         def machine() -> Logging:
@@ -71,7 +71,7 @@ class RecoveringEngine(ReferenceEngine):
 
 
 class _Restarting:
-    """A handle whose server, once restarted, sends what recovering gave."""
+    """A handle whose server, after a restart, sends the outputs of the recovery."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -81,13 +81,13 @@ class _Restarting:
 
     def restart(self) -> Handle:
         server: Any = self._handle.restart()
-        # No frames: the feeder hands on what the machine has given so far.
+        # Deliver no frames: the server then sends what the machine has given so far.
         server._thread.call(server._deliver, next(iter(server.addresses)), [])
         return _Restarting(server)
 
 
 def _again(machine: Logging, log: Log) -> None:
-    """Run the whole log again: repeats are lawful, and state is what it was."""
+    """Run the whole log again: outputs may be repeated, and the state is what it was."""
     machine.run_again(log)
 
 

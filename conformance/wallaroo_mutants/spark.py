@@ -282,11 +282,11 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
 # -- faults on the driver ------------------------------------------------------------------------
 
 
-# What these two have done already is marked on the job they patch, which knows of no such
-# attribute: hence their `type: ignore`.
+# These two note on the job they patch what they have done. The job's class has no such attribute,
+# which explains their `type: ignore`.
 
 
-def _second_batch_skipped(original: Any) -> Any:
+def _second_skipped(original: Any) -> Any:
     def next_batch(self: StreamJob) -> list[HeadBlock] | None:
         began = any(self._made.values())
         blocks: list[HeadBlock] | None = original(self)
@@ -298,7 +298,7 @@ def _second_batch_skipped(original: Any) -> Any:
     return next_batch
 
 
-def _first_batch_replayed(original: Any) -> Any:
+def _first_replayed(original: Any) -> Any:
     def next_batch(self: StreamJob) -> list[HeadBlock] | None:
         again: list[HeadBlock] | None = getattr(self, "replayed", None)
         if again is not None:
@@ -343,7 +343,7 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
     _mutant(
         "state-1",
         "segments not written back",
-        "a segment is dirty, and nobody noted it",
+        "a segment is changed and not marked as changed",
     ),
     _mutant(
         "state-1",
@@ -362,15 +362,15 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
     _mutant("state-9", "partitions of an operator mixed", "several partitions in one operator"),
     _mutant(
         "order-2",
-        "cut skipped",
+        "micro-batch skipped",
         "an offset committed too early",
-        (StreamJob, "next_batch", _second_batch_skipped),
+        (StreamJob, "next_batch", _second_skipped),
     ),
     _mutant(
         "order-2",
-        "cut replayed",
+        "micro-batch replayed",
         "an offset committed too late",
-        (StreamJob, "next_batch", _first_batch_replayed),
+        (StreamJob, "next_batch", _first_replayed),
     ),
     _mutant("order-2", "last frame of a run lost", "off by one in a slice"),
     _mutant("order-2", "first frame tried again", "a task's retry counts twice"),

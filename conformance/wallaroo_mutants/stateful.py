@@ -1,6 +1,6 @@
 """Interpreters with a fault each in how they find, hand out and keep state entities."""
 
-# ruff: noqa: D101 - what each does is told where it is listed, in `catalogue`
+# ruff: noqa: D101 - `catalogue` says what each does
 
 from __future__ import annotations
 

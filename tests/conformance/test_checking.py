@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
-from wallaroo_conformance.cases.counterexamples import STORED, read_counterexample, stored
-from wallaroo_conformance.checking import check_engine
-from wallaroo_conformance.judge.divergences import Divergence
+from wallaroo_conformance.cases.counterexamples import read_counterexample
+from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.results import (
     BROKEN,
-    INCOMPLETE,
     KEPT,
     Report,
-    TruncatedReportError,
-    read_reports,
-    reports_to_json,
-    worst,
 )
-from wallaroo_conformance.report.html import html
-from wallaroo_conformance.report.junit import junit
-from wallaroo_conformance.search.search import Profile, Search
+from wallaroo_conformance.search.budget import Budget
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Case
@@ -35,26 +24,7 @@ from wallaroo.trace import Trace
 
 pytestmark = pytest.mark.xdist_group("checks")  # they share reports, and what cases mean
 
-FEW = Profile("few", 200, top_up=0)  # what is refused is never exercised: nothing to look for
-
-
-@pytest.fixture(scope="module")
-def kept() -> Report:
-    return check_engine("reference", cases=600)
-
-
-@pytest.fixture(scope="module")
-def broken(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return check_engine(NoState(), cases=300, store=tmp_path_factory.mktemp("found"))
-
-
-class NoState(ReferenceEngine):
-    """Tells no final entities."""
-
-    name = "no state"
-
-    def run(self, case: Case) -> Trace:
-        return replace(super().run(case), entities=())
+FEW = Budget(200, top_up=0)  # what is refused is never exercised: nothing to look for
 
 
 class Refusing(ReferenceEngine):
@@ -109,7 +79,7 @@ def test_the_reference_keeps_every_rule(kept: Report) -> None:
 
 
 def test_the_compiled_path_keeps_every_rule_it_is_promised_for() -> None:
-    report = check_engine("compiled", cases=600)
+    report = check_engine("compiled", Check(Budget(600)))
     assert report.failures == ()
     assert report.exit_code == KEPT
     assert set(report.rules.values()) <= {"kept", "unsupported"}
@@ -125,30 +95,30 @@ def test_a_broken_engine_is_told_with_a_case_that_can_be_replayed(broken: Report
 
 
 def test_rules_that_are_not_asked_for_are_not_reported() -> None:
-    report = check_engine("reference", cases=200, rules="state-*,order-2")
+    report = check_engine("reference", Check(Budget(200), rules="state-*,order-2"))
     assert set(report.rules) == {*[f"state-{number}" for number in range(1, 10)], "order-2"}
 
 
 def test_build_2_an_engine_may_refuse_if_it_says_so() -> None:
-    report = check_engine(Refusing(), profile=FEW, counterexamples=None)
+    report = check_engine(Refusing(), Check(FEW, counterexamples=None))
     assert report.failures == ()
     assert report.rules["state-3"] == "unsupported"
     assert report.rules["build-2"] == "kept"
 
 
 def test_build_2_an_engine_that_answers_what_it_refuses_is_broken() -> None:
-    report = check_engine(Answering(), profile=FEW, counterexamples=None)
+    report = check_engine(Answering(), Check(FEW, counterexamples=None))
     assert report.rules["build-2"] == "broken"
 
 
 def test_cases_that_are_not_isolated_in_a_job_are_told_from_wrong_ones() -> None:
-    report = check_engine(Crowded(), cases=100, counterexamples=None)
+    report = check_engine(Crowded(), Check(Budget(100), counterexamples=None))
     assert report.exit_code == BROKEN
     assert not report.failures[0].alone
 
 
 def test_a_case_that_brings_a_job_down_is_found_among_the_others() -> None:
-    report = check_engine(Falling(), cases=100, counterexamples=None)
+    report = check_engine(Falling(), Check(Budget(100), counterexamples=None))
     assert [failure.rule for failure in report.failures] == ["frame-2"]
     assert "the worker is gone" in str(report.failures[0].to_json()["crash"])
 
@@ -166,59 +136,6 @@ class Leaving(ReferenceEngine):
 
 
 def test_dead_3_user_code_that_ends_the_engine_does_not_end_the_check() -> None:
-    report = check_engine(Leaving(), cases=600, counterexamples=None)
+    report = check_engine(Leaving(), Check(Budget(600), counterexamples=None))
     assert [failure.rule for failure in report.failures] == ["dead-3"]
     assert report.problems == ()
-
-
-def test_a_known_divergence_counts_as_unsupported_until_it_expires() -> None:
-    divergence = Divergence(
-        "no state", "it will be told one day", date(2027, 1, 1), lambda case, facts: True
-    )
-
-    def failing(today: date) -> int:
-        search = Search(NoState(), divergences=(divergence,), today=today)
-        search.search(Profile("test", 50))
-        return len(search.failing)
-
-    assert failing(date(2026, 12, 31)) == 0
-    assert failing(date(2027, 1, 1)) > 0
-
-
-def test_stored_counterexamples_are_cases() -> None:
-    assert STORED.is_dir()
-    assert len(list(stored())) > 0
-
-
-def test_a_report_is_read_back_and_a_truncated_one_refused(kept: Report, broken: Report) -> None:
-    text = reports_to_json([kept, broken])
-    assert [report["engine"] for report in read_reports(text)] == ["reference", "no state"]
-    for damaged in (text[: len(text) // 2], "", "{}", reports_to_json([])):
-        with pytest.raises(TruncatedReportError):
-            read_reports(damaged)
-    form = json.loads(text)
-    form["reports"][0]["laws"].pop()
-    with pytest.raises(TruncatedReportError):
-        read_reports(json.dumps(form))
-
-
-def test_no_report_is_no_pass() -> None:
-    assert worst([]) == INCOMPLETE
-    assert Report("none", "dev", 0, 0, 0, 0.0, ()).exit_code == INCOMPLETE
-
-
-def test_junit_counts_what_is_broken(broken: Report) -> None:
-    suite = ET.fromstring(junit([broken])).find("testsuite")
-    assert suite is not None
-    told = {law.rule + law.name for law in broken.laws if law.status == "broken"}
-    assert suite.get("failures") == str(len(told))
-    assert "wallaroo replay" in "".join(suite.itertext())
-
-
-def test_the_page_stands_alone_and_escapes(kept: Report, broken: Report) -> None:
-    nasty = replace(broken, problems=("<script>alert(1)</script>",))
-    page = html([kept, nasty])
-    assert "<script" not in page
-    assert "&lt;script&gt;" in page
-    assert "http" not in page
-    assert page.count("<details") > 30

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from wallaroo_conformance.checking import check_engine
+from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.report.showing import failure_text
+from wallaroo_conformance.search.budget import Budget
 
 from wallaroo.engine import Engine
 
@@ -20,7 +21,7 @@ def test_the_toy_engine_is_what_the_document_says() -> None:
     exec(code, names)
     toy = names["ToyEngine"]()
     assert isinstance(toy, Engine)
-    report = check_engine(toy, cases=500, counterexamples=None)
+    report = check_engine(toy, Check(Budget(500), counterexamples=None))
     told = re.findall(r"\*\*([a-z]+-\d)\*\*", TEXT)
     assert len(told) > 5
     assert set(told) <= {failure.rule for failure in report.failures}
@@ -28,7 +29,7 @@ def test_the_toy_engine_is_what_the_document_says() -> None:
     assert shown == [
         failure_text(failure, "toy", width=72)
         for failure in report.failures
-        if failure.rule == "compute-1"
+        if failure.rule == "decode-1"
     ]
     assert [failure.may_be_same for failure in report.failures] == [
         number > 0 for number in range(len(report.failures))

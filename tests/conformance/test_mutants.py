@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from wallaroo_conformance.checking import check_engine
+from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.results import INCOMPLETE
 from wallaroo_conformance.killing import Kill, Mutant, kill
-from wallaroo_conformance.search.search import Profile
+from wallaroo_conformance.search.budget import Budget
 from wallaroo_mutants.catalogue import BROKEN_HARNESS, EQUIVALENT, REFERENCE_MUTANTS
 from wallaroo_mutants.compiling import COMPILED_MUTANTS
 from wallaroo_mutants.edges import EDGE_MUTANTS
@@ -14,7 +14,7 @@ from wallaroo_mutants.language import LANGUAGE_MUTANTS
 from wallaroo_mutants.recovering import RECOVERY_EQUIVALENT, RECOVERY_MUTANTS
 from wallaroo_mutants.spark import SPARK_EQUIVALENT, SPARK_MUTANTS
 
-BUDGET = Profile("test", 3_000)
+BUDGET = Budget(3_000)
 MUTANTS = (
     *(*REFERENCE_MUTANTS, *COMPILED_MUTANTS, *SPARK_MUTANTS),
     *(*EDGE_MUTANTS, *RECOVERY_MUTANTS, *LANGUAGE_MUTANTS),
@@ -28,18 +28,18 @@ def _what(came: Kill) -> str:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mutant_is_killed_on_the_rule_it_breaks(mutant: Mutant) -> None:
-    came = kill(mutant, seed=1, profile=BUDGET)
+    came = kill(mutant, seed=1, budget=BUDGET)
     assert came.ok, _what(came)
 
 
 @pytest.mark.parametrize("mutant", SURVIVORS, ids=lambda mutant: mutant.name)
 def test_an_equivalent_mutant_survives(mutant: Mutant) -> None:
-    came = kill(mutant, seed=1, profile=Profile("test", 1_000))
+    came = kill(mutant, seed=1, budget=Budget(1_000))
     assert came.ok, _what(came)
 
 
 def test_a_broken_harness_is_no_verdict() -> None:
-    report = check_engine(BROKEN_HARNESS.make(), cases=100, counterexamples=None)
+    report = check_engine(BROKEN_HARNESS.make(), Check(Budget(100), counterexamples=None))
     assert report.exit_code == INCOMPLETE
     assert "was given" in report.problems[0]
     assert kill(BROKEN_HARNESS).ok

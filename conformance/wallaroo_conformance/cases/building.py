@@ -224,7 +224,7 @@ def _builder(name: str) -> StateBuilder:
 
 
 def _fresh(record: C) -> C:
-    """Return a copy of a component that keeps something: what one case does, none other sees."""
+    """Return a copy of a component that keeps something: no other case must see that."""
     copy: C = pickle.loads(pickle.dumps(record))  # noqa: S301 - our own bytes
     return copy
 

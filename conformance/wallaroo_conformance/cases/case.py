@@ -1,7 +1,7 @@
 """A case: one application and its input, as one value.
 
 Frozen dataclasses over the catalogue of operators, with a canonical JSON form both ways. Indices
-are taken modulo what there is, so that whatever is cut out of a case leaves a case.
+are taken modulo what there is, so that a case with any part left out is still a case.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ConformanceCase:
         pipelines: one to three.
         partitions: those that steps name by index.
         inputs: frames in the order received, over all sources and connections.
-        cuts: sizes of the pieces in which TCP delivers bytes, over and over; empty: whole frames.
+        cuts: sizes of the chunks in which TCP delivers bytes, over and over; empty: whole frames.
         batches: sizes of the micro-batches; `None`: all at once.
         number: of partitions; `None`: the engine's own choice.
         isolation: the engine's mode.

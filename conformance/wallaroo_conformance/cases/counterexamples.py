@@ -54,12 +54,12 @@ class Counterexample:
 
     @property
     def file_name(self) -> str:
-        """A name that tells the rule, and two cases apart."""
+        """A name for its file: rule, law, and a hash of the case."""
         digest = hashlib.sha256(self.case.canonical_json().encode()).hexdigest()[:10]
         return f"{self.rule}-{self.law}-{digest}.json".replace(" ", "-").lstrip("-")
 
     def store(self, directory: Path) -> Path:
-        """Write it to a file in `directory`, made if need be, and return the file's path."""
+        """Write it to a file in `directory`, which is made if it is missing; return the path."""
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / self.file_name
         form = {

@@ -15,7 +15,7 @@ def generate(count: int, random_seed: int, tone: Tone = "any") -> list[Conforman
     return list(_generated(count, random_seed, tone))
 
 
-@lru_cache(maxsize=24)  # checks of one seed, of mutants say, begin with the same
+@lru_cache(maxsize=24)  # checks with one seed, as those of mutants, begin with the same cases
 def _generated(count: int, random_seed: int, tone: Tone) -> tuple[ConformanceCase, ...]:
     found: dict[ConformanceCase, None] = {}
 

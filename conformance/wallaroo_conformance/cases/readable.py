@@ -64,7 +64,7 @@ def input_text(case: ConformanceCase) -> str:
 
 
 def run_text(case: ConformanceCase) -> str:
-    """Return how the case is run, where that is not plain."""
+    """Return how the case is run, as far as it is not the default."""
     parts = [f"{case.isolation} mode"]
     if case.batches is not None:
         parts.append(f"batches of {', '.join(map(str, case.batches))} and the rest")
@@ -78,7 +78,7 @@ def run_text(case: ConformanceCase) -> str:
 
 
 class _Text:
-    """Collects the source of components, and what they in turn need."""
+    """Collects the source of components, and of what they use."""
 
     def __init__(self) -> None:
         self.sources: list[str] = []
@@ -87,7 +87,7 @@ class _Text:
         self._seen: set[str] = set()
 
     def include(self, component: Any) -> None:
-        """Add a component's source behind that of what it uses."""
+        """Add the source of a component, after the source of what it uses."""
         target = inspect.unwrap(component)
         if not inspect.isclass(target) and not inspect.isfunction(target):
             target = type(target)

@@ -74,7 +74,7 @@ def size(case: ConformanceCase) -> Size:
     """Return how complicated a case is; compares as tuples do."""
     steps = [step for _, _, step in case.steps()]
     return (
-        # Every frame, step, pipeline and sink is something to read; how it is run comes next.
+        # A person must read every frame, step, pipeline and sink; how the case is run counts less.
         3 * len(case.inputs)
         + 2 * len(steps)
         + 4 * len(case.pipelines)
@@ -112,7 +112,7 @@ def _without_inputs(case: ConformanceCase) -> Iterator[ConformanceCase]:
         for start in range(0, count, length):
             left = case.inputs[:start] + case.inputs[start + length :]
             yield replace(case, inputs=left)
-            # With a frame gone, a cut behind it would fall elsewhere: try it where it was, too.
+            # Without this frame, later batch boundaries move: also try them where they were.
             if case.batches is not None and length == 1:
                 yield replace(case, inputs=left, batches=_batches_without(case.batches, start))
         length //= 2

@@ -44,7 +44,7 @@ def _tell(what: str) -> None:
 def _input(application: Application, options: argparse.Namespace) -> InputLog:
     """Return the input: messages of several sources in turn.
 
-    One file is for all sources, dealt in turn; several are for the sources in their order.
+    One file serves all sources, in turn; several files go to the sources in their order.
     """
     sources = list(application.sources)
     files: list[Path] = options.lines or options.frames or []

@@ -18,7 +18,7 @@ _CONFORM_EXAMPLES = """\
 examples:
   wallaroo conform --engine spark                       a thousand cases, rule by rule
   wallaroo conform --engine spark --engine compiled --html report.html
-  wallaroo conform --engine mine --rules 'state-*'      only what is said of state
+  wallaroo conform --engine mine --rules 'state-*'      only the rules about state
   wallaroo conform --profile nightly --time 3600        for an hour
   wallaroo conform --mutants                            can the suite fail? the kill matrix
   wallaroo conform --app word_count.py --lines words.txt --engine spark
@@ -150,7 +150,7 @@ def _could_be_run(program: str, command: Callable[[], int]) -> int:
     try:
         return command()
     except ModuleNotFoundError as error:
-        problem = f"{error}; try: pip install 'wallaroo[conformance]'"
+        problem = f"{error}; try: pip install 'wallaroo-streams[conformance]'"
     except BrokenPipeError:
         raise
     except (WallarooError, OSError) as error:

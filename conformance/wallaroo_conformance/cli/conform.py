@@ -8,7 +8,7 @@ import sys
 from functools import partial
 
 from wallaroo.engine import load_engine
-from wallaroo_conformance.checking import check_engine
+from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.cli.app import check_app
 from wallaroo_conformance.cli.mutants import kill_matrix
 from wallaroo_conformance.cli.table import Table
@@ -18,6 +18,7 @@ from wallaroo_conformance.live import check_live
 from wallaroo_conformance.report.html import html
 from wallaroo_conformance.report.junit import junit
 from wallaroo_conformance.report.showing import failure_text
+from wallaroo_conformance.search.budget import chosen_budget
 
 
 def conform(options: argparse.Namespace) -> int:
@@ -35,24 +36,21 @@ def conform(options: argparse.Namespace) -> int:
     for engine in engines:
         log = options.store / f"live-{engine.name}.log"
         with Table(engine.name, sys.stderr) as table:
-            report = check_engine(
-                engine,
-                profile=options.profile,
-                cases=options.cases,
-                seconds=options.time,
+            check = Check(
+                budget=chosen_budget(options.profile, options.cases, options.time),
                 seed=options.seed,
                 rules=options.rules,
+                fail_fast=options.fail_fast,
                 job=options.job,
                 options=dict(options.option),
-                store=options.store,
                 live=None if options.no_live else partial(check_live, log=log),
-                watcher=table.show,
-                fail_fast=options.fail_fast,
+                store=options.store,
             )
+            report = check_engine(engine, check, watcher=table.show)
         reports.append(report)
         _print(report)
         if not options.no_live and engine.capabilities().live:
-            print(f"what its servers said: {log}")
+            print(f"messages of its servers: {log}")
     for path, text in (
         (options.json, reports_to_json),
         (options.html, html),

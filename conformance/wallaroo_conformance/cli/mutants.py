@@ -12,7 +12,7 @@ from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT
 from wallaroo_conformance.killing import Kill, Mutant, installed_mutants, kill
 from wallaroo_conformance.report.html import html
-from wallaroo_conformance.search.search import PROFILES
+from wallaroo_conformance.search.budget import PROFILES
 
 _EQUIVALENT_CASES = 1_500  # none of which may fail
 
@@ -27,11 +27,11 @@ def kill_matrix(options: argparse.Namespace) -> int:
     heading = f"{'':3} {'mutant':40} {'home':10} {'breaks':10} {'messages':>8} {'time':>7}  found"
     print(heading)
     for mutant in chosen:
-        profile = PROFILES["ci"]
+        budget = PROFILES["ci"]
         if not mutant.rule and not mutant.incomplete:
-            profile = replace(profile, cases=_EQUIVALENT_CASES)
+            budget = replace(budget, cases=_EQUIVALENT_CASES)
         with Table(mutant.name, sys.stderr) as table:
-            came = kill(mutant, seed=options.seed, profile=profile, watcher=table.show)
+            came = kill(mutant, seed=options.seed, budget=budget, watcher=table.show)
         kills.append(came)
         print(_line(came), flush=True)
     good = sum(came.ok for came in kills)

@@ -1,4 +1,4 @@
-"""What is seen while a check runs: a table by rule group and a bar; or plain lines in a pipe."""
+"""Progress of a check: a table by rule group and a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

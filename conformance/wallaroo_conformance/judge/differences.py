@@ -61,7 +61,7 @@ def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
     if one["ended"] != other["ended"]:
         kinds.add("ended")
     if one["outputs"] != other["outputs"]:
-        kinds |= _output_kinds(expected, actual)
+        kinds |= _output_kinds(_by_sink(one), _by_sink(other))
     if one["dead_letters"] != other["dead_letters"]:
         kinds.add(_letter_kind(one["dead_letters"], other["dead_letters"]))
     if one["entities"] != other["entities"]:
@@ -94,10 +94,16 @@ def _entity_kind(wanted: list[Any], given: list[Any]) -> Kind:
     return "entities" if stateless[0] == stateless[1] else "existence"
 
 
-def _output_kinds(expected: Trace, actual: Trace) -> set[Kind]:
+def _by_sink(form: dict[str, Any]) -> dict[tuple[str, int], list[str]]:
+    return {(sink["pipeline"], sink["sink"]): sink["outputs"] for sink in form["outputs"]}
+
+
+def _output_kinds(
+    expected: dict[tuple[str, int], list[str]], actual: dict[tuple[str, int], list[str]]
+) -> set[Kind]:
     kinds: set[Kind] = set()
-    for sink in expected.outputs.keys() | actual.outputs.keys():
-        wanted, given = expected.outputs.get(sink), actual.outputs.get(sink)
+    for sink in expected.keys() | actual.keys():
+        wanted, given = expected.get(sink), actual.get(sink)
         if wanted is None or given is None:
             kinds.add("extra" if wanted is None else "missing")
         elif wanted != given:

@@ -1,7 +1,7 @@
 """Known divergences: where an engine is known to differ, why, and until when that is accepted.
 
 A divergence is a predicate over observed cases, never a list of cases, and expires: from that day
-on the rule counts as broken again, whoever remembers why.
+on the rule counts as broken again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Divergence:
 
 
 DIVERGENCES: tuple[Divergence, ...] = ()
-"""Those of this project's own engines. There are none."""
+"""Of this project's own engines: none."""
 
 
 def known(

@@ -6,7 +6,7 @@ import enum
 
 
 class Fact(enum.Enum):
-    """A fact. What no law needs is none."""
+    """A fact. Each is needed by a law."""
 
     STOPPED = "ended by on-error"
     EXITED = "ended by exit"
@@ -75,7 +75,7 @@ class Fact(enum.Enum):
     ENTITY_BUILT = "entity built"
     DECODED = "decoded"
 
-    __hash__ = object.__hash__  # each is one object: quicker than an enum's own, which is Python
+    __hash__ = object.__hash__  # by identity, in C: an enum's own hash is slower Python code
 
 
 Facts = frozenset[Fact]

@@ -85,7 +85,7 @@ def _compute(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
     if name in MULTI_COMPUTATIONS:
         _items(name, call, facts)
     elif call.changed is not None:
-        return  # a pair, and no more than a message here
+        return  # a pair, which is only a message here
     elif call.result == "none":
         facts.add(Fact.COMPUTATION_FILTERS)
     elif call.result == "falsy":
@@ -174,7 +174,7 @@ def _step(case: ConformanceCase, call: Call) -> StepSpec:
 
 
 def _routing_facts(observation: Observation, facts: set[Fact]) -> None:
-    """Who met which entity: from the keys found, and the visits of single entities."""
+    """Note which messages met which entity, by the keys and the visits of single entities."""
     case = observation.case
     met: Counter[tuple[int, bytes]] = Counter()
     visitors: dict[int, set[str]] = {}
@@ -248,7 +248,7 @@ def _visit(
 
 def _letter_facts(observation: Observation, facts: set[Fact]) -> None:
     case = observation.case
-    stateless: set[int] = set()  # frames with a letter that nothing but themselves can have caused
+    stateless: set[int] = set()  # frames with a dead letter that depends on no other frame
     for letter in observation.trace.dead_letters:
         facts.add(Fact.LETTER)
         if letter.reason in _LETTERS:

@@ -1,4 +1,4 @@
-"""A law: one way in which a rule can be seen to be kept, and what speaks of its being broken."""
+"""A law: one way to see that a rule is kept, and which differences show that it is broken."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.rules import rule_id
 
 CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields", "lineage"}
-"""What most laws speak of."""
+"""The differences that show most laws broken."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class PlainLaw:
 
 @dataclass(frozen=True)
 class Law:
-    """One way in which a rule can be seen to be kept.
+    """One way to see that a rule is kept.
 
     Args:
         rule: the rule's id.
@@ -43,7 +43,7 @@ class Law:
         says: what must hold, in a sentence.
         cause: what an engine that breaks it probably does.
         needs: facts a case must have met.
-        shows: kinds of difference that speak of this law.
+        shows: kinds of difference that show it broken.
     """
 
     rule: str
@@ -63,11 +63,11 @@ class Law:
         return self.needs <= facts
 
     def explains(self, facts: Facts, kinds: frozenset[Kind]) -> bool:
-        """Whether an engine that breaks this law may well differ so on a case with these facts."""
+        """Whether breaking this law can cause these differences on a case with these facts."""
         return self.needs <= facts and bool(kinds & self.shows)
 
     def blamed_for(self, facts: Facts, kinds: frozenset[Kind]) -> bool:
-        """Whether a reduced case with these facts and differences speaks of this law."""
+        """Whether this law may be blamed for a reduced case with these facts and differences."""
         return bool(kinds) and kinds <= self.shows and self.needs <= facts
 
 

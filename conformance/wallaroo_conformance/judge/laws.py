@@ -5,7 +5,7 @@ order, dead letters, final entities. A case *exercises* a law if it has met the 
 When a case fails, it is reduced first, so that what is left of it is there because it must be;
 the *blame* then falls on the first law in `LAWS` that the reduced case exercises and that speaks of
 this kind of difference. The order is from what a reduction would have removed had it been able to
-(batch cuts, a second source, a mark in a payload) to what every case has.
+(batch boundaries, a second source, a mark in a payload) to what every case has.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STATE: frozenset[Kind] = CONTENT - {"existence"}  # whether there is an entity 
 
 
 LAWS: tuple[Law, ...] = (
-    # What a reduction takes away first: how the case is run.
+    # How the case is run: a reduction takes this away first.
     law(
         "dead-4/stop", {Fact.STOPPED},
         "the run ends at the first dead letter in order, and nothing after it takes effect",
@@ -326,7 +326,7 @@ LAWS: tuple[Law, ...] = (
         "some entities get lost where many are kept together",
         frozenset({"existence"}),
     ),
-    # State and routing, at their plainest.
+    # State and routing, in the simplest cases.
     law(
         "state-9/apart", {Fact.SEVERAL_STATE_PARTITIONS},
         "state partitions with different names share nothing",
@@ -407,13 +407,13 @@ def exercised(facts: Facts) -> tuple[Law, ...]:
 
 
 def blame(facts: Facts, kinds: Iterable[Kind], ended: str | None = None) -> Law:
-    """Return the law that a reduced case with these facts and differences speaks of.
+    """Return the law that gets the blame for a reduced case with these facts and differences.
 
     Args:
         facts: what the case has met.
         kinds: how the traces differ.
-        ended: how the run ended early, of `end_of`. Where the ends differ, it is nothing else: if
-            the case failed without them, the reduction would have taken them away.
+        ended: how the run ended early, as `end_of` says. Where the ends differ, they are the fault:
+            if the case failed without an early end, the reduction would have removed it.
     """
     kinds = frozenset(kinds)
     if "ended" in kinds and ended is not None:
@@ -431,4 +431,4 @@ ANSWERS = law(
     "an engine that cannot run an application says so when it is asked, before it reads input",
     "check() accepts what run() then refuses",
 )
-"""Blamed for `UnsupportedTopology` from `run`, which no difference of traces shows."""
+"""Blamed for `UnsupportedTopology` from `run`, which no difference between traces shows."""

@@ -1,4 +1,4 @@
-"""Relations between an engine's own answers, which hold whatever the reference says.
+"""Metamorphic relations: between two answers of one engine, whatever the reference says.
 
 A relation makes a second case of a case, and says what must agree between their traces. A break
 where both traces are the reference's would be the reference's own.
@@ -20,7 +20,7 @@ from wallaroo_conformance.judge.rules import rule_id
 
 Permutation = list[int]
 
-_MOST_CUTS = 5  # each costs an engine that runs jobs a micro-batch
+_MOST_BATCHES = 5  # each costs an engine that runs jobs a micro-batch
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Variant:
     holds: Callable[[Trace, Trace], bool]
 
     def agree(self, first: Trace, second: Trace) -> bool:
-        """Whether the two traces agree; a trace of a case's making has the sinks and numbers."""
+        """Whether the two traces agree; an engine's trace may hold anything."""
         try:
             return self.holds(first, second)
-        except Exception:  # noqa: BLE001 - of a sink or a number the case has not, or worse
+        except Exception:  # noqa: BLE001 - a sink or number that the case does not have, or worse
             return False
 
 
@@ -76,7 +76,7 @@ def _other_batches(observation: Observation, rng: random.Random) -> Any:
     case = observation.case
     if len(case.inputs) < 2:
         return None
-    batches: tuple[int, ...] | None = (1,) * min(len(case.inputs) - 1, _MOST_CUTS)
+    batches: tuple[int, ...] | None = (1,) * min(len(case.inputs) - 1, _MOST_BATCHES)
     if case.batches == batches:
         batches = None
     elif rng.random() < 0.5:
@@ -164,7 +164,7 @@ def _without_one_source(observation: Observation, rng: random.Random) -> Any:
 
 
 RELATIONS: tuple[Relation, ...] = (
-    Relation("order-2", "any batches", "any cut into batches gives the same", _other_batches),
+    Relation("order-2", "any batches", "any division into batches gives the same", _other_batches),
     Relation(
         "order-2", "any partitions", "any number of partitions gives the same", _other_partitions
     ),
@@ -217,7 +217,7 @@ def _reachable(case: ConformanceCase, pipelines: set[int]) -> set[int]:
 
 
 def _feeders(observation: Observation) -> dict[Any, set[tuple[int, int]]]:
-    """Return which connections fed each entity, as the calls on the reference tell.
+    """Return which connections fed each entity, from the calls on the reference.
 
     A frame's calls follow its decoder's: the reference takes each to its end before the next.
     """

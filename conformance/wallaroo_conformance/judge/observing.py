@@ -16,7 +16,7 @@ from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.case import ConformanceCase
 
 Result: TypeAlias = Literal["raised", "none", "empty", "falsy", "value", "items"]
-"""What came of a call: `empty` and `items` of lists and tuples, `falsy` of what else is false."""
+"""What came of a call: `empty` and `items` for lists and tuples, `falsy` for other false values."""
 
 
 class Call(NamedTuple):
@@ -47,7 +47,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Observation:
-    """A case, what it means, and which calls showed it."""
+    """A case, its trace, and the calls of user code."""
 
     case: ConformanceCase
     trace: Trace
@@ -99,7 +99,7 @@ def _watcher(calls: list[Call]) -> Any:
 
 
 def _kind(result: Any) -> tuple[Result, bool, bool]:
-    """Return what a result is, as far as rules make a difference; and of items, what they hold."""
+    """Return the kind of a result; and of items, whether `None` or other false values are there."""
     if result is None:
         return "none", False, False
     try:

@@ -1,7 +1,7 @@
 """The oracle: what cases mean on the reference, and which facts they show.
 
-What it was asked lately it remembers. One check asks for the same cases again as it reduces; many
-checks of one seed, of mutants say, ask for the same thousands.
+It remembers its latest answers. A check asks for the same cases again while it reduces; checks with
+one seed, such as those of mutants, ask for the same thousands.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REMEMBERED = 3_000  # cases, of about 10 KB each
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a case does on the reference, and the facts it thereby shows."""
+    """What a case does on the reference, and the facts it shows."""
 
     observation: Observation
     facts: Facts
@@ -64,5 +64,5 @@ class Oracle:
 
 @cache
 def reference_oracle() -> Oracle:
-    """Return the reference engine's, which all checks in this process share."""
+    """Return the reference engine's oracle, which all checks in this process share."""
     return Oracle(load_engine("reference"))

@@ -25,11 +25,11 @@ KEPT, BROKEN, INCOMPLETE = 0, 1, 2
 
 Status: TypeAlias = Literal["kept", "broken", "unsupported", "not exercised"]
 STATUSES: tuple[Status, ...] = ("broken", "not exercised", "kept", "unsupported")
-"""Of several laws, the first of these is their rule's."""
+"""A rule with several laws gets the first of these that one of them has."""
 
 
 class TruncatedReportError(ValueError):
-    """A file that is no whole report."""
+    """A file is not a whole report."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class LawResult:
         rule: the rule's id.
         name: the law's name within it.
         says: what must hold.
-        status: what was found; `not exercised` also where only cases that break another law met it.
-        exercised: cases that truly met its precondition and held.
-        unsupported: cases that would have, and are beyond what the engine claims.
+        status: what was found; `not exercised` also where all its cases failed by another law.
+        exercised: cases that met its precondition and agreed with the reference.
+        unsupported: cases that meet its precondition and need what the engine does not claim.
         note: why it is unsupported, or what it was hidden by.
     """
 
@@ -57,7 +57,7 @@ class LawResult:
 
 @dataclass(frozen=True)
 class Failure:
-    """A rule broken, at its smallest.
+    """A broken rule, with the smallest case that shows it.
 
     Args:
         rule: the rule.
@@ -68,7 +68,7 @@ class Failure:
         expected: the reference's trace.
         actual: what the engine gave instead.
         text: what happened, where there is no trace to compare.
-        may_be_same: whether it came after another, and may be the same fault's doing.
+        may_be_same: it was found after another failure and may have the same cause.
         alone: whether it also fails in a job of its own; `False`: cases of a job are not isolated.
         jobs: engine jobs that the reduction took.
         stored: the file it was stored in, `None` if it was not.
@@ -156,14 +156,14 @@ class Report:
 
     @property
     def rules(self) -> dict[str, Status]:
-        """What is known of each rule: the status of that of its laws which asks for attention."""
+        """The status of each rule: that of its laws which needs attention most."""
         rules: dict[str, list[Status]] = {}
         for law in self.laws:
             rules.setdefault(law.rule, []).append(law.status)
         return {rule: min(found, key=STATUSES.index) for rule, found in sorted(rules.items())}
 
     def exercised(self, rule: str) -> int:
-        """Return how many cases truly exercised `rule`, by that of its laws which most did."""
+        """Return how many cases exercised that law of `rule` which most cases exercised."""
         return max((law.exercised for law in self.laws if law.rule == rule), default=0)
 
     def to_json(self) -> dict[str, Any]:
@@ -238,9 +238,10 @@ def fits(rule: str, pattern: str) -> bool:
 def versions() -> dict[str, str]:
     """Return the versions of what takes part in a check."""
     found = {"python": platform.python_version(), "platform": sys.platform}
-    for package in ("wallaroo", "hypothesis", "pyspark"):
+    packages = {"wallaroo": "wallaroo-streams", "hypothesis": "hypothesis", "pyspark": "pyspark"}
+    for package, distribution in packages.items():
         try:
-            found[package] = version(package)
+            found[package] = version(distribution)
         except PackageNotFoundError:
             continue
     return found

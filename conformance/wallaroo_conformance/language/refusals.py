@@ -25,7 +25,7 @@ _CAUSE = "the language, not the engine"
 REFUSED = PlainLaw(
     "build-1",
     "refused",
-    "a slip is refused by an error that says where and what to write instead",
+    "a mistake is refused by an error that says where, and what to write instead",
     _CAUSE,
 )
 AGREEING = PlainLaw(
@@ -46,10 +46,10 @@ Builder = wallaroo.ApplicationBuilder
 
 @dataclass(frozen=True)
 class Refusal:
-    """A slip, and the words its error must contain.
+    """A mistake, and the words its error must contain.
 
     Args:
-        name: the slip.
+        name: the mistake.
         build: makes it.
         words: application, pipeline, step, and the line to write instead.
     """

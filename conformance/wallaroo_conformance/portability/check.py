@@ -1,4 +1,4 @@
-"""The checks: the same application in fresh processes, other circumstances, and other engines."""
+"""Checks of one application: in fresh processes, with another clock, on other engines."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from wallaroo_conformance.search.running import crash
 
 _NOON = 1_700_000_000.0  # what the clock shows
 _LATER = _NOON + 40 * 86_400 + 3_723.5  # another day of another month, hour, minute and second
-_PATIENCE = 600.0  # seconds that a process may take
-_MOST_CANDIDATES = 48  # of one step of a reduction
+_TIMEOUT = 600.0  # seconds that a process may take
+_MOST_CANDIDATES = 48  # in one step of a reduction
 _MOST_MESSAGES = 2_000  # of an input that is looked at as a whole
 
 Answer = dict[str, Any]
@@ -36,10 +36,10 @@ class PortabilityError(WallarooError):
 
 @dataclass(frozen=True)
 class AppFinding:
-    """Something about the application that makes it mean different things at times.
+    """Something about the application that makes its results differ.
 
     Args:
-        kind: what it is.
+        kind: what its results depend on, or what is wrong.
         step: the step's, decoder's or encoder's name.
         key: the entity's key for people, empty without one.
         text: what was seen.
@@ -68,7 +68,7 @@ def look(subject: Subject, engines: Sequence[str], tell: Callable[[str], None]) 
     Args:
         subject: the application and its input.
         engines: names of engines to compare with the reference, beside the compiled path.
-        tell: is told what is being done.
+        tell: is called with what is being done.
 
     Raises:
         PortabilityError: it cannot be run at all.
@@ -88,7 +88,7 @@ def look(subject: Subject, engines: Sequence[str], tell: Callable[[str], None]) 
         finding = _circumstance(subject, logs, kind, text, differs)
         if finding is not None:
             findings.append(finding)
-            break  # what depends on chance seems to depend on everything else as well
+            break  # an application that depends on chance seems to depend on everything
     tell("process-wide state")
     if not any(finding.kind in _DEPENDS for finding in findings):
         findings += _remembered(subject)
@@ -116,7 +116,7 @@ def mutated(log: InputLog) -> list[InputLog]:
 def answers(
     subject: Subject, logs: Sequence[InputLog], *, clock: float = _NOON, hash_seed: int = 0
 ) -> list[Answer]:
-    """Return what a fresh process makes of inputs.
+    """Return what the application gives for inputs in a fresh process.
 
     Raises:
         PortabilityError: it failed.
@@ -132,7 +132,7 @@ def answers(
         input=json.dumps(request),
         capture_output=True,
         text=True,
-        timeout=_PATIENCE,
+        timeout=_TIMEOUT,
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         check=False,
     )
@@ -146,7 +146,7 @@ def answers(
 _DEPENDS = ("random", "clock", "hash order")
 
 _CIRCUMSTANCES: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("random", "two runs under equal circumstances differ: it depends on chance", {}),
+    ("random", "two equal runs differ: it depends on chance", {}),
     ("clock", "with another time on the clock it gives something else", {"clock": _LATER}),
     ("hash order", "with another PYTHONHASHSEED it gives something else", {"hash_seed": 1}),
 )
@@ -155,7 +155,7 @@ _CIRCUMSTANCES: tuple[tuple[str, str, dict[str, Any]], ...] = (
 def _circumstance(
     subject: Subject, logs: Sequence[InputLog], kind: str, text: str, differs: dict[str, Any]
 ) -> AppFinding | None:
-    """Look whether other circumstances make a difference, and reduce the input if so."""
+    """Find out whether `differs` changes the result; if so, reduce the input."""
 
     def pairs(some: Sequence[InputLog]) -> list[tuple[Answer, Answer]]:
         return list(zip(answers(subject, some), answers(subject, some, **differs), strict=True))
@@ -174,10 +174,10 @@ def _circumstance(
 
 
 def _remembered(subject: Subject) -> list[AppFinding]:
-    """Look whether a run shows in the next of the same process."""
+    """Find out whether one run changes the next one in the same process."""
 
     def differing(some: Sequence[InputLog]) -> list[int]:
-        # Each in a process of its own: what is looked for spoils the others.
+        # Each in a process of its own: what one leaves behind would change the others.
         for index, log in enumerate(some):
             first, second = answers(subject, [log, log])
             if first["trace"] != second["trace"]:
@@ -210,7 +210,7 @@ def _isolated_findings(
                     if any((it["kind"], it["step"]) == which for it in one["findings"])
                 ]
 
-            # What was met at a message needs nothing that came after it.
+            # A finding needs no message after the one that shows it.
             needed = log[: finding["lineage"][0] + 1]
             least = reduced(needed, differing) if differing([needed]) else log
             key = "" if finding["key"] is None else show_key(key_from_json(finding["key"]))
@@ -264,7 +264,7 @@ def _first_difference(one: Answer, other: Answer) -> tuple[str, str]:
 def _compared(
     application: Application, engine: Engine, logs: Sequence[InputLog], *, clean: bool
 ) -> list[AppFinding]:
-    """Return where an engine gives something else than the reference, over cuts and partitions."""
+    """Return where an engine differs from the reference, over batches and partitions."""
     capabilities = engine.capabilities()
     if "isolated" not in capabilities.isolation and not clean:
         return []  # trusting mode is not promised to an application with findings

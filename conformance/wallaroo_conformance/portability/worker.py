@@ -1,7 +1,7 @@
 """A fresh process that runs an application on the reference: JSON in, JSON out.
 
 Run as ``python -m wallaroo_conformance.portability.worker``. The clock that user code sees stands
-where it is told to, so that a run that depends on it can be told from one that depends on chance.
+where it is set, so that dependence on the clock and dependence on chance can be distinguished.
 """
 
 from __future__ import annotations

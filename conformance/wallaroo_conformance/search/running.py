@@ -1,4 +1,4 @@
-"""Cases on an engine: in jobs, or alone; what an engine raises is its answer too."""
+"""Running: cases on an engine, in jobs or alone; an exception of the engine is its answer, too."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.judge.differences import Crash, Result
 
 MOST_CASES_A_JOB = 2_048
-"""Unless told otherwise. What a job on Spark costs depends little on the number of its cases."""
+"""The default. On Spark the cost of a job depends little on the number of its cases."""
 
-_FRAMES = 8  # innermost ones of a crash that are kept
+_FRAMES = 8  # the innermost frames of a crash's traceback are kept
 
 REFUSED = "refused: "
-"""What `Runner.beyond` begins with where the engine refuses the application (build-2)."""
+"""How the answer of `Runner.beyond` begins where the engine refuses the application (build-2)."""
 
 
 class HarnessError(Exception):
@@ -53,7 +53,7 @@ class Runner:
         self.seconds_a_job = 0.0  # of the last job of several cases
 
     def adapted(self, case: ConformanceCase) -> ConformanceCase:
-        """Return the case in a mode that the engine has, and without thresholds it has not."""
+        """Return the case in a mode and with thresholds that the engine has."""
         if case.small and not self.capabilities.small:
             case = replace(case, small=False)
         if case.isolation in self.capabilities.isolation:
@@ -61,12 +61,12 @@ class Runner:
         return replace(case, isolation=min(self.capabilities.isolation, default="isolated"))
 
     def beyond(self, case: ConformanceCase) -> str | None:
-        """Return what the engine does not claim and the case would need, or `None`."""
+        """Return what the case needs and the engine does not claim, or `None`."""
         can = self.capabilities
         if case.isolation not in can.isolation:
             return f"it has no {case.isolation} mode"
         if case.batches is not None and not can.batches:
-            return "it takes no chosen batch cuts"
+            return "it takes no chosen batches"
         if case.number is not None and case.number > 1 and not can.partitions:
             return "it has one partition only"
         return self.refusal(case)
@@ -114,7 +114,7 @@ class Runner:
         begun = time.perf_counter()
         try:
             traces = self.engine.run_many(built)
-        except (Exception, SystemExit):  # noqa: BLE001 - one case brought it down: which?
+        except (Exception, SystemExit):  # noqa: BLE001 - one case caused it: run halves to find it
             half = len(cases) // 2
             return self._run_job(cases[:half]) + self._run_job(cases[half:])
         self.seconds_a_job = time.perf_counter() - begun

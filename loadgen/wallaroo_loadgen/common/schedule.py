@@ -100,11 +100,6 @@ class Schedule:
         """Length of the run in seconds, warm-up and cool-down included."""
         return sum(segment.seconds for segment in self.segments)
 
-    @property
-    def peak(self) -> float:
-        """The highest rate, in messages a second."""
-        return max(max(segment.start, segment.end) for segment in self.segments)
-
     def lane(self, share: float, phase: float, seed: int) -> LaneSchedule:
         """Return the schedule of one connection, which sends `share` of all messages.
 

@@ -13,7 +13,7 @@ from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT
 from wallaroo.cli.main import main
 
 PLANTED = Path(__file__).parent / "planted"
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_a_missing_extra_is_no_verdict(
     monkeypatch.delitem(sys.modules, "wallaroo_conformance.cli.conform", raising=False)
     monkeypatch.setitem(sys.modules, "wallaroo_conformance.checking", None)
     assert main(["conform"]) == INCOMPLETE
-    assert "pip install 'wallaroo[conformance]'" in capsys.readouterr().err
+    assert "pip install 'wallaroo-streams[conformance]'" in capsys.readouterr().err
 
 
 def test_conform_mutants_prints_the_kill_matrix(

@@ -7,7 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from wallaroo_conformance.cases.counterexamples import Counterexample, read_counterexample, stored
+from wallaroo_conformance.cases.counterexamples import (
+    STORED,
+    Counterexample,
+    read_counterexample,
+    stored,
+)
 from wallaroo_conformance.cases.reading import BadCaseError
 from wallaroo_conformance.judge.laws import ANSWERS, LAWS
 from wallaroo_conformance.judge.metamorphic import RELATIONS
@@ -34,3 +39,8 @@ def test_every_law_gives_its_counterexamples_a_name(tmp_path: Path) -> None:
         path = Counterexample(case, law.rule, law.name).store(tmp_path)
         assert path.parent == tmp_path
         assert path.name.startswith(law.rule)
+
+
+def test_stored_counterexamples_are_cases() -> None:
+    assert STORED.is_dir()
+    assert len(list(stored())) > 0

@@ -1,4 +1,4 @@
-"""Faults where one batch ends and the next begins; and what may lawfully differ there."""
+"""Faults at a batch boundary: where one batch ends and the next begins."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from wallaroo.trace import DeadLetter
 Batches = list[tuple[str, list[bytes]]]
 
 
-def _cuts(case: Case) -> list[tuple[int, int]]:
+def _stretches(case: Case) -> list[tuple[int, int]]:
     """Return where each batch begins and ends."""
-    cuts: list[tuple[int, int]] = []
+    found: list[tuple[int, int]] = []
     position = 0
     for size in (*(case.batches or ()), len(case.input_log)):
         if position < len(case.input_log):
-            cuts.append((position, min(position + size, len(case.input_log))))
+            found.append((position, min(position + size, len(case.input_log))))
             position += size
-    return cuts
+    return found
 
 
 def without_last(case: Case) -> Batches:
     """Lose the last message of each batch that another follows."""
-    cuts = _cuts(case)
+    stretches = _stretches(case)
     log = case.input_log
-    kept = [entry for begin, end in cuts[:-1] for entry in log[begin : end - 1]]
-    kept += [entry for begin, end in cuts[-1:] for entry in log[begin:end]]
+    kept = [entry for begin, end in stretches[:-1] for entry in log[begin : end - 1]]
+    kept += [entry for begin, end in stretches[-1:] for entry in log[begin:end]]
     return [(source, [payload]) for source, payload in kept]
 
 
@@ -38,7 +38,7 @@ def last_again(case: Case) -> Batches:
     log = case.input_log
     return [
         (source, [payload])
-        for begin, end in _cuts(case)
+        for begin, end in _stretches(case)
         for source, payload in log[max(begin - 1, 0) : end]
     ]
 
@@ -49,17 +49,17 @@ def last_lost(case: Case) -> Batches:
 
 
 def one_at_a_time(case: Case) -> Batches:
-    """Cut everywhere: an equivalent mutant."""
+    """Make batches of one message: an equivalent mutant."""
     return [(source, [payload]) for source, payload in case.input_log]
 
 
 def ended(case: Case) -> Batches:
-    """Cut everywhere, and mark the end of all by an empty feed."""
+    """Make batches of one message, and mark the end of all by an empty feed."""
     return [*one_at_a_time(case), ("", [])]
 
 
 class Batched(Interpreter):
-    """Is told where a batch ends, by an empty feed."""
+    """An interpreter that learns from an empty feed where a batch ends."""
 
     def feed(self, source: str, payloads: Any) -> None:
         """Process frames; none: a batch has ended."""
@@ -69,21 +69,21 @@ class Batched(Interpreter):
             self.batch_ends()
 
     def batch_ends(self) -> None:
-        """Do what the mutant does at a cut."""
+        """Do what the mutant does at a batch boundary."""
 
 
 def with_ends(case: Case) -> Batches:
     """Mark the end of each batch that another follows by an empty feed."""
     fed: Batches = []
-    cuts = _cuts(case)
-    for number, (begin, end) in enumerate(cuts):
+    stretches = _stretches(case)
+    for number, (begin, end) in enumerate(stretches):
         fed += [(source, [payload]) for source, payload in case.input_log[begin:end]]
-        if number + 1 < len(cuts):
+        if number + 1 < len(stretches):
             fed.append(("", []))
     return fed
 
 
-class ForgetsAtCut(Batched):
+class ForgetsAtBoundary(Batched):
     """Keeps state in memory of the batch only."""
 
     def batch_ends(self) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from wallaroo_conformance.checking import check_engine
+from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.results import BROKEN
 from wallaroo_conformance.killing import kill
 from wallaroo_conformance.report.html import html
 from wallaroo_conformance.report.showing import failure_text
-from wallaroo_conformance.search.search import Profile
+from wallaroo_conformance.search.budget import Budget
 from wallaroo_mutants.catalogue import REFERENCE_MUTANTS
 from wallaroo_mutants.edges import EDGE_MUTANTS
 from wallaroo_reference.engine import ReferenceEngine
@@ -18,7 +18,7 @@ from wallaroo_reference.engine import ReferenceEngine
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
 
-BUDGET = Profile("test", 1_500, top_up=0)
+BUDGET = Budget(1_500, top_up=0)
 MUTANTS = {mutant.name: mutant for mutant in (*REFERENCE_MUTANTS, *EDGE_MUTANTS)}
 
 
@@ -33,7 +33,7 @@ MUTANTS = {mutant.name: mutant for mutant in (*REFERENCE_MUTANTS, *EDGE_MUTANTS)
 )
 def test_the_rule_that_a_fault_breaks_is_blamed_first(name: str) -> None:
     mutant = MUTANTS[name]
-    report = check_engine(mutant.make(), profile=BUDGET, counterexamples=None, fail_fast=True)
+    report = check_engine(mutant.make(), Check(BUDGET, counterexamples=None, fail_fast=True))
     assert [failure.rule for failure in report.failures] == [mutant.rule]
 
 
@@ -53,7 +53,7 @@ class Falling(ReferenceEngine):
 
 
 def test_a_crash_is_told_as_a_crash_with_its_traceback() -> None:
-    report = check_engine(Falling(), cases=100, counterexamples=None)
+    report = check_engine(Falling(), Check(Budget(100), counterexamples=None))
     text = failure_text(report.failures[0], "falling")
     assert text.startswith("CRASHED  frame-2")
     assert "the engine raised ConnectionError: the worker is gone" in text
@@ -72,7 +72,8 @@ def test_fail_fast_reports_one_failure_and_when_it_was_met() -> None:
         return [], []
 
     report = check_engine(
-        MUTANTS["flag ignored"].make(), counterexamples=None, live=check_live, fail_fast=True
+        MUTANTS["flag ignored"].make(),
+        Check(counterexamples=None, live=check_live, fail_fast=True),
     )
     assert len(report.failures) == 1
     assert report.exit_code == BROKEN

@@ -1,0 +1,51 @@
+"""How much a check does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much is to be done; ends with its cases or its seconds, whichever comes first.
+
+    Args:
+        cases: cases to generate; `None`: until the time is over.
+        seconds: time to generate for; `None`: until the cases are done.
+        name: for reports; made of cases or seconds unless given.
+        variant_every: one case in so many gets a second run for a metamorphic relation; 0: none.
+        top_up: at most so many cases are looked through for laws that no case has exercised yet.
+
+    Raises:
+        ValueError: it would never end.
+    """
+
+    cases: int | None = 1_000
+    seconds: float | None = None
+    name: str = ""
+    variant_every: int = 4
+    top_up: int = 20_000
+
+    def __post_init__(self) -> None:
+        if self.cases is None and self.seconds is None:
+            raise ValueError("a budget without cases and seconds never ends: give one of them")
+        if not self.name:
+            name = f"{self.seconds:g} seconds" if self.cases is None else f"{self.cases} cases"
+            object.__setattr__(self, "name", name)  # frozen: this is the only way to set it
+
+
+PROFILES: Mapping[str, Budget] = {
+    "dev": Budget(1_000, name="dev"),
+    "ci": Budget(5_000, name="ci"),
+    "nightly": Budget(None, 3_600.0, name="nightly"),
+}
+
+
+def chosen_budget(profile: str, cases: int | None = None, seconds: float | None = None) -> Budget:
+    """Return a profile's budget, or one of so many cases or seconds where they are given."""
+    if cases is not None:
+        return Budget(cases)
+    if seconds is not None:
+        return Budget(None, seconds)
+    return PROFILES[profile]

@@ -1,0 +1,88 @@
+"""Explaining: a failing case is reduced, and the law that its engine breaks is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.reducing import projections, reductions
+from wallaroo_conformance.judge.differences import Crash, differences, end_of, readable_result
+from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.judge.laws import ANSWERS, blame
+from wallaroo_conformance.judge.results import Failure
+from wallaroo_conformance.search.findings import Failing, Findings
+from wallaroo_conformance.search.judging import Judge
+from wallaroo_conformance.search.running import Runner
+
+_SLOW_JOB = 0.25  # seconds
+_FEW = 16
+_MOST_STEPS = 60  # of a reduction; none has been seen to need half as many
+_MOST_PROJECTIONS = 512
+_MOST_CANDIDATES = 192  # of a reduction's step, the simplest
+
+
+class Explainer:
+    """Makes failures of failing cases.
+
+    Args:
+        judge: runs the simpler cases.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._runner: Runner = judge.runner
+        self._findings: Findings = judge.findings
+
+    def explain_smallest(self) -> None:
+        """Make a failure of the smallest failing case; those that it explains are dropped."""
+        smallest = min(self._findings.failing, key=lambda one: one.size)
+        self._findings.failing.remove(smallest)
+        self._findings.add_failure(*self._explained(smallest))
+
+    def _explained(self, failing: Failing) -> tuple[Failure, Law]:
+        jobs = self._runner.jobs
+        reduced = self._reduced(failing)
+        alone = self._runner.run_alone(reduced.case)
+        isolated = bool(differences(reduced.meaning.trace, alone))
+        law = _law(reduced)
+        failure = Failure(
+            *(law.rule, law.name, law.says, law.cause, reduced.case),
+            expected=reduced.meaning.trace,
+            actual=readable_result(alone if isolated else reduced.result),
+            alone=isolated,
+            jobs=self._runner.jobs - jobs,
+            may_be_same=bool(self._findings.failures),
+        )
+        return failure, law
+
+    def _reduced(self, failing: Failing) -> Failing:
+        if self._jobs_are_slow():
+            parts = projections(failing.case)[:_MOST_PROJECTIONS]
+            failing = self._simplest_failing(parts) or failing
+        for _ in range(_MOST_STEPS):
+            simpler = self._simplest_failing(reductions(failing.case)[:_MOST_CANDIDATES])
+            if simpler is None:
+                break
+            failing = simpler
+        return failing
+
+    def _simplest_failing(self, candidates: Sequence[ConformanceCase]) -> Failing | None:
+        """Return the first candidate that fails too, and not for a reason known already."""
+        # On a fast engine look at few at a time: mostly one of the first fails.
+        step = self._runner.job if self._jobs_are_slow() else _FEW
+        for start in range(0, len(candidates), step):
+            failing = self._judge.first_failing(candidates[start : start + step])
+            if failing is not None:
+                return failing
+        return None
+
+    def _jobs_are_slow(self) -> bool:
+        return self._runner.seconds_a_job > _SLOW_JOB
+
+
+def _law(reduced: Failing) -> Law:
+    """Return the law that a reduced case speaks of."""
+    if isinstance(reduced.result, Crash) and reduced.result.refusal:
+        return ANSWERS
+    ended = end_of(reduced.meaning.trace, reduced.result)
+    return blame(reduced.meaning.facts, reduced.kinds, ended)

@@ -1,0 +1,131 @@
+"""What a search has found so far: counts by law, failing cases, and the failures they came to."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.reducing import Size, size
+from wallaroo_conformance.judge.differences import Kind, Result
+from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.judge.laws import LAWS, exercised
+from wallaroo_conformance.judge.metamorphic import RELATIONS
+from wallaroo_conformance.judge.oracle import Meaning
+from wallaroo_conformance.judge.results import Failure, LawResult, fits
+
+_MOST_FAILING = 64  # failing cases that are kept, the smallest
+_MOST_REFUSED = 64
+_ENOUGH_BEYOND = 8  # so many cases of a law are beyond an engine: then all of that law are
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A case on which the engine differs from the reference."""
+
+    meaning: Meaning
+    kinds: frozenset[Kind]
+    result: Result
+
+    @property
+    def case(self) -> ConformanceCase:
+        """The case."""
+        return self.meaning.case
+
+    @property
+    def size(self) -> Size:
+        """How complicated the case is."""
+        return size(self.case)
+
+
+class Findings:
+    """What a search has found so far. Judging and explaining write it, everybody reads it."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self.first_failure: float | None = None
+        """Seconds from the search's beginning to the first case that failed."""
+        self.generated = 0
+        self.supported = 0
+        """Of the generated cases, those that the engine was given."""
+        self.kept: Counter[str] = Counter()
+        """Cases that exercised a law and held, by the law's id."""
+        self.differed: Counter[str] = Counter()
+        """Cases that exercised a law and failed, by the law's id."""
+        self.beyond: Counter[str] = Counter()
+        """Cases that would exercise a law and that the engine was not given, by the law's id."""
+        self.why_beyond: dict[str, str] = {}
+        self.refused: list[ConformanceCase] = []
+        """Cases whose application the engine's `check` refuses; not all of them."""
+        self.failing: list[Failing] = []
+        """Failing cases that no law in `blamed` explains; not all of them."""
+        self.failures: list[Failure] = []
+        self.blamed: list[Law] = []
+
+    def add_beyond(self, meaning: Meaning, why: str, *, refused: bool) -> None:
+        """Note a case that the engine is not given, and why not."""
+        if refused and len(self.refused) < _MOST_REFUSED:
+            self.refused.append(meaning.case)
+        for law in exercised(meaning.facts):
+            self.beyond[law.id] += 1
+            self.why_beyond.setdefault(law.id, why)
+
+    def add_kept(self, meaning: Meaning) -> None:
+        """Note a case on which the engine agrees with the reference."""
+        self.kept.update(law.id for law in exercised(meaning.facts))
+
+    def add_failing(self, failing: Failing) -> None:
+        """Note a case on which the engine differs; keep it if no blamed law explains it."""
+        self.differed.update(law.id for law in exercised(failing.meaning.facts))
+        if self.is_explained(failing):
+            return
+        if self.first_failure is None:
+            self.first_failure = time.monotonic() - self._begun
+        self.failing.append(failing)
+        if len(self.failing) > 2 * _MOST_FAILING:
+            self.failing.sort(key=lambda one: one.size)
+            del self.failing[_MOST_FAILING:]
+
+    def add_failure(self, failure: Failure, law: Law) -> None:
+        """Note what a failing case came to, and drop the failing cases that it explains."""
+        self.failures.append(failure)
+        self.blamed.append(law)
+        self.failing = [one for one in self.failing if not self.is_explained(one)]
+
+    def is_explained(self, failing: Failing) -> bool:
+        """Whether a law that is blamed already explains the difference."""
+        return any(law.explains(failing.meaning.facts, failing.kinds) for law in self.blamed)
+
+    def unmet(self, law: Law) -> bool:
+        """Whether no case has exercised `law` yet, and some may: not all are beyond the engine."""
+        return not self.kept[law.id] and self.beyond[law.id] < _ENOUGH_BEYOND
+
+    def law_results(self, rules: str, unsupported: frozenset[str]) -> list[LawResult]:
+        """Return what is known of each law.
+
+        Args:
+            rules: pattern of the rules that are asked for.
+            unsupported: ids of the rules that the engine does not claim.
+        """
+        stated = [(law.rule, law.name, law.says) for law in LAWS]
+        stated += [(relation.rule, relation.name, relation.says) for relation in RELATIONS]
+        return [self._law_result(*one, unsupported) for one in stated if fits(one[0], rules)]
+
+    def _law_result(
+        self, rule: str, name: str, says: str, unsupported: frozenset[str]
+    ) -> LawResult:
+        law_id = f"{rule}/{name}"
+        kept, beyond = self.kept[law_id], self.beyond[law_id]
+        if any(failure.rule == rule and failure.law == name for failure in self.failures):
+            return LawResult(rule, name, says, "broken", kept, beyond)
+        if rule in unsupported:
+            return LawResult(rule, name, says, "unsupported", kept, beyond, "by its own account")
+        if kept:
+            return LawResult(rule, name, says, "kept", kept, beyond)
+        if beyond and not self.differed[law_id]:
+            why = self.why_beyond.get(law_id, "")
+            return LawResult(rule, name, says, "unsupported", 0, beyond, why)
+        hidden = ", ".join(law.id for law in self.blamed)
+        note = f"hidden by {hidden}" if hidden else ""
+        return LawResult(rule, name, says, "not exercised", 0, beyond, note)

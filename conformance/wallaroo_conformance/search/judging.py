@@ -1,0 +1,144 @@
+"""Judging: cases are run on engine and reference, and what differs is noted.
+
+A case whose engine cannot or need not run it is *beyond* the engine: it is counted and not run.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import date
+
+from wallaroo.trace import Trace
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.judge.differences import Result, differences
+from wallaroo_conformance.judge.divergences import Divergence, known
+from wallaroo_conformance.judge.metamorphic import RELATIONS, Variant
+from wallaroo_conformance.judge.oracle import Meaning, Oracle
+from wallaroo_conformance.judge.results import Failure
+from wallaroo_conformance.search.findings import Failing, Findings
+from wallaroo_conformance.search.running import REFUSED, Runner
+
+
+class Judge:
+    """Runs cases on an engine and compares what comes out with the reference.
+
+    Args:
+        runner: runs cases on the engine.
+        oracle: says what is right.
+        findings: where everything is noted.
+        divergences: differences that are known and accepted.
+        today: the day, for those.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        oracle: Oracle,
+        findings: Findings,
+        divergences: tuple[Divergence, ...],
+        today: date,
+    ) -> None:
+        self.runner = runner
+        self.oracle = oracle
+        self.findings = findings
+        self._divergences = divergences
+        self._today = today
+
+    def try_cases(self, cases: Sequence[ConformanceCase]) -> list[tuple[Meaning, Result]]:
+        """Run cases, note what came of each, and return those that were run with their results."""
+        adapted = [self.runner.adapted(case) for case in cases]
+        self.findings.generated += len(adapted)
+        given: list[Meaning] = []
+        for meaning in self.oracle.ask(adapted):
+            beyond = self._beyond(meaning)
+            if beyond is None:
+                given.append(meaning)
+            else:
+                refused = beyond.startswith(REFUSED)
+                self.findings.add_beyond(meaning, beyond, refused=refused)
+        self.findings.supported += len(given)
+        results = self.runner.run([meaning.case for meaning in given])
+        answered = list(zip(given, results, strict=True))
+        for meaning, result in answered:
+            self._note(meaning, result)
+        return answered
+
+    def try_variants(self, answered: Sequence[tuple[Meaning, Result]], rng: random.Random) -> None:
+        """Run a variant of each case, and compare the engine's two answers.
+
+        Args:
+            answered: cases and their results, as `try_cases` returned them.
+            rng: chooses the variants.
+        """
+        pairs: list[tuple[Meaning, Trace, Variant]] = []
+        for meaning, result in answered:
+            if not isinstance(result, Trace):
+                continue
+            offered = [relation.variant(meaning.observation, rng) for relation in RELATIONS]
+            variants = [one for one in offered if one and self.runner.beyond(one.case) is None]
+            if variants:
+                pairs.append((meaning, result, rng.choice(variants)))
+        meanings = self.oracle.ask([variant.case for _, _, variant in pairs])
+        results = self.runner.run([variant.case for _, _, variant in pairs])
+        for (first, answer, variant), second, result in zip(pairs, meanings, results, strict=True):
+            self._compare(first, answer, variant, second, result)
+
+    def first_failing(self, cases: Sequence[ConformanceCase]) -> Failing | None:
+        """Return the first case that fails for a reason not yet known; note nothing."""
+        given = [meaning for meaning in self.oracle.ask(cases) if self._beyond(meaning) is None]
+        results = self.runner.run([meaning.case for meaning in given])
+        for meaning, result in zip(given, results, strict=True):
+            failing = _failing(meaning, result)
+            if failing is not None and not self.findings.is_explained(failing):
+                return failing
+        return None
+
+    def _beyond(self, meaning: Meaning) -> str | None:
+        """Return why the engine cannot or need not run a case, or `None`."""
+        if meaning.case.isolation == "trusting" and meaning.trace.findings:
+            kind = meaning.trace.findings[0].kind.value
+            return f"trusting mode is not promised to an application with findings ({kind})"
+        beyond = self.runner.beyond(meaning.case)
+        if beyond is None:
+            engine = self.runner.engine.name
+            return known(self._divergences, engine, meaning.case, meaning.facts, self._today)
+        return beyond
+
+    def _note(self, meaning: Meaning, result: Result) -> None:
+        failing = _failing(meaning, result)
+        if failing is None:
+            self.findings.add_kept(meaning)
+        else:
+            self.findings.add_failing(failing)
+
+    def _compare(
+        self, first: Meaning, answer: Trace, variant: Variant, second: Meaning, result: Result
+    ) -> None:
+        before = len(self.findings.failing)
+        if self._beyond(second) is None:
+            self._note(second, result)
+        if not isinstance(result, Trace):
+            return
+        relation = variant.relation
+        if variant.agree(answer, result):
+            self.findings.kept[f"{relation.rule}/{relation.name}"] += 1
+        elif len(self.findings.failing) == before and not differences(first.trace, answer):
+            # Both answers are the reference's, and still they disagree: the reference is wrong.
+            self.findings.failures.append(
+                Failure(
+                    rule=relation.rule,
+                    law=relation.name,
+                    says=relation.says,
+                    cause="the reference breaks it too",
+                    case=variant.case,
+                    expected=answer,
+                    actual=result,
+                    may_be_same=bool(self.findings.failures),
+                )
+            )
+
+
+def _failing(meaning: Meaning, result: Result) -> Failing | None:
+    kinds = differences(meaning.trace, result)
+    return Failing(meaning, kinds, result) if kinds else None

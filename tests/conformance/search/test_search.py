@@ -1,0 +1,56 @@
+"""The search and its parts: what is generated when, and what is not counted as a failure."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from wallaroo_conformance.judge.divergences import Divergence
+from wallaroo_conformance.search.budget import PROFILES, Budget, chosen_budget
+from wallaroo_conformance.search.generation import Generation
+from wallaroo_conformance.search.search import Search
+from wallaroo_reference.engine import ReferenceEngine
+
+BOTH = frozenset({"isolated", "trusting"})
+
+
+def test_a_budget_is_named_by_what_ends_it_and_must_end() -> None:
+    assert [Budget(500).name, Budget(None, 2.5).name] == ["500 cases", "2.5 seconds"]
+    assert chosen_budget("ci") is PROFILES["ci"]
+    assert chosen_budget("ci", 7) == Budget(7)
+    assert chosen_budget("ci", seconds=3.0) == Budget(None, 3.0)
+    with pytest.raises(ValueError, match="never ends"):
+        Budget(None)
+
+
+def test_the_tour_comes_second_and_then_chunks_grow() -> None:
+    generation = Generation(0, BOTH, most=100, few=True)
+    first, tour, third, fourth = (generation.next_chunk(None) for _ in range(4))
+    assert [len(first), len(third), len(fourth)] == [32, 100, 100]
+    assert {case.isolation for case in tour} == BOTH
+    assert len(generation.next_chunk(5)) == 5
+
+
+def test_equal_seeds_give_equal_chunks() -> None:
+    def chunks(seed: int) -> list[object]:
+        generation = Generation(seed, BOTH, most=50)
+        return [generation.next_chunk(50), generation.next_chunk(20), generation.more()]
+
+    assert chunks(3) == chunks(3)
+    assert chunks(3)[0] != chunks(4)[0]
+
+
+def test_a_known_divergence_counts_as_unsupported_until_it_expires(
+    no_state: ReferenceEngine,
+) -> None:
+    divergence = Divergence(
+        "no state", "it will have them one day", date(2027, 1, 1), lambda case, facts: True
+    )
+
+    def failing(today: date) -> int:
+        search = Search(no_state, divergences=(divergence,), today=today)
+        search.search(Budget(50))
+        return len(search.findings.failing)
+
+    assert failing(date(2026, 12, 31)) == 0
+    assert failing(date(2027, 1, 1)) > 0
