@@ -387,12 +387,11 @@ def test_frame_4_an_idle_connection_is_closed_and_makes_room(edge, eventually, c
     assert "its 2 bytes are dropped (frame-4)" in caplog.text
 
 
-def test_while_paused_nobody_is_idle(loop_thread, edge, eventually):
+def test_while_paused_nobody_is_idle(loop_thread, edge):
     e = edge(idle_timeout=0.01)
+    loop_thread.call(e.listener.pause)
     with e.connect() as sock:
         sock.sendall(STREAM)
-        eventually(lambda: e.order)
-        loop_thread.call(e.listener.pause)
         sock.settimeout(0.2)
         with pytest.raises(TimeoutError):
             sock.recv(1)
