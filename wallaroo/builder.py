@@ -38,8 +38,8 @@ _U64 = 1 << 64
 class ApplicationBuilder:
     """Describes an application, call by call; every step returns the builder.
 
-    Every method raises `WallarooParameterError`, naming application, pipeline and step, when what
-    it is given cannot be built; nothing is half added then.
+    Every method raises `WallarooParameterError`, which names application, pipeline and step, if its
+    arguments cannot be built; the builder is then as before the call.
 
     >>> import wallaroo
     >>> wallaroo.ApplicationBuilder("a").to(str)
@@ -128,8 +128,8 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
             state: the state's class, or a builder whose `build()` returns the state.
             state_name: the partition's name; pipelines that give the same share its entities.
             partition_function: maps a message to its key.
-            partition_keys: the keys there are, in a sequence; none of them, or `None`: an entity
-                for each that comes (route-3).
+            partition_keys: a sequence of all keys; empty or `None`: an entity is made for each key
+                that comes (route-3).
         """
         where = self._where("to_state_partition", computation)
         return self._keyed(
@@ -199,7 +199,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         builder = self._try(where, state_builder_of, state)
         route = self._try(where, partition_function_of, partition_function)
         listed = () if partition_keys is None else _checked_keys(where, partition_keys, u64=u64)
-        keys = listed or None  # the published default is an empty list: keys as they come (route-3)
+        keys = listed or None  # an empty list, the published default, means any key (route-3)
         partition = self._declared(where, state_name, builder, keys, u64=u64)
         return self._stateful(where, component, partition, route)
 
@@ -212,7 +212,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         *,
         u64: bool,
     ) -> StatePartition:
-        """Return the partition described; it agrees with what was said of it before (state-8)."""
+        """Return the partition described; it must agree with its earlier descriptions (state-8)."""
         if not isinstance(name, str) or not name:
             raise WallarooParameterError(
                 f"{where}: a state partition's name is a non-empty str, not {_described(name)}"
@@ -271,7 +271,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         return self
 
     def _where(self, method: str, component: Any) -> str:
-        """Return who is speaking, for errors, once a step may stand here at all."""
+        """Return where the call stands, for errors; refuse a call outside an open pipeline."""
         argument = "" if component is None else name_of(component)
         call = f"{method}({argument})"
         step = declared_name(component)
@@ -337,7 +337,7 @@ def _checked_keys(where: str, keys: Any, *, u64: bool) -> tuple[Key, ...]:
 
 
 def _same_builder(one: Any, other: Any) -> bool:
-    """Whether two builders agree: one object, one class, or like instances of one (state-8)."""
+    """Whether two builders agree: one object, one class, or equal instances of one (state-8)."""
     if one is other:
         return True
     if type(one) is not type(other) or isinstance(one, type):

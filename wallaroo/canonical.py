@@ -2,7 +2,7 @@
 
 Qualified type and contents through ``__reduce_ex__``; sets sorted, the order of a dict and the
 sharing of objects ignored, floats by their bits. Never ``__eq__``, which user code may define, and
-never pickle's bytes, which tell how an object came to be.
+never pickle's bytes, which depend on how an object was made.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def structure(value: object) -> Any:
 
 
 def structure_or_kind(value: object) -> Any:
-    """Return the structure of `value`, or its type alone where there is none to be had.
+    """Return the structure of `value`, or only its type if its structure cannot be computed.
 
-    `trusting` mode never pickles a state, and a state may be nested too deeply to be walked; a
-    trace says so in its place rather than end there.
+    In `trusting` mode a state is never pickled, so it may be impossible to pickle, or nested too
+    deeply. The trace then lists the type, and the run goes on.
     """
     try:
         return structure(value)
@@ -79,7 +79,7 @@ def _contents(value: Any, kind: type, above: list[int]) -> Any:
         return [kind.__name__, _sorted([_structure(item, above) for item in value])]
     reduced = _reduce(value, kind)
     if isinstance(reduced, str):
-        # As pickle looks for it: an instance may say in which module it is to be found.
+        # As pickle does it: an instance may name the module in which it is found.
         return ["global", f"{getattr(value, '__module__', kind.__module__)}.{reduced}"]
     callable_, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
     form: list[Any] = [
@@ -97,8 +97,8 @@ def _contents(value: Any, kind: type, above: list[int]) -> Any:
 
 
 def _state(state: object, above: list[int]) -> Any:
-    # A plain attribute dict is no object of the user's: its being "above" would only hide cycles.
-    # An empty one is none at all: an exception has it from the moment somebody asks for it.
+    # An attribute dict is not an object of the user's: as a level in `above` it would hide cycles.
+    # An empty one counts as none: an exception gets one as soon as its `__dict__` is read.
     if type(state) is dict:
         return ["dict", _sorted_pairs(state.items(), above)] if state else None
     return _structure(state, above)

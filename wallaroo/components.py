@@ -1,12 +1,13 @@
-"""What an application is made of, in one shape, whichever form it was written in.
+"""The components of an application: decoders, computations, encoders and so on, in one form.
 
-A user hands over classes, instances or decorated functions; each becomes one of the small frozen
-records below: the user's `component`, the `call` an engine makes, and a `name` for people. The
-functions ending in ``_of`` do that and refuse what has the wrong kind or arity (build-1).
+Users give classes, instances or decorated functions. Each becomes one of the small frozen records
+below: the user's `component`, the `call` an engine makes, and a `name` for people. The functions
+ending in ``_of`` make the records and refuse components of the wrong kind or arity (build-1).
 
-A record pickles as its component and what that has said of itself: whoever unpickles it finds the
-call again, so a decorated function travels by reference and an instance by value. What was checked
-when the application was built is not checked again, which would cost more than all the rest.
+A record is pickled as its component and the values that were checked when the application was
+built; the `call` is looked up again when it is unpickled. So a decorated function is pickled by
+reference and an instance by value. The checks are not repeated: that would be the most expensive
+part.
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ Call = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Component:
-    """A user's object and the call an engine makes of it."""
+    """A user's object, and the method of it that an engine calls."""
 
     component: Any
     name: str
     call: Call
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.component, self.name, *self._said())
+        return _restored, (type(self), self.component, self.name, *self._checked_values())
 
-    def _said(self) -> tuple[Any, ...]:
+    def _checked_values(self) -> tuple[Any, ...]:
         return ()
 
 
 @dataclass(frozen=True)
 class Decoder(Component):
-    """`call(payload: bytes) -> message | None`, and how its frames are cut (frame-1)."""
+    """`call(payload: bytes) -> message | None`, and how its frames are delimited (frame-1)."""
 
     header_length: int
     payload_length: Callable[[bytes], int]
 
-    def _said(self) -> tuple[Any, ...]:
+    def _checked_values(self) -> tuple[Any, ...]:
         return (self.header_length,)
 
 
@@ -60,7 +61,7 @@ class Computation(Component):
 
     multi: bool
 
-    def _said(self) -> tuple[Any, ...]:
+    def _checked_values(self) -> tuple[Any, ...]:
         return (self.multi,)
 
 
@@ -70,7 +71,7 @@ class StateComputation(Component):
 
     multi: bool
 
-    def _said(self) -> tuple[Any, ...]:
+    def _checked_values(self) -> tuple[Any, ...]:
         return (self.multi,)
 
 
@@ -198,13 +199,13 @@ def partition_function_of(component: object) -> PartitionFunction:
 
 
 def name_of(component: object) -> str:
-    """Return what to call `component` in a message: a function's or a class's name."""
+    """Return a name for `component` in error messages: its function's or class's name."""
     name = getattr(component, "__name__", None)
     return name if isinstance(name, str) else type(component).__name__
 
 
 def declared_name(component: object) -> str | None:
-    """Return what `component` calls itself by its `name()`; `None` where it has no such method."""
+    """Return the result of the component's `name()`; `None` if it has no such method."""
     try:
         name = component.name()  # type: ignore[attr-defined]  # it may be anything
     except Exception:  # noqa: BLE001 - the user's code; what is wrong with it is said elsewhere
@@ -213,7 +214,7 @@ def declared_name(component: object) -> str | None:
 
 
 def decoder_format(length_fmt: str, header_length: int) -> struct.Struct:
-    """Return `length_fmt` compiled, once it is known to describe `header_length` bytes.
+    """Return `length_fmt` compiled, after checking that it describes `header_length` bytes.
 
     Raises:
         WallarooParameterError: it is no `struct` format of one number and that size.
@@ -237,7 +238,7 @@ def decoder_format(length_fmt: str, header_length: int) -> struct.Struct:
 
 
 def _stateless(component: object, what: str, *methods: str) -> Any:
-    """Return the instance to call: stateless components may be handed over as classes."""
+    """Return the instance to call: stateless components may be given as classes."""
     if not inspect.isclass(component):
         if inspect.isroutine(component):
             decorators = {
@@ -294,7 +295,7 @@ def _declared_name(component: Any, what: str) -> str:
 
 
 def _answer(component: Any, method: str) -> Any:
-    """Return what a component says of itself while the application is built."""
+    """Return what a component's method returns, while the application is built."""
     try:
         return getattr(component, method)()
     except Exception as error:
@@ -320,7 +321,7 @@ def _method(component: object, what: str, method: str, parameters: int) -> Call:
 
 
 def _refuse_unlike_a_call(call: Call, called: str, what: str, method: str) -> None:
-    """Refuse functions whose call does not run them: an engine takes what the call returns."""
+    """Refuse async functions and generators: calling them does not run their code."""
     if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call):
         raise WallarooParameterError(f"{called} is async, so that a call runs nothing. Write: def")
     if inspect.isgeneratorfunction(call) and (what, method) != ("a computation", "compute_multi"):
@@ -341,7 +342,7 @@ def _takes(call: Call, parameters: int) -> bool:
         inspect.signature(call).bind(*[None] * parameters)
     except TypeError:
         return False
-    except ValueError:  # a builtin that does not tell its signature
+    except ValueError:  # a builtin without a readable signature
         return True
     return True
 
@@ -354,11 +355,11 @@ def _signature(call: Call) -> str:
 
 
 def _restored(kind: type[Component], component: Any, name: str, *said: Any) -> Component:
-    """Return a record that was pickled: what it was when it was checked, with its call."""
+    """Return an unpickled record, with its checked values and its call."""
     if kind is StateBuilder:
         call: Call = component if inspect.isclass(component) else component.build
         return StateBuilder(component, name, call)
-    # Only stateless components may have been handed over as classes.
+    # Only stateless components may have been given as classes.
     instance: Any = component() if inspect.isclass(component) else component
     if kind is Decoder:
         (length,) = said

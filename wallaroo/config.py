@@ -22,13 +22,13 @@ class TCPSourceConfig:
     """Frames that come over TCP: the engine listens on `host`:`port`.
 
     Args:
-        host: address to listen on; ``127.0.0.1`` unless others are to reach it.
-        port: port to listen on; 0 lets the system choose, and the engine prints which.
+        host: address to listen on; ``127.0.0.1`` if only this machine should reach it.
+        port: port to listen on; with 0 the system chooses one, and the engine prints it.
         decoder: a decoder, class-based or decorated.
-        max_size: largest payload taken, in bytes (frame-3).
+        max_size: largest accepted payload, in bytes (frame-3).
 
     Raises:
-        WallarooParameterError: one of them is not what it should be.
+        WallarooParameterError: an argument has a wrong type or value.
     """
 
     host: str
@@ -64,7 +64,7 @@ class TCPSinkConfig:
         encoder: an encoder, class-based or decorated.
 
     Raises:
-        WallarooParameterError: one of them is not what it should be.
+        WallarooParameterError: an argument has a wrong type or value.
     """
 
     host: str
@@ -139,7 +139,7 @@ def _host(what: str, host: object) -> str:
 
 
 def _port(what: str, port: object) -> int:
-    # The published applications hand over the port as they split it off: as text.
+    # The published applications pass the port as text.
     digits = isinstance(port, str) and port.isascii() and port.isdigit() and len(port) <= _DIGITS
     number = int(port) if digits else port  # type: ignore[call-overload]
     if type(number) is not int or not 0 <= number <= _HIGHEST_PORT:

@@ -1,7 +1,7 @@
 """The decorator form of the API: plain functions in, components out.
 
-A decorated object answers the class-based methods, can be called like the function it wraps, keeps
-its docstring and signature, and pickles by reference.
+A decorated object has the methods of the class-based API, can be called like the function it
+wraps, keeps its docstring and signature, and pickles by reference.
 
 >>> import wallaroo
 >>> @wallaroo.computation(name="double")
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 class Decorated(Generic[P, R]):
-    """A function with a part to play; the subclasses say which."""
+    """A decorated function; each subclass is one kind of component."""
 
     __name__: str
     __qualname__: str
@@ -229,5 +229,5 @@ def _expect(function: object, parameters: int, decorator: str, shape: str) -> No
             f"@wallaroo.{decorator} decorates a function {shape}; "
             f"{name}{inspect.signature(function)} does not take that"
         ) from None
-    except ValueError:  # a builtin that does not tell its signature
+    except ValueError:  # a builtin without a readable signature
         return

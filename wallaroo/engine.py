@@ -1,7 +1,8 @@
-"""The protocol every engine answers, and how engines are found.
+"""The protocol that every engine implements, and how engines are found.
 
-An engine is an object offered under the entry-point group ``wallaroo.engines``. Command line,
-test support and conformance know engines only through this module, so anyone's can be plugged in.
+An engine is an object in the entry-point group ``wallaroo.engines``. The command line, the test
+support and the conformance suite use engines only through this module, so anyone's engine works
+with them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from wallaroo.trace import Finding, InputLog, Trace
 
 ENTRY_POINTS = "wallaroo.engines"
 MAX_CONNECTIONS = 1024
-"""Connections of senders that an engine takes at once, unless told otherwise."""
+"""Connections of senders that an engine accepts at the same time, by default."""
 
 Isolation: TypeAlias = Literal["isolated", "trusting"]
 OnError: TypeAlias = Literal["skip", "stop"]
@@ -27,19 +28,19 @@ OnError: TypeAlias = Literal["skip", "stop"]
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an engine claims; a case beyond it is answered ``unsupported`` before it runs.
+    """What an engine can do; a case that needs more is ``unsupported`` and is not run.
 
     Args:
         isolation: the modes it has.
-        partitions: runs on more than one partition.
-        batches: takes chosen micro-batch cuts.
+        partitions: it runs on more than one partition.
+        batches: it can run the micro-batches that a case asks for.
         live: `serve` works.
-        recovery: keeps recover-1 and recover-2 across kills.
+        recovery: it keeps recover-1 and recover-2 when it is killed.
         faults: kinds of fault `run` can inject, such as ``"task"``.
         unsupported_rules: ids of rules it does not keep at all.
-        small: values of `Case.options` so small that a few small messages reach what otherwise
-            takes many or large ones, such as a split of stored state. Conformance runs a part of
-            its cases with them.
+        small: values of `Case.options` that make thresholds small, so that a few small messages
+            reach code that otherwise needs many or large ones, such as a split of stored state.
+            Conformance runs some of its cases with them.
     """
 
     isolation: frozenset[Isolation] = frozenset({"isolated", "trusting"})
@@ -54,13 +55,13 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class TaskFault:
-    """A fault of kind ``"task"``: workers die when the work is done and nobody has the result.
+    """A fault of kind ``"task"``: workers die after their work, before they return the result.
 
-    It has to be done again, and takes effect once all the same (recover-1).
+    The engine must do the work again, and its effect must still happen exactly once (recover-1).
 
     Args:
         batch: number of the micro-batch, from 0.
-        stage: 0: the tasks that decode; k: those at the k-th state partition in a row.
+        stage: 0: the tasks that decode; k: the tasks of the k-th state partition in a row.
         attempts: how many attempts at each of these tasks die.
     """
 
@@ -76,9 +77,10 @@ class Case:
     Args:
         application: what to run.
         input_log: (source, payload) in the order received.
-        batches: sizes of the micro-batches the input is cut into, in messages; what is left after
-            them is one more batch. `None`: all at once.
-        partitions: number of partitions; `None`: the engine's own choice, 1 in a trace's numbers.
+        batches: sizes of the micro-batches, in messages; the messages left after them are one more
+            batch. `None`: one batch.
+        partitions: number of partitions; `None`: the engine's choice, and a trace then numbers
+            entities as if there were one.
         isolation: `isolated` keeps every rule for every application.
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
         faults: task attempts to kill, for engines that can (`Capabilities.faults`).
@@ -101,18 +103,19 @@ class ServeOptions:
 
     Args:
         isolation: the mode; `trusting` is the command line's default on the reference engine.
-        on_error: what a dead letter does to the run.
-        dead_letters: file that gets one JSON line per dead letter.
-        stdin: payloads come from here instead of the application's only source, a line a message,
-            without its newline.
-        stdout: the outputs of all sinks go here instead of over TCP, a line an output: one that
-            does not end in a newline gets one.
+        on_error: ``skip`` goes on after a dead letter, ``stop`` ends the run at the first (dead-4).
+        dead_letters: file to which one JSON line per dead letter is added.
+        stdin: payloads are read from here instead of the application's only source: each line is
+            one message, without its newline.
+        stdout: the outputs of all sinks are written here instead of over TCP, one per line; an
+            output that does not end in a newline gets one.
         stop_timeout: seconds a clean stop may take before it gives up.
-        max_connections: connections of senders at once, of all sources together; more are reset.
+        max_connections: senders' connections at the same time, for all sources together; more are
+            reset.
         idle_timeout: seconds without a byte after which a sender's connection is closed; `None`:
             never.
-        partitions: number of partitions; `None`: the engine's own choice.
-        options: the engine's own, as its `add_arguments` named them.
+        partitions: number of partitions; `None`: the engine's choice.
+        options: the engine's own options, by the names that its `add_arguments` gave them.
     """
 
     isolation: Isolation = "trusting"
@@ -129,7 +132,7 @@ class ServeOptions:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a served run did, when it has ended.
+    """What a served run did, from its start to its end.
 
     Args:
         received: frames per source.
@@ -139,9 +142,9 @@ class Summary:
         dropped_frames: incomplete or refused frames per source (frame-3, frame-4).
         seconds: from the first listener's start to the end.
         exit_code: 0 if all was delivered, else 1 (stop-1).
-        problem: why it ended early, in a line, or `None`.
+        problem: why it ended early, on one line, or `None`.
         findings: about the application, in `isolated` mode.
-        refused_connections: connections per source beyond `ServeOptions.max_connections`.
+        refused_connections: connections refused per source (`ServeOptions.max_connections`).
     """
 
     received: Mapping[str, int]
@@ -165,7 +168,7 @@ class Progress:
         written: outputs delivered, of all sinks.
         pending: outputs not delivered yet.
         dead_letters: their number.
-        details: the engine's own figures by name, such as the time of a batch; shown as they are.
+        details: the engine's own figures by name, such as the time of a batch; shown unchanged.
     """
 
     received: int
@@ -183,16 +186,16 @@ class Handle(Protocol):
         """Where each source listens."""
 
     def progress(self) -> Progress:
-        """Return what it has done so far; cheap enough to be asked several times a second."""
+        """Return what it has done so far; fast enough to be called several times a second."""
 
     def wait(self, timeout: float | None = None) -> Summary | None:
         """Wait until the run has ended, `timeout` seconds at most; `None`: it has not."""
 
     def stop(self) -> None:
-        """Ask for a clean stop (stop-1) and return at once; `wait` tells when it is done."""
+        """Ask for a clean stop (stop-1) and return at once; `wait` waits for its end."""
 
     def kill(self) -> None:
-        """End at once, as kill -9 would."""
+        """End at once, like kill -9."""
 
     def restart(self) -> Handle:
         """Start again after `kill`, from the same checkpoint where the engine has one."""
@@ -207,10 +210,10 @@ class Engine(Protocol):
         """The name it is found by."""
 
     def capabilities(self) -> Capabilities:
-        """Return what it claims."""
+        """Return what it can do."""
 
     def check(self, application: Application) -> None:
-        """Refuse what cannot be run, before any input is read.
+        """Refuse an application that this engine cannot run, before any input is read.
 
         Raises:
             UnsupportedTopology: naming rule and step (build-2).
@@ -220,7 +223,7 @@ class Engine(Protocol):
         """Run one bounded case."""
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
-        """Run independent cases, in one job where the engine has jobs; traces in their order."""
+        """Run independent cases, in one job if the engine has jobs; traces in their order."""
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped.
@@ -231,7 +234,7 @@ class Engine(Protocol):
         """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the engine's own options of ``wallaroo run`` to `parser`."""
+        """Add the engine's own options for ``wallaroo run`` to `parser`."""
 
 
 def engine_names() -> list[str]:
@@ -240,7 +243,7 @@ def engine_names() -> list[str]:
 
 
 def install_command(point: EntryPoint) -> str:
-    """Return what installs an engine's packages: the extra of its name, of who offers it."""
+    """Return the command that installs an engine's packages: its distribution with its extra."""
     offers = point.dist.name if point.dist is not None else "wallaroo-streams"
     return f"pip install '{offers}[{point.name}]'"
 
@@ -249,7 +252,7 @@ def load_engine(name: str) -> Engine:
     """Return the engine of that name.
 
     Raises:
-        EngineNotFoundError: there is none, or what it needs is not installed.
+        EngineNotFoundError: there is none, or a package that it needs is not installed.
     """
     for point in entry_points(group=ENTRY_POINTS, name=name):
         try:

@@ -1,8 +1,8 @@
-"""The errors users meet, and whose side each is on.
+"""The errors that users meet, each with the side that caused it.
 
-`WallarooParameterError` is the application author's: what was handed to the builder cannot be
-built (build-1). `UnsupportedTopology` is the engine's: the application is right, this engine
-cannot run it (build-2). `FrameError` is the sender's: bytes that are no frame (frame-3).
+`WallarooParameterError`: the application's author gave the builder something that cannot be built
+(build-1). `UnsupportedTopology`: the application is right, but this engine cannot run it (build-2).
+`FrameError`: a sender sent bytes that are not a frame (frame-3).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class UnsupportedTopology(WallarooError):  # noqa: N818 - the name rule build-2 
 
     Args:
         rule: id of the rule the engine could not keep, such as ``"order-1"``.
-        step: name of the step, sink or partition the refusal is about.
+        step: name of the step, sink or partition that cannot be run.
         reason: what the engine cannot do, and what to do instead.
     """
 
@@ -40,7 +40,7 @@ class UnsupportedTopology(WallarooError):  # noqa: N818 - the name rule build-2 
 
 
 class FrameError(WallarooError):
-    """A stream that is no sequence of frames: its header's claim cannot be met (frame-3)."""
+    """A header with a length that the source does not accept; the stream ends there (frame-3)."""
 
 
 class EngineNotFoundError(WallarooError):

@@ -1,7 +1,7 @@
-r"""Frames: a header of 1 to 8 bytes that tells a payload's length, then the payload.
+r"""Frames: a header of 1 to 8 bytes with the payload's length, then the payload.
 
-Sans-IO: bytes go in, payloads come out. The frames depend on the bytes alone, never on how they
-were cut on the way (frame-1), so `FrameParser` may be fed a byte at a time.
+Sans-IO: bytes go in, payloads come out. The frames depend on the bytes alone, never on how TCP
+divided them (frame-1), so `FrameParser` may be fed one byte at a time.
 
 >>> parser = FrameParser()
 >>> parser.feed(b"\0\0\0\x02h"), parser.feed(b"i\0\0\0\0")
@@ -17,7 +17,7 @@ from typing import Any
 from wallaroo.errors import FrameError
 
 DEFAULT_MAX_SIZE = 1 << 20
-"""Largest payload a source takes unless told otherwise, in bytes (frame-3)."""
+"""Largest payload that a source accepts by default, in bytes (frame-3)."""
 
 MAX_HEADER_LENGTH = 8
 """Longest header, in bytes (frame-1)."""
@@ -26,7 +26,7 @@ _UINT32 = struct.Struct(">I")
 
 
 def frame(payload: bytes) -> bytes:
-    """Return `payload` behind a 4-byte big-endian header, as every published sender writes it.
+    """Return a 4-byte big-endian header and `payload`, as all published senders write it.
 
     Raises:
         FrameError: the payload's length does not fit into four bytes.
@@ -47,7 +47,7 @@ def frames(payloads: Iterable[bytes]) -> bytes:
 class StructLength:
     """Turns a header into the payload's length by a `struct` format.
 
-    A function that says how it does it: `FrameParser` then need not call it for each frame.
+    `FrameParser` knows this class and reads the length itself, without a call for each frame.
 
     Args:
         length_fmt: yields one number; its size is the header's.
@@ -74,19 +74,19 @@ def _struct_length(length_fmt: str) -> StructLength:
 
 
 uint32_length = StructLength(_UINT32)
-"""The length a 4-byte big-endian header claims."""
+"""Returns the length in a 4-byte big-endian header."""
 
 
 class FrameParser:
-    """Cuts one connection's byte stream into payloads.
+    """Divides one connection's byte stream into payloads.
 
     Args:
         header_length: bytes of a header, 1 to 8.
         payload_length: turns a header into the payload's length in bytes.
-        max_size: the largest payload taken, in bytes.
+        max_size: the largest accepted payload, in bytes.
 
-    After a header that cannot be met (`max_size`, a negative or missing length, a
-    `payload_length` that raises) `error` says what happened, the payloads before it have been
+    A header is refused if its length is over `max_size`, negative or missing, or if
+    `payload_length` raises. Then `error` says what happened, the payloads before it have been
     returned, and everything fed later is discarded (frame-3).
     """
 
@@ -108,11 +108,11 @@ class FrameParser:
 
     @property
     def pending(self) -> int:
-        """Bytes of an incomplete frame that are held, never more than one frame's."""
+        """Number of bytes kept of an incomplete frame; never more than one frame."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes of the stream and return the payloads they complete, in order."""
+        """Parse the next bytes; return the payloads that are now complete, in order."""
         if self.error is not None:
             return []
         buffer = self._buffer
@@ -147,7 +147,7 @@ class FrameParser:
         return payloads
 
     def _claim(self, header: bytes) -> object:
-        """Return what `payload_length` says of `header`, or what it raises."""
+        """Return the result of `payload_length(header)`, or the exception it raised."""
         try:
             return self._payload_length(header)
         except Exception as error:  # noqa: BLE001 - the decoder is the user's; all it raises counts

@@ -28,7 +28,7 @@ MAX_ENCODED_KEY = 64 * 1024
 """Longest canonical encoding of a key, in bytes (route-2)."""
 
 U64_END = 1 << 64
-"""The first int that is no key of `to_state_partition_u64` (route-5)."""
+"""The smallest int too large for a key of `to_state_partition_u64` (route-5)."""
 
 SINGLE_KEY: Key = ()
 """The key of a `to_stateful` partition's one entity (route-6)."""
@@ -36,7 +36,7 @@ SINGLE_KEY: Key = ()
 _DEEPEST_READABLE = 50  # levels of tuples shown as such in JSON; JSON readers recurse
 _LONGEST_DECIMAL = 1000  # bits
 _WIDEST_SHOWN = 80  # characters
-_SURELY_SHORT = MAX_ENCODED_KEY // 4 - 5  # code points whose encoding fits, whichever they are
+_SURELY_SHORT = MAX_ENCODED_KEY // 4 - 5  # code points; the encoding of so many always fits
 
 
 class BadKeyError(ValueError):
@@ -61,7 +61,7 @@ def encode_key(key: object) -> bytes:
         item = stack.pop()
         kind = type(item)
         if kind is str:
-            # Every code point takes a byte or more: no need to encode what is surely too long.
+            # Every code point takes a byte or more, so a text this long need not be encoded.
             content = _bounded(item).encode("utf-8", "surrogatepass")
             tag = b"s"
         elif kind is bytes:
@@ -106,10 +106,10 @@ def encoded_partition_number(encoded: bytes, partitions: int) -> int:
 
 
 def identity(key: object) -> Hashable:
-    """Return a cheap hashable that two keys have in common exactly when they are the same.
+    """Return a hashable value that is equal for two keys exactly when they are the same key.
 
-    Keys of the four types compare as route-2 says, once their types are known to be exact; only
-    tuples must be encoded, since comparing deep ones would recurse.
+    It is cheaper than the encoding. Once the type is known to be exact, a `str`, `bytes` or `int`
+    compares as route-2 says; only tuples are encoded, since comparing deep ones would recurse.
 
     Raises:
         BadKeyError: `key` is no key.
@@ -147,12 +147,12 @@ def show_key(key: Key) -> str:
 def respelling_hint(key: Key, is_listed: Callable[[Key], bool]) -> str:
     """Return a hint, for the end of an error's text, where `key` is listed in another type.
 
-    In the applications of Python 2 a text, its bytes and a character's number were easily taken for
-    each other; here they are different keys (route-2).
+    Applications written for Python 2 often mix a text, its bytes and a character's number; here
+    they are different keys (route-2).
 
     Args:
         key: a key that is not listed.
-        is_listed: tells of a key whether it is.
+        is_listed: returns whether a key is listed.
 
     >>> respelling_hint(b"kw", {"kw"}.__contains__)
     "; 'kw' is: write key.decode()"
@@ -218,7 +218,7 @@ def decode_key(encoded: bytes) -> Key:
 
 
 def _respelled(key: Key) -> Iterator[tuple[Key, str]]:
-    """Yield `key` in other types, and how it is turned into them."""
+    """Yield `key` in other types, each with the code that converts it."""
     if isinstance(key, bytes):
         with suppress(UnicodeDecodeError):
             yield key.decode(), "key.decode()"
@@ -262,7 +262,7 @@ def _int_bytes(value: int) -> bytes:
 
 
 def _not_a_key(key: object, item: object) -> str:
-    kind = type(item)  # not what the object says of itself, which may be anything or raise
+    kind = type(item)  # not item.__class__, which user code may define
     where = "" if item is key else f" inside a {type(key).__qualname__}"
     hint = ""
     bases = [base.__name__ for base in (str, bytes, int, tuple) if issubclass(kind, base)]

@@ -1,11 +1,11 @@
 """Loading an application: a file or a module in, a built `Application` out.
 
-A file is loaded under the name `wallaroo_app_<stem>`, so an application may be called ``json.py``
-and shadow nothing. State in a checkpoint is pickled by that name, and the same file in another
-folder reads it. Where a process loads two files of one stem, the second, third, … get a number.
+A file is loaded under the name `wallaroo_app_<stem>`, so a file named ``json.py`` shadows no other
+module. State in a checkpoint is pickled under that name, so the same file in another folder can
+read it. If a process loads two files with the same stem, the second, third, … get a number.
 
-A file's directory goes to the *end* of `sys.path`: what lies beside it can be imported, and shadows
-neither the standard library nor an installed package.
+A file's directory goes to the *end* of `sys.path`: the modules beside it can be imported, and they
+shadow neither the standard library nor an installed package.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from wallaroo.topology import Application
 
 _ADDRESS_OPTIONS = (("--in", "-i", "--input"), ("--out", "-o", "--output"))
 MODULE_PREFIX = "wallaroo_app_"
-"""How the names of modules begin that were loaded from a file."""
+"""The beginning of the names of modules that were loaded from a file."""
 
 _PLACEHOLDER = "127.0.0.1:0"
-_MOST_PLACEHOLDERS = 8  # addresses an application is offered before we give up guessing
+_MOST_PLACEHOLDERS = 8  # addresses tried for an application that gives none
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class LoadedModule:
         module: the module itself.
         name: its name in `sys.modules`, by which what it defines pickles.
         path: its file, absolute; `None` for a module that has none.
-        directory: where the modules beside it are found, absolute; a process that has this on
-            its path can import what the application imports. `None` where `path` is.
+        directory: the directory of the modules beside it, absolute; a process with this on its
+            path can import what the application imports. `None` if `path` is `None`.
     """
 
     module: ModuleType
@@ -61,17 +61,17 @@ def load_application(
     """Load `app` and return what its ``application_setup(args)`` built.
 
     Args:
-        app: a file (``apps/word_count.py``) or a module (``word_count``), found on the current
-            directory and ``PYTHONPATH``.
-        args: the application's arguments, without a program's name before them: what
-            ``argparse.ArgumentParser.parse_args(args)`` takes.
-        placeholders: offer ``127.0.0.1:0`` for ``--in`` and ``--out`` where `args` lacks them,
-            for uses that open no port. As many as the application unpacks, 8 at most.
+        app: a file (``apps/word_count.py``) or a module (``word_count``) in the current directory
+            or on ``PYTHONPATH``.
+        args: the application's arguments, without a program's name, as
+            ``argparse.ArgumentParser.parse_args(args)`` takes them.
+        placeholders: for uses that open no port: if `args` has no ``--in`` or ``--out``, add
+            ``127.0.0.1:0``, as often as the application needs it, 8 times at most.
 
     Raises:
-        ApplicationLoadError: there is no such file or module, it cannot be imported, has no
-            ``application_setup``, or this raised or returned something else.
-        WallarooParameterError: what it describes cannot be built (build-1).
+        ApplicationLoadError: there is no such file or module, it cannot be imported, it has no
+            ``application_setup``, or that function raised or did not return an application.
+        WallarooParameterError: the application it describes cannot be built (build-1).
     """
     return set_up(load_module(app), args, placeholders=placeholders)
 
@@ -116,8 +116,8 @@ def load_file(path: Path, name: str | None = None) -> LoadedModule:
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
         _make_importable(path.parent)
-        # Registered before it runs: what it defines pickles by reference to this name, and
-        # dataclasses look their module up.
+        # In `sys.modules` before it runs: its objects are pickled by this name, and dataclasses
+        # look up their module.
         sys.modules[name] = module
         try:
             with _user_code(str(shown), path.parent):
@@ -131,7 +131,7 @@ def load_file(path: Path, name: str | None = None) -> LoadedModule:
 def set_up(
     loaded: LoadedModule, args: Sequence[str] = (), *, placeholders: bool = False
 ) -> Application:
-    """Return what ``application_setup(args)`` of a loaded module built; see `load_application`."""
+    """Return the application that a loaded module's ``application_setup(args)`` built."""
     shown = _shown(loaded)
     setup = getattr(loaded.module, "application_setup", None)
     if not callable(setup):
@@ -152,7 +152,7 @@ def set_up(
             # An application that unpacks two addresses of one raises one of these.
             if not isinstance(error.__cause__, (IndexError, ValueError)):
                 raise
-            # What is wrong with anything but the number of addresses says more than the first try.
+            # An error about something else says more than the error about the number of addresses.
             if reported is None or (_is_about_number(reported) and not _is_about_number(error)):
                 reported = error
     assert reported is not None
@@ -171,7 +171,7 @@ def _load_by_name(name: str) -> LoadedModule:
     return LoadedModule(module, name, path, path.parents[levels])
 
 
-_names: dict[str, Path] = {}  # modules' names and their files; a name once given stays its file's
+_names: dict[str, Path] = {}  # module names and their files; a file keeps its name
 _naming = threading.Lock()
 
 
@@ -190,7 +190,7 @@ def _make_importable(directory: Path) -> None:
 
 
 def _placeholders(args: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield arguments to add: for each option that is missing 1, 2, … addresses, fewest first."""
+    """Yield arguments to try: 1, 2, … addresses for each missing option, the fewest first."""
     missing = [options[0] for options in _ADDRESS_OPTIONS if not _has_option(args, options)]
     counts = itertools.product(range(1, _MOST_PLACEHOLDERS + 1), repeat=len(missing))
     for numbers in sorted(counts, key=lambda numbers: (sum(numbers), numbers)):
@@ -227,7 +227,7 @@ def _checked(shown: str, result: object) -> Application:
 
 @contextmanager
 def _user_code(shown: str, directory: Path | None, missing: str = "") -> Iterator[None]:
-    """Turn what the user's code raises into errors that say where in it."""
+    """Turn exceptions of the user's code into errors that name the line."""
     try:
         yield
     except ApplicationLoadError:
@@ -273,7 +273,7 @@ def _where(error: BaseException, directory: Path | None) -> str | None:
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if directory and Path(frame.filename).is_relative_to(directory)
-        # We, or an environment, may lie in the application's directory; that is not its own.
+        # This package, or an environment, may be inside the application's directory.
         if not Path(frame.filename).is_relative_to(ours)
         if "site-packages" not in Path(frame.filename).parts
     ]
@@ -288,7 +288,7 @@ def _described(error: BaseException) -> str:
     try:
         text = str(error.msg if isinstance(error, SyntaxError) else error)
     except Exception:  # noqa: BLE001 - user code: its __str__ may raise anything
-        text = "(its text could not be had)"
+        text = "(its text cannot be shown)"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -297,7 +297,7 @@ def _shown(loaded: LoadedModule) -> str:
 
 
 def _short(path: str | Path) -> str:
-    """Return `path` as a person would write it here."""
+    """Return `path` relative to the current directory if it is inside it."""
     try:
         return str(Path(path).relative_to(Path.cwd()))
     except ValueError:

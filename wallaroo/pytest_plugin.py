@@ -1,4 +1,4 @@
-"""A pytest fixture, there wherever wallaroo is installed.
+"""A pytest fixture, available wherever wallaroo is installed.
 
 ``def test_it(wallaroo_run): assert wallaroo_run(application, {"p": [b"x"]}).output == [b"X"]``
 """

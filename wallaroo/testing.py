@@ -37,14 +37,14 @@ from wallaroo.trace import DeadLetter, Finding, InputLog, Trace
 
 @dataclass(frozen=True)
 class Result:
-    """What a run did, in the shapes a test asks for.
+    """What a run did, in the form that tests need.
 
     Args:
-        outputs: for each sink, (pipeline, index), what it was sent, in order.
-        dead_letters: what could not go on, in order.
+        outputs: for each sink, (pipeline, index), its outputs in order.
+        dead_letters: the dead letters, in order.
         entities: for each state partition its entities by key, as canonical structure.
-        findings: what `isolated` mode noticed about the application.
-        trace: all of it, as conformance compares it.
+        findings: the findings of `isolated` mode about the application.
+        trace: the whole trace, as conformance compares it.
     """
 
     outputs: dict[SinkId, list[bytes]]
@@ -80,8 +80,8 @@ def run(
 
     Args:
         application: what `ApplicationBuilder.build` returned.
-        payloads: for each source, by its pipeline's name, its payloads: first all of the first
-            source, then all of the second; or pairs (source, payload), in the order received.
+        payloads: the payloads of each source, by its pipeline's name; all of the first source come
+            before all of the second. Or pairs (source, payload), in the order received.
         engine: an installed engine's name.
         isolation: `isolated` keeps every rule and reports findings; `trusting` is fast.
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
@@ -90,14 +90,13 @@ def run(
         options: the engine's own, such as thresholds.
 
     Raises:
-        WallarooParameterError: a source the application has not, or a payload that is not bytes.
+        WallarooParameterError: the application has no such source, or a payload is not bytes.
         EngineNotFoundError: there is no such engine.
         UnsupportedTopology: the engine cannot run this application (build-2).
-        KeyboardInterrupt: Ctrl-C came while user code ran; to an engine that is the run's end
-            (dead-3), to who waits for the result it is what they asked for.
+        KeyboardInterrupt: Ctrl-C came while user code ran; the engine has ended the run (dead-3).
     """
     if options is None:
-        # Options are an engine's own: the reference looks for findings at every call.
+        # The reference engine's own option: look for findings at every call.
         options = {"thorough": True} if engine == "reference" else {}
     chosen = load_engine(engine)
     chosen.check(application)

@@ -1,4 +1,4 @@
-"""Text from outside, made fit for a terminal, a log or a picture."""
+"""Text from outside, made safe for a terminal, a log or a picture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def escaped(text: str) -> str:
 
 
 def reason(error: OSError) -> str:
-    """Return why, in the system's words: Python's own texts repeat what was attempted."""
-    if error.errno is not None and error.errno > 0:  # getaddrinfo's are below 0
+    """Return the system's text for an error: Python's own text repeats the operation."""
+    if error.errno is not None and error.errno > 0:  # errors of getaddrinfo are negative
         return os.strerror(error.errno)
     return error.strerror or str(error) or "no answer"

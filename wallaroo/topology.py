@@ -1,9 +1,9 @@
 """The topology: an application as one frozen graph that engines and tools read.
 
-Nodes stand in topological order and name their inputs by index, so the graph is acyclic by
-construction. Today each step and sink has one input and each source one path; nothing here says
-so, which leaves room for merged streams. What a step does is its `operation`, a closed union that
-windows and re-keying can join.
+Nodes stand in topological order and name their inputs by index, so the graph has no cycles. Today
+each step and sink has one input and each source one path, but nothing here requires this: merged
+streams can be added. What a step does is its `operation`, a closed union to which windows and
+re-keying can be added.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SinkId: TypeAlias = tuple[str, int]
 
 
 class SourceConfig(Protocol):
-    """Where a source's messages come from; `TCPSourceConfig` is the one there is now."""
+    """Where a source's messages come from; today only `TCPSourceConfig`."""
 
     @property
     def decoder(self) -> Decoder:
@@ -42,7 +42,7 @@ class SourceConfig(Protocol):
 
 
 class SinkConfig(Protocol):
-    """Where a sink's outputs go; `TCPSinkConfig` is the one there is now."""
+    """Where a sink's outputs go; today only `TCPSinkConfig`."""
 
     @property
     def encoder(self) -> Encoder:
@@ -60,7 +60,7 @@ class StatePartition:
     Args:
         name: pipelines that give the same name share the entities (state-8).
         builder: makes an entity when its first message comes (state-1).
-        keys: the keys there are, in the application's order; `None`: any key (route-3).
+        keys: all allowed keys, in the application's order; `None`: any key (route-3).
         u64: keys are integers from 0 to 2**64 - 1 (route-5).
     """
 
@@ -72,7 +72,7 @@ class StatePartition:
 
 @dataclass(frozen=True)
 class Stateless:
-    """A stateless step; `parallel` frees an engine from order inside it (compute-3)."""
+    """A stateless step; `parallel` allows an engine to run it in any order (compute-3)."""
 
     computation: Computation
     parallel: bool
@@ -96,7 +96,7 @@ Operation: TypeAlias = Stateless | Stateful
 
 @dataclass(frozen=True)
 class Source:
-    """A pipeline's beginning; the source is known by the pipeline's name."""
+    """The beginning of a pipeline; a source has its pipeline's name."""
 
     pipeline: str
     config: SourceConfig
@@ -119,7 +119,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Sink:
-    """One of a pipeline's ends; `index` counts the pipeline's sinks from 0."""
+    """A sink of a pipeline; `index` counts the pipeline's sinks from 0."""
 
     pipeline: str
     index: int
@@ -193,7 +193,7 @@ class Application:
 
     @cached_property
     def consumers(self) -> tuple[tuple[int, ...], ...]:
-        """For each node, the indices of the nodes that take its messages, in order."""
+        """For each node, the indices of the nodes that receive its messages, in order."""
         consumers: list[list[int]] = [[] for _ in self.nodes]
         for index, node in enumerate(self.nodes):
             for origin in () if isinstance(node, Source) else node.inputs:
@@ -224,8 +224,8 @@ class Application:
         """Return the same application with other components.
 
         Args:
-            change: is given each component where it is used, as `components` yields them; returns
-                what takes its place, of the same kind.
+            change: called with each component where it is used, in the order of `components`;
+                returns the component that replaces it, of the same kind.
         """
         changed = [change(use) for use in self.components()]
         new = iter(changed)
@@ -245,9 +245,9 @@ class Application:
         return replace(self, nodes=tuple(nodes), partitions=tuple(partitions))
 
     def position(self, node: Node) -> int:
-        """Return a node's place among its pipeline's calls: -1 for a source, its steps from 0.
+        """Return a node's position in its pipeline: -1 for the source, steps from 0.
 
-        Every sink of a pipeline comes after the last step; sinks are told apart by their index.
+        All sinks of a pipeline have the position after the last step; their index differs.
         """
         if isinstance(node, Source):
             return -1

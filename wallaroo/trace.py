@@ -1,7 +1,7 @@
 """What a run did, as values that can be compared: outputs, dead letters, entities, findings.
 
-A `Trace` holds everything the rules speak of and nothing else (no times, no addresses), and has a
-canonical JSON form: two engines agree when `Trace.comparable` is equal.
+A `Trace` holds what the rules define and nothing else (no times, no addresses), and has a canonical
+JSON form. Two engines agree when `Trace.comparable` is equal.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ class DeadLetter:
     """A message that cannot go on (dead-1).
 
     Args:
-        lineage: which message.
-        source: the source its frame came by.
+        lineage: the message's lineage.
+        source: the source that received its frame.
         pipeline: the pipeline it was in.
         step: the computation's name; for key errors the state computation's; `None` for `decode`,
             for `encode`, and for a decoder's result that is `unportable`.
-        position: the step's place in its pipeline, from 0; -1 for the decoder, and the number of
-            steps for an encoder. Orders letters of one lineage; not part of the JSON line.
+        position: the step's position in its pipeline, from 0; -1 for the decoder, and the number
+            of steps for an encoder. Orders dead letters of one lineage; not part of the JSON line.
         sink: the sink's index, `None` unless the reason is `encode`.
-        key: the message's key, `None` if it has none: a stateless step, a key that is none
-            (`bad-key`), a partition function that raised.
+        key: the message's key; `None` in a stateless step, for an invalid key (`bad-key`), and if
+            the partition function raised.
         reason: why.
         error_type: name of the exception's class if user code raised one, else `None`.
-        error: what happened, for people; engines may differ here.
+        error: what happened, for people; this text may differ between engines.
         payload: the original frame's payload.
     """
 
@@ -72,7 +72,7 @@ class DeadLetter:
 
     @property
     def order(self) -> tuple[Lineage, int, int]:
-        """Lineage, step, sink: the order of dead letters."""
+        """(lineage, position, sink): the order of dead letters."""
         return (self.lineage, self.position, -1 if self.sink is None else self.sink)
 
     def to_json(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class DeadLetter:
 
 
 class FindingKind(StrEnum):
-    """What `isolated` mode can notice about an application."""
+    """The kinds of finding about an application that `isolated` mode reports."""
 
     UNFLAGGED_MUTATION = "unflagged-mutation"
     SHARED_MESSAGE = "shared-message"
@@ -103,14 +103,14 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """Something about the application itself that `trusting` mode would not forgive.
+    """A fault of the application itself, with which `trusting` mode may give wrong results.
 
     Args:
-        kind: what it is.
-        pipeline: where it was met first.
-        step: the computation's name, or the decoder's where there is none.
-        key: the entity's key, `None` without one.
-        lineage: the message at which it was met first.
+        kind: the kind of fault.
+        pipeline: the pipeline where it was found first.
+        step: the computation's name; for a decoder the decoder's name.
+        key: the entity's key, `None` if there is no entity.
+        lineage: the message at which it was found first.
         text: what happened and what to write instead, for people.
     """
 
@@ -135,12 +135,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Entity:
-    """A state entity as a run left it.
+    """A state entity at the end of a run.
 
     Args:
         partition: its state partition's name.
         key: its key; `wallaroo.keys.SINGLE_KEY` for `to_stateful`.
-        number: its partition number, of the run's number of partitions (route-4).
+        number: its partition number, for the run's number of partitions (route-4).
         state: its canonical structure (`wallaroo.canonical.structure`).
     """
 
@@ -164,12 +164,13 @@ class Ended:
     """Why a run ended before its input did (dead-3, dead-4).
 
     Args:
-        kind: ``on-error`` (`--on-error stop`) or ``exit`` (`SystemExit` and its like).
+        kind: ``on-error`` (`--on-error stop`), or ``exit`` (`SystemExit`, `KeyboardInterrupt`, or
+            the death of a worker).
         pipeline: the pipeline of the message at which it ended.
         step: the computation's name, `None` for a decoder or an encoder.
-        lineage: that message.
+        lineage: that message's lineage.
         error_type: the exception's class name for ``exit``, else `None`.
-        sink: the sink's index, where it was an encoder.
+        sink: the sink's index, if it was an encoder.
     """
 
     kind: Literal["on-error", "exit"]
@@ -181,7 +182,7 @@ class Ended:
 
     @property
     def where(self) -> str:
-        """Which of the pipeline's calls it was."""
+        """The call at which the run ended, for people."""
         if self.step is not None:
             return f"step {self.step}"
         return "decoder" if self.sink is None else f"encoder of sink {self.sink}"
@@ -206,7 +207,7 @@ class Trace:
         outputs: for each sink of the application its outputs, in order.
         dead_letters: in order (`DeadLetter.order`).
         entities: sorted by partition and encoded key.
-        ended: set when the run ended before its input did.
+        ended: why the run ended before its input did, else `None`.
         findings: about the application; not compared between engines.
     """
 
@@ -217,7 +218,7 @@ class Trace:
     findings: tuple[Finding, ...] = field(default=(), compare=False)
 
     def comparable(self) -> dict[str, Any]:
-        """Return what two engines must agree on: all but findings and the letters' `error`."""
+        """Return what engines must agree on: all but findings and the dead letters' `error`."""
         form = self.to_json()
         del form["findings"]
         for letter in form["dead_letters"]:
@@ -257,11 +258,11 @@ def sorted_entities(entities: list[Entity]) -> tuple[Entity, ...]:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an exception's text, bounded, whatever its ``__str__`` does."""
+    """Return an exception's text, of bounded length; its ``__str__`` may be faulty."""
     try:
-        text = "".join([str(error)])  # of a str of its own kind only what it holds
-    except KeyboardInterrupt:  # it is not the exception's, but of who sits there
+        text = "".join([str(error)])  # a plain `str`: user code may return a subclass
+    except KeyboardInterrupt:  # Ctrl-C from the keyboard, not raised by ``__str__``
         raise
     except BaseException as inner:  # noqa: BLE001 - user code: its __str__ may raise anything
-        text = f"(its text could not be had: {type(inner).__name__})"
+        text = f"(its text cannot be shown: {type(inner).__name__})"
     return text if len(text) <= _LONGEST_ERROR else text[:_LONGEST_ERROR] + "…"

@@ -204,7 +204,11 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "dead-3", "exit taken for a stop", "one kind of end only", _i.TakesExitForStop
     ),
     _function(
-        "dead-3", "exit is a letter", "`except BaseException`", "dead_by", _f.exit_is_letter
+        "dead-3",
+        "exit is a letter",
+        "`except BaseException`",
+        "dead_letter_from",
+        _f.exit_is_letter,
     ),
     _interpreted(
         "dead-4", "rest processed after a stop", "the flag looked at late", _i.FinishesAfterStop

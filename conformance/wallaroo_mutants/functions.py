@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Hashable
 from typing import Any
 
-from wallaroo_reference.dead import Dead
-from wallaroo_reference.places import EntityNow, Store
+from wallaroo_reference.dead_letter import DeadLetterError
+from wallaroo_reference.places import FrozenEntity, Store
 from wallaroo_reference.results import items_of, pair_of
 
 from wallaroo.keys import identity
@@ -38,17 +38,17 @@ def hash_number(key: Any, partitions: int) -> int:
     return hash(key) % partitions if partitions > 1 else 0
 
 
-def truncated(store: Store[EntityNow], key: Any) -> Hashable:
+def truncated(store: Store[FrozenEntity], key: Any) -> Hashable:
     """Truncate a number to 64 bits."""
     if store.partition.u64 and type(key) is int:
         key &= (1 << 64) - 1
     return _judge(store, key)
 
 
-def signed(store: Store[EntityNow], key: Any) -> Hashable:
+def signed(store: Store[FrozenEntity], key: Any) -> Hashable:
     """Accept numbers of up to 63 bits only."""
     if store.partition.u64 and type(key) is int and key >= 1 << 63:
-        raise Dead(Reason.BAD_KEY, "int too large to convert to a signed 64-bit integer")
+        raise DeadLetterError(Reason.BAD_KEY, "int too large to convert to a signed 64-bit integer")
     return _judge(store, key)
 
 
@@ -75,9 +75,9 @@ def replacing_written(output: Any) -> bytes:
     return str(output).encode("utf-8", "replace")
 
 
-def exit_is_letter(error: BaseException, reason: Reason) -> Dead:
+def exit_is_letter(error: BaseException, reason: Reason) -> DeadLetterError:
     """Treat `SystemExit` like any other exception of user code."""
-    return Dead(reason, str(error), type(error).__name__)
+    return DeadLetterError(reason, str(error), type(error).__name__)
 
 
 _judge = Store.judge

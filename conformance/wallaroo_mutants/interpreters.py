@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo_reference.copies import freeze, thaw
-from wallaroo_reference.dead import Dead
+from wallaroo_reference.dead_letter import DeadLetterError
 from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.places import Place
 
@@ -216,9 +216,11 @@ class GivesUpAfterLetter(Interpreter):
 
 
 class StopIterationFilters(Interpreter):
-    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         if dead.error_type != "StopIteration":
-            super()._bury(place, lineage, key, dead)
+            super()._add_dead_letter(place, lineage, key, dead)
 
 
 class FinishesAfterStop(Interpreter):
@@ -234,11 +236,13 @@ class FinishesAfterStop(Interpreter):
 
 
 class MissesStopAtEncoder(Interpreter):
-    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         stop = self._stop_on_error
         self._stop_on_error = stop and place.sink is None
         try:
-            super()._bury(place, lineage, key, dead)
+            super()._add_dead_letter(place, lineage, key, dead)
         finally:
             self._stop_on_error = stop
 
@@ -262,27 +266,35 @@ class TakesExitForStop(Interpreter):
 
 
 class PayloadOfLetterLost(Interpreter):
-    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         payload, self._payload = self._payload, b""
-        super()._bury(place, lineage, key, dead)
+        super()._add_dead_letter(place, lineage, key, dead)
         self._payload = payload
 
 
 class LetterWithoutKey(Interpreter):
-    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
-        super()._bury(place, lineage, None, dead)
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
+        super()._add_dead_letter(place, lineage, None, dead)
 
 
 class SwallowsUnknownKeys(Interpreter):
-    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         if dead.reason is not Reason.UNKNOWN_KEY:
-            super()._bury(place, lineage, key, dead)
+            super()._add_dead_letter(place, lineage, key, dead)
 
 
 class SwallowsDecoderErrors(Interpreter):
-    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         if dead.reason is not Reason.DECODE:
-            super()._bury(place, lineage, key, dead)
+            super()._add_dead_letter(place, lineage, key, dead)
 
 
 class SendsWhileConsuming(Interpreter):

@@ -17,7 +17,7 @@ import wallaroo_spark.plans.batch
 import wallaroo_spark.plans.stream
 import wallaroo_spark.worker.operators
 import wallaroo_spark.worker.program
-from wallaroo_spark.bounded.micro_batches import MicroBatchJob
+from wallaroo_spark.bounded.micro_batches import StreamJob
 from wallaroo_spark.wire.job import (
     FINISHED,
     HEAD,
@@ -79,17 +79,17 @@ def _run_batch(
 
 
 class _Query:
-    """Stands for `wallaroo_spark.bounded.micro_batches.MicroBatchQuery`, for one job."""
+    """Stands for `wallaroo_spark.bounded.micro_batches.StreamQuery`, for one job."""
 
     def __init__(self, levels: int, shipment: Shipment) -> None:
         self._levels = levels
         self._shipment = shipment
 
-    def run(self, job: MicroBatchJob) -> None:
+    def run(self, job: StreamJob) -> None:
         """Run a job to its end."""
         operators: dict[tuple[int, int], Any] = {}
         make: Any = wallaroo_spark.plans.stream._Level
-        while (blocks := job.next_micro_batch()) is not None:
+        while (blocks := job.next_batch()) is not None:
             rows: list[Row] = []
             for block in blocks:
                 carried: HeadBlock = unpack(pack(block))

@@ -23,7 +23,7 @@ import wallaroo_spark.plans.stream
 import wallaroo_spark.worker.nodes
 import wallaroo_spark.worker.operators
 from wallaroo_conformance.killing import Mutant
-from wallaroo_spark.bounded.micro_batches import MicroBatchJob
+from wallaroo_spark.bounded.micro_batches import StreamJob
 from wallaroo_spark.bounded.traces import SMALL
 from wallaroo_spark.engine import SparkEngine
 from wallaroo_spark.jvm.shipping import shipment_of_this_process
@@ -286,8 +286,8 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
 # which explains their `type: ignore`.
 
 
-def _second_skipped(original: Any) -> Any:
-    def next_micro_batch(self: MicroBatchJob) -> list[HeadBlock] | None:
+def _second_batch_skipped(original: Any) -> Any:
+    def next_batch(self: StreamJob) -> list[HeadBlock] | None:
         began = any(self._made.values())
         blocks: list[HeadBlock] | None = original(self)
         if blocks is None or not began or hasattr(self, "skipped"):
@@ -295,11 +295,11 @@ def _second_skipped(original: Any) -> Any:
         self.skipped = True  # type: ignore[attr-defined]
         return [block._replace(frames=[]) for block in blocks]
 
-    return next_micro_batch
+    return next_batch
 
 
-def _first_replayed(original: Any) -> Any:
-    def next_micro_batch(self: MicroBatchJob) -> list[HeadBlock] | None:
+def _first_batch_replayed(original: Any) -> Any:
+    def next_batch(self: StreamJob) -> list[HeadBlock] | None:
         again: list[HeadBlock] | None = getattr(self, "replayed", None)
         if again is not None:
             self.replayed = []  # type: ignore[attr-defined]
@@ -308,7 +308,7 @@ def _first_replayed(original: Any) -> Any:
             self.replayed = [block._replace(list_entities=False) for block in blocks]  # type: ignore[attr-defined]
         return blocks
 
-    return next_micro_batch
+    return next_batch
 
 
 def _by_item(original: Any) -> Any:
@@ -364,13 +364,13 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
         "order-2",
         "micro-batch skipped",
         "an offset committed too early",
-        (MicroBatchJob, "next_micro_batch", _second_skipped),
+        (StreamJob, "next_batch", _second_batch_skipped),
     ),
     _mutant(
         "order-2",
         "micro-batch replayed",
         "an offset committed too late",
-        (MicroBatchJob, "next_micro_batch", _first_replayed),
+        (StreamJob, "next_batch", _first_batch_replayed),
     ),
     _mutant("order-2", "last frame of a run lost", "off by one in a slice"),
     _mutant("order-2", "first frame tried again", "a task's retry counts twice"),

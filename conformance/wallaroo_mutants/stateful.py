@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo_reference.copies import Frozen, freeze, thaw
-from wallaroo_reference.dead import Dead, dead_by
+from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.interpreter import Interpreter
-from wallaroo_reference.places import EntityNow, Place, Store
+from wallaroo_reference.places import FrozenEntity, Place, Store
 from wallaroo_reference.results import pair_of
 
 from wallaroo.keys import Key, identity
@@ -21,7 +21,7 @@ from wallaroo.trace import Lineage, Reason
 
 
 class IgnoresFlag(Interpreter):
-    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+    def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
         live = _Live(entity, place)
         try:
             return super()._visit(live.place, live.entity, message, lineage)
@@ -35,7 +35,7 @@ class IgnoresFlag(Interpreter):
 class KeepsFirstState(Interpreter):
     """Forgets every change: the entity stays as built."""
 
-    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+    def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
         before = entity.state
         try:
             return super()._visit(place, entity, message, lineage)
@@ -46,7 +46,7 @@ class KeepsFirstState(Interpreter):
 class StateTestedForTruth(Interpreter):
     """Builds an entity anew where its state is false."""
 
-    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Any) -> Any:
+    def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Any) -> Any:
         assert place.stateful is not None
         if not thaw(entity.state):
             store = self._stores[place.stateful.partition]
@@ -57,11 +57,11 @@ class StateTestedForTruth(Interpreter):
 class NoRollback(Interpreter):
     """Keeps what a call did to the state before it raised."""
 
-    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+    def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
         live = _Live(entity, place)
         try:
             return super()._visit(live.place, live.entity, message, lineage)
-        except Dead as dead:
+        except DeadLetterError as dead:
             if dead.reason is Reason.RAISED and live.called:
                 live.entity.state = freeze(live.state)
             raise
@@ -70,7 +70,7 @@ class NoRollback(Interpreter):
 
 
 class WritesStateWithOutputOnly(Interpreter):
-    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+    def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
         before = entity.state
         output = super()._visit(place, entity, message, lineage)
         if output is None:
@@ -81,12 +81,12 @@ class WritesStateWithOutputOnly(Interpreter):
 class EntityAfterSuccess(Interpreter):
     """An entity appears only with the first call that succeeds."""
 
-    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+    def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
         store = self._stores[place.stateful.partition] if place.stateful else None
         new = not getattr(entity, "like", None)
         try:
             output = super()._visit(place, entity, message, lineage)
-        except Dead:
+        except DeadLetterError:
             if new and store is not None:
                 store.entities.pop(identity(entity.key), None)
             raise
@@ -97,7 +97,7 @@ class EntityAfterSuccess(Interpreter):
 class SendsByReference(Interpreter):
     """Outputs of a state computation are sent as they are, and change with the state."""
 
-    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
+    def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
         state = thaw(entity.state)
         before = pickle.dumps(state)
         try:
@@ -107,7 +107,7 @@ class SendsByReference(Interpreter):
             else:
                 freeze(given)
             freeze(state)
-        except Dead:
+        except DeadLetterError:
             entity.state = pickle.loads(before)  # noqa: S301 - our own bytes
             raise
         entity.state = state if changed else pickle.loads(before)  # noqa: S301 - our own bytes
@@ -117,7 +117,7 @@ class SendsByReference(Interpreter):
         try:
             return place.call(message, state)
         except BaseException as error:
-            raise dead_by(error, place.reason) from error
+            raise dead_letter_from(error, place.reason) from error
 
 
 class SharesBuilt(Interpreter):
@@ -128,8 +128,8 @@ class SharesBuilt(Interpreter):
         self._live: dict[int, Any] = {}
 
     def _build(
-        self, place: Place, store: Store[EntityNow], key: Key, known: Hashable, lineage: Lineage
-    ) -> EntityNow:
+        self, place: Place, store: Store[FrozenEntity], key: Key, known: Hashable, lineage: Lineage
+    ) -> FrozenEntity:
         builder = store.partition.builder
         entity = super()._build(place, store, key, known, lineage)
         if hasattr(builder.component, "only"):
@@ -155,8 +155,8 @@ class RouteTakesMessage(Interpreter):
 
 class WelcomesUnknownKeys(Interpreter):
     def _build(
-        self, place: Place, store: Store[EntityNow], key: Key, known: Hashable, lineage: Lineage
-    ) -> EntityNow:
+        self, place: Place, store: Store[FrozenEntity], key: Key, known: Hashable, lineage: Lineage
+    ) -> FrozenEntity:
         store._listed = None
         return super()._build(place, store, key, known, lineage)
 
@@ -165,13 +165,13 @@ class RemembersBrokenBuilder(Interpreter):
     """Gives a key whose builder raised an empty entity, so that it is not tried again."""
 
     def _build(
-        self, place: Place, store: Store[EntityNow], key: Key, known: Hashable, lineage: Lineage
-    ) -> EntityNow:
+        self, place: Place, store: Store[FrozenEntity], key: Key, known: Hashable, lineage: Lineage
+    ) -> FrozenEntity:
         try:
             return super()._build(place, store, key, known, lineage)
-        except Dead as dead:
+        except DeadLetterError as dead:
             if dead.reason is Reason.RAISED:
-                store.entities[known] = EntityNow(key, freeze({}))
+                store.entities[known] = FrozenEntity(key, freeze({}))
             raise
 
 
@@ -200,14 +200,14 @@ class UnsharesPartitions(Interpreter):
 
     def __init__(self, application: Any, **options: Any) -> None:
         super().__init__(application, **options)
-        self._own: dict[str, dict[str, Store[EntityNow]]] = {}
+        self._own: dict[str, dict[str, Store[FrozenEntity]]] = {}
 
     def _compute_with_state(
         self, place: Place, operation: Stateful, message: Any, lineage: Lineage
     ) -> None:
         shared = self._stores
         if place.pipeline not in self._own:
-            copies: dict[str, Store[EntityNow]] = {
+            copies: dict[str, Store[FrozenEntity]] = {
                 name: Store(store.partition) for name, store in shared.items()
             }
             self._own[place.pipeline] = copies if self._own else shared
@@ -223,7 +223,7 @@ class SharesPartitions(Interpreter):
 
     def __init__(self, application: Any, **options: Any) -> None:
         super().__init__(application, **options)
-        together: dict[Hashable, EntityNow] = {}
+        together: dict[Hashable, FrozenEntity] = {}
         for store in self._stores.values():
             store.entities = together
 
@@ -231,8 +231,8 @@ class SharesPartitions(Interpreter):
 class _Live:
     """A visit watched from outside: what state the call was given, and whether it returned."""
 
-    def __init__(self, entity: EntityNow, place: Place) -> None:
-        self.entity = EntityNow(entity.key, entity.state, entity.like)
+    def __init__(self, entity: FrozenEntity, place: Place) -> None:
+        self.entity = FrozenEntity(entity.key, entity.state, entity.like)
         self.state: Any = None
         self.called = self.returned = False
         call = place.call

@@ -1,8 +1,9 @@
-"""The source that the compiled path runs: nested loops, generated from the topology.
+"""The source code that the compiled path runs: nested loops, generated from the topology.
 
-`Program` writes one function per source and says what the names in them stand for. What ends a
-message's way is an exception, caught once in each loop. `Compiled.fail` learns from the line that
-raised it which call that was, and reads the rest from the function's variables.
+`Program` writes one function per source of the application, and knows what each name in it stands
+for. A message that cannot go on raises an exception, which is caught once in each loop. From the
+line that raised it `Compiled.fail` knows which call failed; it reads the rest from the function's
+variables.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from wallaroo.trace import Reason
 from wallaroo_reference.meter import PORTION
 
 _FRAMES = (("payloads", "frames"),)  # the loop of a source's function
-_DEEPEST = 6  # loops within the first in one function, a `try` in each; Python takes 20 blocks
+_DEEPEST = 6  # loops inside the first in one function, each with a `try`; Python allows 20 blocks
 
 
 @dataclass(frozen=True)
 class Spot:
-    """What a line of the source belongs to.
+    """The call that a line of the generated code belongs to.
 
     Args:
         pipeline, step, position, sink, reason: a dead letter's fields, if the line raises.
-        loops: the loops around it in its function, outermost first: the names of the list that is
-            gone through and of its iterator.
-        key: the name of the variable that holds the visited entity's key; where there is no such
-            variable, the entity is the partition's only one.
+        loops: the loops around the line in its function, outermost first: for each the names of
+            the list and of its iterator.
+        key: the name of the variable that holds the visited entity's key; `None` where the
+            partition has only one entity.
     """
 
     pipeline: str
@@ -44,16 +45,16 @@ class Spot:
 
 
 class Program:
-    """The generated source, and what its names stand for."""
+    """The generated code, and what its names stand for."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
         self._lines: list[str] = []
-        self._later: list[Callable[[], None]] = []  # functions that deep pipelines go on in
-        self._used: dict[str, None] = {}  # names that the function being written uses often
+        self._later: list[Callable[[], None]] = []  # functions for the rest of deep pipelines
+        self._used: dict[str, None] = {}  # names the current function uses often
         self.calls: dict[str, Any] = {}
         self.functions: dict[str, str] = {}  # source -> name of its function
-        self.spots: list[Spot | None] = []  # of each line; `None`: one that calls `fail`
+        self.spots: list[Spot | None] = []  # for each line; `None` for lines that call `fail`
         for index, source in enumerate(application.sources):
             self._source(index, source)
         self.source = "\n".join(self._lines) + "\n"
@@ -79,14 +80,14 @@ class Program:
             self._later.pop(0)()
 
     def _consumers(self, indent: int, origin: int, skip: str) -> None:
-        """Write what becomes of node `origin`'s message, a variable called m<origin>."""
+        """Write the code that processes node `origin`'s message, the variable m<origin>."""
         consumers = self._application.consumers[origin]
         if consumers:
             self._line(indent, f"if m{origin} is None:")
             self._line(indent + 1, skip)
         for index in consumers:
             node = self._application.nodes[index]
-            # What ends one's message must not skip the others.
+            # An exception in one consumer must not skip the others.
             several = len(consumers) > 1
             if isinstance(node, Sink):
                 self._sink(indent, index, node, origin, several)
@@ -116,7 +117,7 @@ class Program:
             self._entity(indent, index, operation, origin)
             self._pair(indent, index, f"{compute}(m{origin}, s{index})")
             if multi:
-                # A list may be part of the state, which a later step of the pipeline may alter.
+                # The list may be part of the state, and a later step may change it: iterate a copy.
                 items = (
                     f"m{index}[:] if type(m{index}) is {self._use('list')} else items_of(m{index})"
                 )
@@ -140,7 +141,7 @@ class Program:
             self._caught(indent + 1)
 
     def _entity(self, indent: int, index: int, operation: Stateful, origin: int) -> None:
-        """Write how the entity s<index> is found, and its key k<index>."""
+        """Write the code that finds the entity s<index> by its key k<index>."""
         number = list(self._application.partition).index(operation.partition)
         states = self._use(f"states_{number}")
         if operation.route is None:
@@ -149,8 +150,8 @@ class Program:
             key = f"k{index}"
             partition_function = self._call("partition", index, operation.route)
             self._line(indent, f"{key} = {partition_function}(m{origin})")
-            # A key of another type is sought as MISSING, so not found, and `enter` judges it; it
-            # does so with tuples too, which are known by their encoding.
+            # A key of another type is looked up as MISSING, which is never found, so `enter` judges
+            # it. The same holds for tuples, which are stored by their encoding.
             exact = self._exactness(self._application.partition[operation.partition], key)
             known = f"{key} if {exact} else {self._use('MISSING')}"
         self._spot = replace(self._spot, key=f"k{index}")
@@ -160,7 +161,7 @@ class Program:
         self._line(indent + 1, f"s{index} = enter(store_{number}, {key})")
 
     def _pair(self, indent: int, index: int, visit: str) -> None:
-        """Write a call of a state computation, and how its result is judged (state-2)."""
+        """Write the call of a state computation and the check of its result (state-2)."""
         whole = f"{self._use('type')}(r{index}) is {self._use('tuple')}"
         self._line(indent, f"r{index} = {visit}")
         self._line(indent, "try:")
@@ -181,7 +182,7 @@ class Program:
             self._line(outer, "try:")
             indent += 1
         self._line(indent, f"data = {encode}(m{origin})")
-        # An encoder that says it gives text is taken at its word, and caught where it does not.
+        # An encoder annotated to return text is encoded directly; other results raise, see below.
         text = getattr(sink.config.encoder.call, "__annotations__", {}).get("return")
         if text in (str, "str"):
             self._line(indent, "if data is not None:")
@@ -197,7 +198,7 @@ class Program:
             self._caught(outer)
 
     def _caught(self, indent: int) -> None:
-        """Write the end of a `try` around all that becomes of one message."""
+        """Write the end of the `try` around the processing of one message."""
         self._line(indent, "except BaseException:")
         self._line(indent + 1, "fail(locals())")
         self.spots[-1] = None
@@ -208,7 +209,7 @@ class Program:
         return len(self._lines) - 1
 
     def _bind(self, head: int) -> None:
-        """Complete the function that began at line `head`: what it uses often becomes local."""
+        """Complete the function that begins at line `head`: make names it uses often local."""
         self._lines[head] += "".join(f", {name}={name}" for name in self._used) + "):"
         self._line(0, "")
 
@@ -222,7 +223,7 @@ class Program:
         return name
 
     def _exactness(self, partition: StatePartition, key: str) -> str:
-        """Return the test that a key has a type whose dictionary hits can be trusted (route-2)."""
+        """Return the test that a key has a type for which dictionary lookup is exact (route-2)."""
         kinds: set[type] = {str, int, bytes}
         if partition.u64:
             kinds = {int}
@@ -238,7 +239,7 @@ class Program:
 
 
 def _lineage(loops: tuple[tuple[str, str], ...]) -> str:
-    """Return the expression for where loops stand: a loop's position is what its iterator left."""
+    """Return the expression for the loops' positions, computed from what their iterators left."""
     positions = [f"len({items}) - 1 - {rest}.__length_hint__()" for items, rest in loops]
     if loops[:1] == _FRAMES:
         positions[0] = f"start + {positions[0]}"
@@ -255,7 +256,7 @@ def _sequence(loops: tuple[tuple[str, str], ...]) -> str:
 
 
 def _shown(name: str) -> str:
-    """Return a name on one line, whatever a `str` of its own kind says of itself."""
+    """Return a name quoted, on one line; a subclass of `str` may have its own `__repr__`."""
     return str.__repr__(name)
 
 

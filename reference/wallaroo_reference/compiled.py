@@ -1,13 +1,14 @@
 """The compiled path: `trusting` mode, a function generated from the topology.
 
 For each source one function takes a batch of payloads and runs the pipeline as nested loops, as one
-would write it by hand: no object per message, no copy, no call but the user's. What the rules
-require to be checked is checked; what costs is left to the paths that are not taken:
+would write it by hand: no object per message, no copy, no calls but the user's. All checks that the
+rules require are made, but so that the usual path costs little:
 
-- a ``try`` that does not raise costs next to nothing, and one in each loop is enough: the line that
-  raised tells which call it was;
-- a lineage is worked out only when somebody asks: a loop's position is what its iterator has left;
-- a key met before has been judged before, so a dictionary hit on a key of exact type is enough.
+- a ``try`` that does not raise costs almost nothing, and one in each loop is enough: the line that
+  raised shows which call failed;
+- a lineage is computed only when it is needed, from what the loops' iterators have left;
+- a key that was seen before was judged then, so for a key of exact type a dictionary lookup is
+  enough.
 
 ``wallaroo graph APP --compiled`` prints the source.
 """
@@ -33,7 +34,7 @@ from wallaroo.trace import (
     Reason,
 )
 from wallaroo_reference.codegen import Program, Spot
-from wallaroo_reference.dead import Dead, dead_by
+from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.places import Store
 from wallaroo_reference.results import items_of, pair_of, written_of
@@ -49,7 +50,7 @@ class Compiled:
 
     Args:
         application: what to run.
-        partitions: number of partitions the entities' numbers are of (route-4).
+        partitions: number of partitions, for the entities' partition numbers (route-4).
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
     """
 
@@ -71,7 +72,7 @@ class Compiled:
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """None: `trusting` mode does not look."""
+        """None: `trusting` mode does not look for findings."""
         return ()
 
     def feed(self, source: str, payloads: Sequence[bytes]) -> None:
@@ -116,13 +117,13 @@ class Compiled:
         exec(_code(program.source, name), names)  # noqa: S102 - our own text; users' names enter it only as identifiers and by repr
         return {source: names[function] for source, function in program.functions.items()}
 
-    # -- what generated code calls when something is not as usual ---------------------------------
+    # -- what generated code calls off the usual path ---------------------------------------------
 
     def fail(self, names: Mapping[str, Any]) -> None:
-        """Write a dead letter, or end the run (dead-1, dead-3, dead-4).
+        """Add a dead letter, or end the run (dead-1, dead-3, dead-4).
 
         Args:
-            names: the variables of the generated function that caught what is being handled.
+            names: the variables of the generated function that caught the current exception.
         """
         spot = self._spots[_line_that_raised() - 1]
         if spot is None:  # it comes from here: the run is over, or there is a bug
@@ -132,8 +133,8 @@ class Compiled:
         if type(error) is TooMuchOutputError:
             self._end("exit", spot, _lineage(spot, names), TooMuchOutputError.__name__)
         # By type: an object may say of itself that it is of another class.
-        known = issubclass(type(error), Dead)
-        dead = cast(Dead, error) if known else dead_by(error, spot.reason)
+        known = issubclass(type(error), DeadLetterError)
+        dead = cast(DeadLetterError, error) if known else dead_letter_from(error, spot.reason)
         lineage = _lineage(spot, names)
         if dead.reason is None:
             self._end("exit", spot, lineage, dead.error_type)
@@ -173,7 +174,7 @@ class Compiled:
         raise _Stop
 
 
-@lru_cache(maxsize=256)  # to compile is most of what a short run costs, and many are alike
+@lru_cache(maxsize=256)  # compiling is most of a short run's cost, and many applications are alike
 def _code(source: str, name: str) -> CodeType:
     return compile(source, f"<compiled {name!r}>", "exec")
 
@@ -184,10 +185,10 @@ def compiled_source(application: Application) -> str:
 
 
 def _enter(store: Store[Any], key: Any) -> Any:
-    """Return the entity of a key that is not found as it is: of a tuple, or not met before.
+    """Return the entity of a key that the generated code did not find: a tuple, or a new key.
 
     Raises:
-        Dead: it is no key of the partition. What the builder raises passes through.
+        DeadLetterError: it is no key of the partition. An exception of the builder is not caught.
     """
     known = store.judge(key)
     if known not in store.entities:
@@ -197,14 +198,14 @@ def _enter(store: Store[Any], key: Any) -> Any:
 
 
 def _line_that_raised() -> int:
-    """Return the line of the generated function that raised what it has caught."""
+    """Return the line of the generated function that raised the current exception."""
     trace = sys.exc_info()[2]
     assert trace is not None
     return trace.tb_lineno
 
 
 def _lineage(spot: Spot, names: Mapping[str, Any]) -> Lineage:
-    """Return where the loops around a line stand: a loop's position is what its iterator left."""
+    """Return the positions of the loops around a line, computed from what their iterators left."""
     positions = [
         len(names[items]) - 1 - names[rest].__length_hint__() for items, rest in spot.loops
     ]

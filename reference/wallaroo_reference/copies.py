@@ -1,16 +1,16 @@
-"""Copies by pickle round trip: how `isolated` mode keeps one call from reaching into another.
+"""Copies by pickle round trip: in `isolated` mode no two calls share an object.
 
-The pickler is the standard library's `pickle.dumps` at protocol 5, with `pickle.loads` on the way
-back; never ``__deepcopy__``. What survives that is *portable*: it means the same in another
-process, which is what Spark needs of it.
+The round trip is the standard library's `pickle.dumps` at protocol 5 and `pickle.loads`; never
+``__deepcopy__``. A value that survives it is *portable*: it means the same in another process,
+which is what Spark needs.
 
-Two kinds of value come out of a round trip in a way that is known beforehand, and need none:
+For two kinds of value the result of a round trip is known, so none is made:
 
-- *atoms*, exactly `str`, `bytes`, `int`, `float`, `bool` and `None`, and tuples of them: nobody can
-  change them, so they are their own copies;
-- instances of *plain* classes, which leave pickling wholly to `object`, whose attributes are atoms
-  or lists and dicts of atoms that only they refer to: the round trip makes a bare instance and puts
-  copies of the attributes back, and so does `_Plain`.
+- *atoms*: exactly `str`, `bytes`, `int`, `float`, `bool` and `None`, and tuples of them. They
+  cannot be changed, so each is its own copy.
+- instances of *plain* classes, which define nothing about pickling, if their attributes are atoms,
+  or lists and dicts of atoms that nothing else refers to. A round trip would make an empty instance
+  and put copies of the attributes into it, and `_Plain` does just that.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from wallaroo.trace import Reason, describe_error
-from wallaroo_reference.dead import Dead, dead_by
+from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 
 PROTOCOL: Final = 5
 ATOMS: Final = frozenset({str, bytes, int, float, bool, type(None)})
@@ -30,7 +30,7 @@ _ATTRIBUTES_OF_OBJECT = ("__reduce_ex__", "__reduce__", "__getstate__", "__getat
 _HOOKS = ("__setstate__", "__getnewargs__", "__getnewargs_ex__", "__getattr__", "__slots__")
 
 
-class UnportableError(Dead):
+class UnportableError(DeadLetterError):
     """A value that does not survive a pickle round trip."""
 
     def __init__(self, error: str) -> None:
@@ -38,20 +38,20 @@ class UnportableError(Dead):
 
 
 class Frozen:
-    """A value as it was when it was frozen; `thaw` gives a copy of its own to each who asks."""
+    """A value as it was when it was frozen; each call of `thaw` returns a new copy."""
 
     __slots__ = ("_first", "blob")
 
     def __init__(self, blob: bytes, first: Any) -> None:
         self.blob = blob
-        # Made to see that the value survives; the first to ask may as well have it.
+        # The copy that proved that the value survives; the first `thaw` returns it.
         self._first = first
 
     def thaw(self) -> Any:
-        """Return a copy that nobody else holds.
+        """Return a copy that nothing else refers to.
 
         Raises:
-            UnportableError: it survived once, and this time does not.
+            UnportableError: the value survived the first round trip, but does not survive this one.
         """
         first = self._first
         if first is not None:
@@ -61,19 +61,19 @@ class Frozen:
             return pickle.loads(self.blob)  # noqa: S301 - our own bytes, never the network's
         except BaseException as error:
             if not isinstance(error, Exception):
-                raise dead_by(error, Reason.UNPORTABLE) from error
+                raise dead_letter_from(error, Reason.UNPORTABLE) from error
             raise UnportableError(
                 f"a frozen value does not come back: {type(error).__name__}: "
                 f"{describe_error(error)}"
             ) from error
 
     def same(self, value: Any) -> bool:
-        """Whether `value` pickles to the very same bytes; it may be the same where it does not."""
+        """Whether `value` pickles to the same bytes; equal values may pickle to other bytes."""
         return pickle.dumps(value, PROTOCOL) == self.blob
 
 
 class _Plain(Frozen):
-    """An instance of a plain class: its attributes, of which those in `nested` are flat."""
+    """An instance of a plain class; its attributes named in `nested` are flat lists or dicts."""
 
     __slots__ = ("attributes", "kind", "nested")
 
@@ -83,16 +83,16 @@ class _Plain(Frozen):
         self.nested = nested
 
     def thaw(self) -> Any:
-        """Return a bare instance with the attributes put back, as `object`'s pickling does."""
+        """Return a new instance with copies of the attributes, as `object`'s pickling does."""
         value: Any = object.__new__(self.kind)
-        attributes = value.__dict__  # into it, whatever the class's own __setattr__ forbids
+        attributes = value.__dict__  # the class may have a __setattr__ that refuses
         attributes.update(self.attributes)
         for name in self.nested:
             attributes[name] = attributes[name].copy()
         return value
 
     def same(self, value: Any) -> bool:
-        """Whether `value` is of the same class and has the very same attributes."""
+        """Whether `value` is of the same class and its attributes are the same objects."""
         now = value.__dict__
         if type(value) is not self.kind or now.keys() != self.attributes.keys():
             return False
@@ -103,7 +103,7 @@ class _Plain(Frozen):
 
 
 def freeze(value: Any) -> Any:
-    """Return `value` as it is now: itself if nobody can change it, else `Frozen`.
+    """Return `value` as it is now: the value itself if it is an atom, else `Frozen`.
 
     Raises:
         UnportableError: it does not survive a round trip.
@@ -132,7 +132,7 @@ def freeze(value: Any) -> Any:
         return Frozen(blob, pickle.loads(blob))  # noqa: S301 - our own bytes
     except BaseException as error:
         if not isinstance(error, Exception):
-            raise dead_by(error, Reason.UNPORTABLE) from error
+            raise dead_letter_from(error, Reason.UNPORTABLE) from error
         raise UnportableError(
             f"a {kind.__module__}.{kind.__qualname__} does not survive pickling: "
             f"{type(error).__name__}: {describe_error(error)}"
@@ -140,7 +140,7 @@ def freeze(value: Any) -> Any:
 
 
 def _freeze_plain(kind: type, attributes: dict[str, Any]) -> _Plain | None:
-    """Return an instance of a plain class, frozen, unless its attributes want a real round trip."""
+    """Return an instance of a plain class, frozen; `None` if it needs a real round trip."""
     kept = attributes.copy()
     nested: list[str] = []
     for name, item in attributes.items():
@@ -149,7 +149,7 @@ def _freeze_plain(kind: type, attributes: dict[str, Any]) -> _Plain | None:
         if type(item) not in ATOMS:
             if not _is_flat(item):
                 return None
-            # Two names may mean one and the same list; a round trip would keep it so.
+            # Two attributes may be the same list; a round trip would keep that.
             if nested and any(attributes[other] is item for other in nested):
                 return None
             nested.append(name)
@@ -160,7 +160,8 @@ def _freeze_plain(kind: type, attributes: dict[str, Any]) -> _Plain | None:
 def _is_flat(value: Any) -> bool:
     """Whether `value` is exactly a list or dict, and holds atoms only.
 
-    Looked at by runs of one type, of which most have one or two: the cheapest look at every item.
+    It checks runs of items of one type, since most lists have only one or two types: the fastest
+    way to check every item.
     """
     if type(value) is dict:
         for kind, _ in groupby(value.values(), type):
@@ -175,7 +176,7 @@ def _is_flat(value: Any) -> bool:
 
 
 def _same_flat(one: Any, other: Any) -> bool:
-    """Whether two flat values hold the very same objects, a dict's in whatever order."""
+    """Whether two flat values hold the same objects, a dict's in any order."""
     if type(one) is not type(other) or len(one) != len(other):
         return False
     if type(one) is list:
@@ -190,23 +191,23 @@ def thaw(value: Any) -> Any:
 
 
 class _Bare:
-    """A class of which nothing is kept anywhere but in ``__dict__``."""
+    """A class whose instances keep everything in ``__dict__``."""
 
 
 _plain: dict[type, bool] = {}
 """Which classes are plain, found once for each."""
 
-_CLASSES_REMEMBERED = 4096  # an application may make a class a message, and each would be kept
+_CLASSES_REMEMBERED = 4096  # a bound: an application may create a new class for each message
 
 _OWN_HOOKS = frozenset({*_ATTRIBUTES_OF_OBJECT, *_HOOKS, "__class__"})
 """Names that pickling would look up on the instance itself."""
 
 
 def _is_plain(kind: type) -> bool:
-    """Whether `kind` leaves pickling to `object` and is found again by its name."""
+    """Whether `kind` defines nothing about pickling, and is found under its name."""
     if type(kind) is not type or getattr(kind, "__new__", None) is not object.__new__:
         return False
-    # One that is larger inherits from a class written in C, whose data no attribute tells of.
+    # If it is larger, it inherits from a class written in C, whose data is in no attribute.
     if kind in copyreg.dispatch_table or kind.__basicsize__ != _Bare.__basicsize__:
         return False
     if any(getattr(kind, name) is not getattr(object, name) for name in _ATTRIBUTES_OF_OBJECT):

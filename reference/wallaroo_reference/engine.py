@@ -1,4 +1,4 @@
-"""The reference engine, as the engine protocol sees it, and its compiled path beside it."""
+"""The reference engine and its compiled path, each as an engine of `wallaroo.engine`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ReferenceEngine:
         return compiled_source(application)
 
     def run(self, case: Case) -> Trace:
-        """Run one case; `Case.options` may say ``thorough=True`` to look at every call."""
+        """Run one case; the option ``thorough=True`` looks for findings at every call."""
         machine = self._machine(case)
         for source, payloads in _batches(case):
             machine.feed(source, payloads)
@@ -97,7 +97,7 @@ class CompiledEngine(ReferenceEngine):
 
 
 def _batches(case: Case) -> list[tuple[str, list[bytes]]]:
-    """Return the input cut as the case says, and where the source changes."""
+    """Return the input in the case's batches, divided also where the source changes."""
     sizes = list(case.batches or ())
     cut: list[tuple[str, list[bytes]]] = []
     position = 0

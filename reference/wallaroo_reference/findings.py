@@ -1,9 +1,9 @@
-"""What `isolated` mode notices about an application: where `trusting` mode would not forgive it.
+"""Findings: what `isolated` mode notices about an application that `trusting` mode relies on.
 
-Nothing here decides a result. The interpreter tells the `Observer` of each call that was made, with
-what went in and what came out. What must be compared anyway (an entity that a call left without
-saying ``changed=True``) is looked at each time; what costs a walk over objects is looked at for
-each component's first calls and then ever more seldom, unless `thorough`.
+Nothing here changes a result. After each call the interpreter calls the `Observer` with the call's
+input and output. A state that a call did not declare as changed is compared each time. Checks that
+must walk over many objects are made for the first calls of each component and then less and less
+often, unless `thorough`.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from wallaroo.keys import Key
 from wallaroo.topology import Application
 from wallaroo.trace import Finding, FindingKind, Lineage, Reason
 from wallaroo_reference.copies import ATOMS, PROTOCOL, Frozen, thaw
-from wallaroo_reference.dead import Dead
-from wallaroo_reference.places import EntityNow, Place
+from wallaroo_reference.dead_letter import DeadLetterError
+from wallaroo_reference.places import FrozenEntity, Place
 
-_ALWAYS = 16  # first calls of each component that are looked at
+_ALWAYS = 16  # first calls of each component, all of which are examined
 _BY_REFERENCE = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType, Enum)
 _VALUES = (
     *(tuple, frozenset, str, bytes, int, float, complex, range, Decimal, Fraction),
     *(date, time, timedelta, tzinfo, UUID, PurePath),
 )
-_WIDEST_WALK = 10_000  # objects; beyond that a walk gives up rather than be slow
+_WIDEST_WALK = 10_000  # objects; a longer walk would be slow and is given up
 
 
 class Observer:
-    """Collects findings; each kind once per step, where it was met first."""
+    """Collects findings; each kind once per step, where it was found first."""
 
     def __init__(self, application: Application, *, thorough: bool) -> None:
         self.findings: list[Finding] = []
@@ -50,35 +50,35 @@ class Observer:
             id(use.component): _attributes(use.component) for use in application.components()
         }
 
-    # -- what the interpreter tells ---------------------------------------------------------------
+    # -- called by the interpreter ----------------------------------------------------------------
 
     def decoded(self, place: Place, lineage: Lineage) -> None:
-        """A decoder has given a message."""
+        """A decoder has returned a message."""
         place.calls += 1
-        if place.calls >= place.next_look:
-            self._look_at_components(place, lineage)
+        if place.calls >= place.next_examined:
+            self._examine_components(place, lineage)
 
     def computed(self, place: Place, lineage: Lineage, result: Any) -> None:
         """A computation has returned `result`; of a multi one, the list of its items."""
         place.calls += 1
-        if place.calls >= place.next_look:
-            self._look_at_components(place, lineage)
-            self._look_at_items(place, lineage, result)
+        if place.calls >= place.next_examined:
+            self._examine_components(place, lineage)
+            self._examine_items(place, lineage, result)
 
-    def routed(self, place: Place, lineage: Lineage, message: Any, mine: Any) -> None:
-        """A partition function has read `mine`, its copy of the frozen `message`."""
-        if place.calls + 1 >= place.next_look:  # the visit that follows counts
-            self._look_at_copy(place, lineage, message, mine, "the partition function")
+    def routed(self, place: Place, lineage: Lineage, message: Any, copy: Any) -> None:
+        """A partition function has read `copy`, its copy of the frozen `message`."""
+        if place.calls + 1 >= place.next_examined:  # the visit that follows counts
+            self._examine_copy(place, lineage, message, copy, "the partition function")
 
     def built(
         self, place: Place, lineage: Lineage, key: Key, builder: Component, state: Any
     ) -> None:
-        """Look whether a new state can be changed at all, and is its entity's alone."""
-        self._unaltered(place, lineage, builder)
-        mine = _mutables(state)
-        shared = _shared(_mutables(getattr(builder.component, "__dict__", None)), mine)
+        """Examine whether a new state can be changed, and shares nothing with its builder."""
+        self._examine_attributes(place, lineage, builder)
+        objects = _mutables(state)
+        shared = _shared(_mutables(getattr(builder.component, "__dict__", None)), objects)
         if shared is not None and not isinstance(builder.component, type):
-            self._find(
+            self._add_finding(
                 FindingKind.SHARED_MESSAGE,
                 place,
                 lineage,
@@ -86,8 +86,8 @@ class Observer:
                 f"{builder.name} keeps a {shared} that is part of the state it builds, so all its "
                 "entities share it. Make a new one in build()",
             )
-        if not mine:
-            self._find(
+        if not objects:
+            self._add_finding(
                 FindingKind.IMMUTABLE_STATE,
                 place,
                 lineage,
@@ -100,57 +100,64 @@ class Observer:
         self,
         place: Place,
         lineage: Lineage,
-        entity: EntityNow,
+        entity: FrozenEntity,
         message: Any,
         state: Any,
         given: Any,
     ) -> None:
-        """A state computation has taken a message and given its output, or a list of outputs."""
+        """A state computation has succeeded; `given` is its output, or its list of outputs."""
         place.calls += 1
-        if place.calls >= place.next_look:
-            self._look_at_components(place, lineage)
-            self._look_at_state(place, lineage, entity.key, message, state, given)
-            self._look_at_items(place, lineage, given)
+        if place.calls >= place.next_examined:
+            self._examine_components(place, lineage)
+            self._examine_state(place, lineage, entity.key, message, state, given)
+            self._examine_items(place, lineage, given)
 
-    def unchanged(self, place: Place, lineage: Lineage, entity: EntityNow, state: Any) -> None:
-        """A state computation has said ``changed=False`` and left `state`, its copy, behind."""
-        self._look_at_rest(place, lineage, entity, state, "said changed=False")
+    def unchanged(self, place: Place, lineage: Lineage, entity: FrozenEntity, state: Any) -> None:
+        """A state computation has said ``changed=False``; `state` is its copy after the call."""
+        self._examine_unkept_state(place, lineage, entity, state, "said changed=False")
 
     def failed(
-        self, place: Place, lineage: Lineage, entity: EntityNow, state: Any, dead: Dead
+        self,
+        place: Place,
+        lineage: Lineage,
+        entity: FrozenEntity,
+        state: Any,
+        dead: DeadLetterError,
     ) -> None:
-        """A state computation has failed and left `state`, its copy, behind."""
-        self._look_at_rest(place, lineage, entity, state, _HOW_IT_FAILED[dead.reason])
+        """A state computation has failed; `state` is its copy after the call."""
+        self._examine_unkept_state(place, lineage, entity, state, _HOW_IT_FAILED[dead.reason])
 
-    def encoded(self, place: Place, lineage: Lineage, message: Any, mine: Any) -> None:
-        """An encoder has read `mine`, its copy of the frozen `message`."""
+    def encoded(self, place: Place, lineage: Lineage, message: Any, copy: Any) -> None:
+        """An encoder has read `copy`, its copy of the frozen `message`."""
         place.calls += 1
-        if place.calls >= place.next_look:
-            self._look_at_components(place, lineage)
-            self._look_at_copy(place, lineage, message, mine, "the encoder")
+        if place.calls >= place.next_examined:
+            self._examine_components(place, lineage)
+            self._examine_copy(place, lineage, message, copy, "the encoder")
 
-    def buried(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
+    def became_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
         """A message has become a dead letter."""
         if dead.reason is Reason.UNPORTABLE:
-            self._find(FindingKind.UNPORTABLE, place, lineage, key, dead.error)
+            self._add_finding(FindingKind.UNPORTABLE, place, lineage, key, dead.error)
 
-    # -- what is looked at ------------------------------------------------------------------------
+    # -- what is examined -------------------------------------------------------------------------
 
-    def _look_at_components(self, place: Place, lineage: Lineage) -> None:
-        """Look whether a component's own attributes are what they were when the run began.
+    def _examine_components(self, place: Place, lineage: Lineage) -> None:
+        """Examine whether a component's own attributes are as they were when the run began.
 
-        Says as well which of its calls is to be looked at next.
+        Also decides which of its calls is examined next.
         """
         often = self._thorough or place.calls < _ALWAYS
-        place.next_look = place.calls + 1 if often else 2 * place.calls
+        place.next_examined = place.calls + 1 if often else 2 * place.calls
         route = None if place.stateful is None else place.stateful.route
-        self._unaltered(place, lineage, place.component)
+        self._examine_attributes(place, lineage, place.component)
         if route is not None:
-            self._unaltered(place, lineage, route)
+            self._examine_attributes(place, lineage, route)
 
-    def _unaltered(self, place: Place, lineage: Lineage, record: Component) -> None:
+    def _examine_attributes(self, place: Place, lineage: Lineage, record: Component) -> None:
         if _attributes(record) != self._attributes[id(record)]:
-            self._find(
+            self._add_finding(
                 FindingKind.COMPONENT_ALTERED,
                 place,
                 lineage,
@@ -159,12 +166,12 @@ class Observer:
                 "have copies that do not see this: keep what must last in the state",
             )
 
-    def _look_at_copy(
-        self, place: Place, lineage: Lineage, message: Any, mine: Any, what: str
+    def _examine_copy(
+        self, place: Place, lineage: Lineage, message: Any, copy: Any, what: str
     ) -> None:
-        """Look whether who was only to read a message has altered its copy."""
-        if type(mine) not in ATOMS and not _same(message, mine):
-            self._find(
+        """Examine whether a function that should only read a message altered its copy."""
+        if type(copy) not in ATOMS and not _same(message, copy):
+            self._add_finding(
                 FindingKind.SHARED_MESSAGE,
                 place,
                 lineage,
@@ -172,14 +179,14 @@ class Observer:
                 f"{what} altered the message, which others get too. Let it read only",
             )
 
-    def _look_at_items(self, place: Place, lineage: Lineage, items: Any) -> None:
-        """Look whether items of one multi output have an object in common."""
+    def _examine_items(self, place: Place, lineage: Lineage, items: Any) -> None:
+        """Examine whether items of one multi output have an object in common."""
         seen: dict[int, Any] = {}
         for item in items if place.multi else ():
-            mine = _mutables(item)
-            shared = _shared(seen, mine)
+            objects = _mutables(item)
+            shared = _shared(seen, objects)
             if shared is not None:
-                self._find(
+                self._add_finding(
                     FindingKind.SHARED_MESSAGE,
                     place,
                     lineage,
@@ -187,12 +194,12 @@ class Observer:
                     f"two items of its result share a {shared}. Give each its own",
                 )
                 return
-            seen.update(mine)
+            seen.update(objects)
 
-    def _look_at_state(
+    def _examine_state(
         self, place: Place, lineage: Lineage, key: Key, message: Any, state: Any, given: Any
     ) -> None:
-        """Look whether the state and a message have an object in common after the call."""
+        """Examine whether the state and a message have an object in common after the call."""
         outputs = given if place.multi else [given]
         parts = [("the message it was given", message), *[("its output", item) for item in outputs]]
         parts = [(what, value) for what, value in parts if type(value) not in ATOMS]
@@ -200,7 +207,7 @@ class Observer:
         for what, value in parts:
             shared = _shared(kept, _mutables(value))
             if shared is not None:
-                self._find(
+                self._add_finding(
                     FindingKind.SHARED_MESSAGE,
                     place,
                     lineage,
@@ -208,10 +215,10 @@ class Observer:
                     f"it left a {shared} that is part of {what} in the state. Keep a copy of it",
                 )
 
-    def _look_at_rest(
-        self, place: Place, lineage: Lineage, entity: EntityNow, state: Any, how: str
+    def _examine_unkept_state(
+        self, place: Place, lineage: Lineage, entity: FrozenEntity, state: Any, how: str
     ) -> None:
-        """Look whether a call that was not to change the state has altered its copy."""
+        """Examine whether a call whose state is not kept has altered its copy of the state."""
         frozen = entity.state
         if not isinstance(frozen, Frozen):
             return
@@ -226,7 +233,7 @@ class Observer:
                 return
         except Exception:  # noqa: BLE001, S110 - it can no longer be pickled: altered, surely
             pass
-        self._find(
+        self._add_finding(
             FindingKind.UNFLAGGED_MUTATION,
             place,
             lineage,
@@ -235,7 +242,7 @@ class Observer:
             "Return (output, True) to keep what it did",
         )
 
-    def _find(
+    def _add_finding(
         self, kind: FindingKind, place: Place, lineage: Lineage, key: Key | None, text: str
     ) -> None:
         if (kind, place.pipeline, place.position) not in self._met:
@@ -253,7 +260,7 @@ _HOW_IT_FAILED = {
 
 
 def _attributes(record: Component) -> Any:
-    """Return the structures of the data an instance and its classes hold, where there is one."""
+    """Return the canonical structures of an instance's attributes and of its classes' data."""
     component = record.component
     if isinstance(component, type):  # handed over as a class: the instance that is called
         component = getattr(record.call, "__self__", component)
@@ -275,7 +282,7 @@ def _attributes(record: Component) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether what was frozen as `one` is what `other` is now."""
+    """Whether `one`, which is frozen, has the same structure as `other` has now."""
     try:
         return bool(structure(thaw(one)) == structure(other))
     except Exception:  # noqa: BLE001 - user code in __reduce_ex__ may raise anything
@@ -283,7 +290,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _mutables(value: Any) -> dict[int, Any]:
-    """Return the objects reachable from `value` that someone could alter, by id."""
+    """Return the mutable objects that `value` refers to, directly or not, by id."""
     if type(value) in ATOMS:
         return {}
     found: dict[int, Any] = {}
@@ -298,7 +305,7 @@ def _mutables(value: Any) -> dict[int, Any]:
             todo.extend(_parts(item))
             continue
         found[id(item)] = item
-        if type(item) is dict:  # from Python 3.13 on, not all dicts tell the collector their items
+        if type(item) is dict:  # from Python 3.13 on, gc does not see the items of all dicts
             todo.extend(item.keys())
             todo.extend(item.values())
         else:
@@ -307,7 +314,7 @@ def _mutables(value: Any) -> dict[int, Any]:
 
 
 def _is_value(item: Any) -> bool:
-    """Whether nobody can alter `item` itself, whatever may be said of what it refers to."""
+    """Whether `item` itself is immutable; what it refers to may be mutable."""
     parameters = getattr(type(item), "__dataclass_params__", None)
     if parameters is not None:
         return bool(parameters.frozen)
@@ -315,7 +322,7 @@ def _is_value(item: Any) -> bool:
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    """Return what a value refers to, without what it keeps that in."""
+    """Return the objects that a value refers to, but not its own attribute dict."""
     if isinstance(value, (tuple, frozenset)):
         return gc.get_referents(value)
     fields = getattr(type(value), "__dataclass_fields__", ())
@@ -323,7 +330,7 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def _shared(one: dict[int, Any], other: dict[int, Any]) -> str | None:
-    """Return the type of an object in both, unless pickling keeps its identity, as an enum's."""
+    """Return the type of an object in both; objects that pickle by reference do not count."""
     for key in one.keys() & other.keys():
         item = one[key]
         try:

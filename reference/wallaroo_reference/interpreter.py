@@ -2,28 +2,29 @@
 
 Theory of operation
 -------------------
-The machine is fed one frame after the other and takes each to its end before the next begins. A
-frame's payload is decoded; the message walks down the graph, depth first: what a step gives goes
-on to its consumers at once, item by item, before the step's next item. So every entity meets its
-messages, and every sink gets its outputs, in order of lineage (order-1), and nothing needs sorting.
+The machine processes one frame completely before it begins the next. A frame's payload is decoded,
+and the message goes down the graph depth first: each output of a step goes through all steps and
+sinks behind it before the step's next output does. So every entity meets its messages, and every
+sink gets its outputs, in order of lineage (order-1), and nothing needs sorting.
 
-Between calls nothing is alive. A message that a call has produced is *frozen* the moment the call
-has ended, and each consumer thaws a copy of its own; an entity lives frozen too, is thawed for one
-call, and frozen again only if that call said ``changed=True``. Everything the rules say about who
-may see whose changes (route-1, state-3, -4, -6, -7) follows from that, and a call that fails needs
-no undoing: what it did is dropped with the copy it did it to.
+Messages and states are kept *frozen* between calls. A message is frozen as soon as the call that
+made it has ended, and each consumer thaws its own copy. A state is thawed for one call, and frozen
+again only if that call said ``changed=True``. So no call sees what another call changed unless the
+rules allow it (route-1, state-3, -4, -6, -7), and a failed call needs no undo: it changed only its
+own copy, which is dropped.
 
-Observation is no part of the rules. After each call the observer is told what went in and what
-came out; it looks for findings about the application and changes nothing (`findings.Observer`).
+The observer does not change results. After each call it gets the call's input and output, and it
+looks for findings about the application (`findings.Observer`).
 
-What cannot go on raises `Dead` on its way down to the step that was visited; there it becomes a
-dead letter, and the message's siblings go on (dead-2). `_Stop` unwinds the whole frame when the run
-is over (dead-3, dead-4).
+A message that cannot go on raises `DeadLetterError`. The method of the step where this happens
+catches it and adds the dead letter, and the message's siblings go on (dead-2). `_Stop` ends the
+whole frame when the run is over (dead-3, dead-4).
 
-Where the rules leave a choice: a message that no step or sink takes is frozen all the same, so
-`unportable` does not depend on who comes after; a result is judged in the order raised, shape,
-consumption of a multi result, portability of the outputs, portability of the state; a dead letter
-has a key from the moment the key is known to be one, and `error_type` only where user code raised.
+Where the rules leave a choice, this engine does the following. A message is frozen even if no step
+or sink takes it, so `unportable` does not depend on the steps behind. A result is checked in this
+order: did the call raise, shape, reading a multi result's items, portability of the outputs,
+portability of the state. A dead letter has a key as soon as the key is known to be valid, and
+`error_type` only if user code raised.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ from wallaroo.keys import (
 from wallaroo.topology import Application, SinkId, Stateful
 from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Lineage
 from wallaroo_reference.copies import freeze, thaw
-from wallaroo_reference.dead import Dead, dead_by
+from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.findings import Observer
 from wallaroo_reference.meter import Meter, TooMuchOutputError
-from wallaroo_reference.places import EntityNow, Place, Store, places
+from wallaroo_reference.places import FrozenEntity, Place, Store, places
 from wallaroo_reference.results import BadResultError, items_of, pair_of, written_of
 
 
@@ -52,7 +53,7 @@ class Interpreter:
 
     Args:
         application: what to run.
-        partitions: number of partitions the entities' numbers are of (route-4).
+        partitions: number of partitions, for the entities' partition numbers (route-4).
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
         thorough: look for findings at every call, not at a sample of them.
     """
@@ -73,13 +74,13 @@ class Interpreter:
         self._partitions = partitions
         self._stop_on_error = on_error == "stop"
         self._observer = Observer(application, thorough=thorough)
-        self._stores = {part.name: Store[EntityNow](part) for part in application.partitions}
+        self._stores = {part.name: Store[FrozenEntity](part) for part in application.partitions}
         self._places = places(application)
         self._payload = b""
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """What was noticed about the application, in the order it was met."""
+        """The findings about the application, in the order in which they were found."""
         return self._observer.findings
 
     def feed(self, source: str, payloads: Sequence[bytes]) -> None:
@@ -117,18 +118,18 @@ class Interpreter:
             try:
                 message = place.call(payload)
             except BaseException as error:
-                raise dead_by(error, place.reason) from error
+                raise dead_letter_from(error, place.reason) from error
             if message is None:  # decode-1
                 return
             produced = freeze(message)
-        except Dead as dead:
-            self._bury(place, lineage, None, dead)
+        except DeadLetterError as dead:
+            self._add_dead_letter(place, lineage, None, dead)
             return
         self._observer.decoded(place, lineage)
         self._follow(place, produced, lineage)
 
     def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
-        """Take a frozen message to each consumer of what `place` gives, to its end (order-1)."""
+        """Process a frozen output of `place` in each of its consumers, completely (order-1)."""
         for consumer in place.consumers:
             if consumer.sink is not None:
                 self._encode(consumer, message, lineage)
@@ -145,28 +146,28 @@ class Interpreter:
             try:
                 result = place.call(mine)
             except BaseException as error:
-                raise dead_by(error, place.reason) from error
+                raise dead_letter_from(error, place.reason) from error
             if not place.multi:
                 output = None if result is None else freeze(result)  # compute-1
             else:
                 result, output = self._items(place, result)
-        except Dead as dead:
-            self._bury(place, lineage, None, dead)
+        except DeadLetterError as dead:
+            self._add_dead_letter(place, lineage, None, dead)
             return
         self._observer.computed(place, lineage, result)
         self._send(place, output, lineage)
 
     def _items(self, place: Place, result: Any) -> tuple[list[Any], list[Any]]:
-        """Return a multi result's items, consumed completely, and each of them frozen (compute-2).
+        """Return all items of a multi result, and the same items frozen (compute-2).
 
-        An item that is `None` keeps its index and goes no further.
+        An item that is `None` keeps its index and is not sent.
         """
         try:
             items = items_of(result)
         except BadResultError:
             raise
         except BaseException as error:
-            raise dead_by(error, place.reason) from error
+            raise dead_letter_from(error, place.reason) from error
         return items, [freeze(item) for item in items]
 
     def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
@@ -196,13 +197,13 @@ class Interpreter:
             if entity is None:
                 entity = self._build(place, store, key, known, lineage)
             output = self._visit(place, entity, message, lineage)
-        except Dead as dead:
-            self._bury(place, lineage, key, dead)
+        except DeadLetterError as dead:
+            self._add_dead_letter(place, lineage, key, dead)
             return
         self._send(place, output, lineage)
 
     def _route(self, place: Place, operation: Stateful, message: Any, lineage: Lineage) -> Any:
-        """Return the message's key; what finding it does to the message is lost (route-1)."""
+        """Return the message's key; changes the partition function makes are lost (route-1)."""
         route = operation.route
         if route is None:  # route-6
             return SINGLE_KEY
@@ -210,40 +211,40 @@ class Interpreter:
         try:
             key = route.call(mine)
         except BaseException as error:
-            raise dead_by(error, place.reason) from error
+            raise dead_letter_from(error, place.reason) from error
         self._observer.routed(place, lineage, message, mine)
         return key
 
     def _build(
-        self, place: Place, store: Store[EntityNow], key: Key, known: Hashable, lineage: Lineage
-    ) -> EntityNow:
-        """Return the entity of a key that has none yet: its first message has come (state-1)."""
+        self, place: Place, store: Store[FrozenEntity], key: Key, known: Hashable, lineage: Lineage
+    ) -> FrozenEntity:
+        """Build the entity of a key whose first message has come (state-1)."""
         store.expect(key, known)
         builder = store.partition.builder
         try:
             state = builder.call()
         except BaseException as error:
-            raise dead_by(error, place.reason) from error
+            raise dead_letter_from(error, place.reason) from error
         self._observer.built(place, lineage, key, builder, state)
-        entity = store.entities[known] = EntityNow(key, freeze(state))
+        entity = store.entities[known] = FrozenEntity(key, freeze(state))
         return entity
 
-    def _visit(self, place: Place, entity: EntityNow, message: Any, lineage: Lineage) -> Any:
-        """Return a state computation's frozen output, and leave the entity as the rules say."""
+    def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
+        """Call the state computation, update the entity, and return the frozen output."""
         mine = thaw(message)
         state = thaw(entity.state)
         try:
             try:
                 result = place.call(mine, state)
             except BaseException as error:
-                raise dead_by(error, place.reason) from error
+                raise dead_letter_from(error, place.reason) from error
             given, changed = pair_of(result)  # state-2
             if not place.multi:
                 output = None if given is None else freeze(given)  # state-5, state-6
             else:
                 given, output = self._items(place, given)
             after = freeze(state) if changed else entity.state
-        except Dead as dead:
+        except DeadLetterError as dead:
             self._observer.failed(place, lineage, entity, state, dead)
             raise  # the entity is as before the call: state-2, state-7
         if not changed:  # state-4: what the call did to its copy is dropped
@@ -260,12 +261,12 @@ class Interpreter:
             try:
                 output = place.call(mine)
             except BaseException as error:
-                raise dead_by(error, place.reason) from error
+                raise dead_letter_from(error, place.reason) from error
             if output is None:  # sink-1
                 return
             written = written_of(output)
-        except Dead as dead:
-            self._bury(place, lineage, None, dead)
+        except DeadLetterError as dead:
+            self._add_dead_letter(place, lineage, None, dead)
             return
         assert place.sink is not None
         self.outputs[place.sink].append(written)
@@ -273,8 +274,10 @@ class Interpreter:
 
     # -- what can go wrong -------------------------------------------------------------------
 
-    def _bury(self, place: Place, lineage: Lineage, key: Key | None, dead: Dead) -> None:
-        """Write the dead letter; under `--on-error stop` it is the last thing that happens."""
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
+        """Add a dead letter; with `--on-error stop` the run ends here."""
         if dead.reason is None:
             self._end("exit", place, lineage, dead.error_type)
         self.dead_letters.append(
@@ -292,7 +295,7 @@ class Interpreter:
                 payload=self._payload,
             )
         )
-        self._observer.buried(place, lineage, key, dead)
+        self._observer.became_dead_letter(place, lineage, key, dead)
         if self._stop_on_error:
             self._end("on-error", place, lineage, None)
 

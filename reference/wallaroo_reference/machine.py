@@ -1,6 +1,6 @@
-"""What the interpreter and the compiled path have in common: a machine that is fed frames.
+"""The interface of the interpreter and the compiled path: a machine that is fed frames.
 
-Sans-IO: no socket, thread or clock. Whoever feeds it drains `outputs` and `dead_letters`.
+Sans-IO: no socket, thread or clock. The feeder empties `outputs` and `dead_letters`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class Machine(Protocol):
 
     Attributes:
         sequence: the number the next frame gets.
-        outputs: what each sink has got, in order; the feeder takes it out.
-        dead_letters: what could not go on, in order; the feeder takes it out.
-        ended: set once the run is over before its input is (dead-3, dead-4); feeding does
-            nothing from then on.
-        meter: weighs the outputs of a feed; where it has limits, a feed may end early.
+        outputs: the outputs of each sink, in order, until the feeder takes them.
+        dead_letters: the dead letters, in order, until the feeder takes them.
+        ended: why the run ended before its input did (dead-3, dead-4), else `None`; once it is
+            set, `feed` does nothing.
+        meter: measures the outputs of a feed; if it has limits, a feed may end early.
         findings: about the application; the compiled path has none.
     """
 
@@ -34,15 +34,16 @@ class Machine(Protocol):
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """What was noticed about the application."""
+        """The findings about the application."""
 
     def feed(self, source: str, payloads: Sequence[bytes]) -> None:
-        """Process frames of one source, in order, each to its end before the next begins.
+        """Process frames of one source, in order, each completely before the next begins.
 
         Args:
-            source: whose.
-            payloads: the frames' payloads. Where the meter has limits this is a list, and those
-                that are not begun, because there are outputs enough, are taken out of it.
+            source: the source's name.
+            payloads: the frames' payloads. If the meter has limits this is a list; when there are
+                enough outputs the feed ends early, and the payloads that were not processed are
+                removed from the list.
         """
 
     def entities(self) -> list[Entity]:

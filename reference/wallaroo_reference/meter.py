@@ -1,9 +1,9 @@
-"""How much memory outputs take, looked at while a machine makes them.
+"""How much memory outputs take, measured while a machine makes them.
 
-A computation that gives many messages multiplies its input, so a few frames, or one, can make more
-outputs than there is memory. Looking at each output would cost on the path that all messages take.
-So only long results are gone through in portions, with a look after each: up to `PORTION` items
-pass unseen, and so does what the application itself makes in one call.
+A multi computation multiplies its input, so one frame can make more outputs than memory holds. To
+measure after each output would slow down every message. So only long results are measured: they
+are processed in portions, with a measurement after each. Up to `PORTION` items, and whatever the
+application itself allocates in one call, are not seen.
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
-PORTION = 64  # items of a multi result between two looks
+PORTION = 64  # items of a multi result between two measurements
 _OUTPUT_COST = 48  # bytes to keep an output, besides its own
 
 
 class TooMuchOutputError(Exception):
-    """One message has made more outputs than the engine holds; they are dropped."""
+    """One message has made more outputs than the engine can hold; they are dropped."""
 
 
 class Meter:
-    """Weighs the outputs of a machine.
+    """Measures the outputs of a machine.
 
     Args:
-        outputs: the machine's, of each sink.
+        outputs: the machine's list of outputs, for each sink.
 
     Attributes:
-        enough: bytes of outputs after which no other message of a feed is begun; unlimited at
-            first, and `most` too.
-        most: bytes of outputs that one message may make.
+        enough: bytes of outputs after which a feed begins no other message; at first unlimited.
+        most: bytes of outputs that one message may make; at first unlimited.
     """
 
     def __init__(self, outputs: Iterable[list[bytes]]) -> None:
@@ -40,13 +39,13 @@ class Meter:
         self._payloads: Any = ()
         self._start = 0
         self._message = -1
-        self._before = 0.0  # bytes that the feed had made when this message was first looked at
-        self._marks: list[int] = []  # and numbers of outputs
+        self._before = 0.0  # bytes the feed had made when this message was first measured
+        self._marks: list[int] = []  # and the number of outputs of each sink then
         self._seen = [0] * len(self._outputs)
         self._size = 0
 
     def begin(self, payloads: Any, start: int) -> None:
-        """Weigh from here on: a feed begins, with that sequence number."""
+        """Measure from here on: a feed begins, and `start` is its first sequence number."""
         self._payloads = payloads
         self._start = start
         self._message = -1
@@ -54,7 +53,7 @@ class Meter:
         self._seen = [len(outputs) for outputs in self._outputs]
 
     def size(self) -> int:
-        """Return how many bytes the outputs of this feed take by now."""
+        """Return how many bytes the outputs of this feed take so far."""
         for index, outputs in enumerate(self._outputs):
             if len(outputs) > (seen := self._seen[index]):
                 new = outputs[seen:] if seen else outputs
@@ -63,11 +62,11 @@ class Meter:
         return self._size
 
     def portions(self, rest: Iterator[Any], message: int) -> Iterator[Any]:
-        """Return what a list's iterator has left, to be gone through with looks at the outputs.
+        """Return an iterator over the rest of a result, which measures the outputs on the way.
 
         Args:
-            rest: the iterator; it stands where whoever goes through the result stands.
-            message: the sequence number.
+            rest: the list iterator of the result, at the caller's position.
+            message: the sequence number of the message.
 
         Raises:
             TooMuchOutputError: the message has made more than `most` bytes of outputs.

@@ -1,4 +1,4 @@
-"""Where calls are made and where entities live: the interpreter's view of the topology."""
+"""The interpreter's view of the topology: the places of calls, and the stores of entities."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from wallaroo.components import Call, Component
 from wallaroo.keys import BadKeyError, Key, identity, is_u64, respelling_hint, show_key
 from wallaroo.topology import Application, Node, Sink, SinkId, Source, Stateful, StatePartition
 from wallaroo.trace import Reason
-from wallaroo_reference.dead import Dead
+from wallaroo_reference.dead_letter import DeadLetterError
 
 E = TypeVar("E")
 
-KNOWN_BY_THEMSELVES = frozenset({str, bytes, int})
-"""Exact types of keys that are their own identities (`wallaroo.keys.identity`)."""
+OWN_IDENTITY = frozenset({str, bytes, int})
+"""The exact types of keys for which `wallaroo.keys.identity` returns the key itself."""
 
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A decoder, computation or encoder where it stands, with what takes its messages.
+    """A decoder, computation or encoder in its pipeline, with the consumers of its messages.
 
-    `source`, `pipeline`, `step`, `position` and `sink` are a dead letter's fields; `reason` is the
-    one it has when the call raises. `calls` counts the calls that ended well, of which number
-    `next_look` is the next that who looks for findings wants to see.
+    `source`, `pipeline`, `step`, `position` and `sink` are a dead letter's fields; `reason` is a
+    dead letter's reason when the call raises. `calls` counts the calls that succeeded; the call
+    with number `next_examined` is the next one that the observer examines.
     """
 
     source: str
@@ -39,12 +39,12 @@ class Place:
     stateful: Stateful | None
     consumers: list[Place] = field(default_factory=list)
     calls: int = 0
-    next_look: int = 1
+    next_examined: int = 1
 
 
 @dataclass(slots=True, eq=False)
-class EntityNow:
-    """A state entity; its state is frozen whenever no call is looking at it."""
+class FrozenEntity:
+    """A state entity; its state is frozen while no call works on it."""
 
     key: Key
     state: Any
@@ -61,31 +61,33 @@ class Store(Generic[E]):
         self._listed = None if keys is None else {identity(key) for key in keys}
 
     def judge(self, key: Any) -> Hashable:
-        """Return what `key` is known by, if it is one at all (route-2, route-5).
+        """Return the identity of `key`, by which its entity is stored (route-2, route-5).
 
         Raises:
-            Dead: `bad-key`.
+            DeadLetterError: `bad-key`: it is no valid key.
         """
         known: Hashable = key
-        if type(key) in KNOWN_BY_THEMSELVES and known in self.entities:
-            return known  # it was judged when it was met first
+        if type(key) in OWN_IDENTITY and known in self.entities:
+            return known  # it was judged when its first message came
         try:
             known = identity(key)
         except BadKeyError as error:
-            raise Dead(Reason.BAD_KEY, str(error)) from None
+            raise DeadLetterError(Reason.BAD_KEY, str(error)) from None
         if self.partition.u64 and not is_u64(key):
             shown = show_key(key)
-            raise Dead(Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {shown}")
+            raise DeadLetterError(
+                Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {shown}"
+            )
         return known
 
     def expect(self, key: Key, known: Hashable) -> None:
-        """Refuse a key the application does not list, where it lists its keys (route-3).
+        """Refuse a key that is not listed, if the application lists its keys (route-3).
 
         Raises:
-            Dead: `unknown-key`.
+            DeadLetterError: `unknown-key`.
         """
         if self._listed is not None and known not in self._listed:
-            raise Dead(
+            raise DeadLetterError(
                 Reason.UNKNOWN_KEY,
                 f"{show_key(key)} is not among the {len(self._listed)} keys of "
                 f"state partition {self.partition.name!r}"
@@ -97,7 +99,7 @@ class Store(Generic[E]):
 
 
 def places(application: Application) -> dict[str, Place]:
-    """Return the place of each source's decoder, from which all others are reached."""
+    """Return the place of each source's decoder; their consumers lead to all other places."""
     made = [_place(application, node) for node in application.nodes]
     for place, consumers in zip(made, application.consumers, strict=True):
         place.consumers.extend([made[index] for index in consumers])

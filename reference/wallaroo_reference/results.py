@@ -1,4 +1,4 @@
-"""What a computation may return, and what to say when it returns something else (`bad-result`)."""
+"""What a computation may return, and the errors when it returns something else (`bad-result`)."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from wallaroo.trace import Reason
-from wallaroo_reference.dead import Dead
+from wallaroo_reference.dead_letter import DeadLetterError
 
 _PAIR = "a state computation returns a pair, (output, changed), with changed True or False"
 
 
-class BadResultError(Dead):
+class BadResultError(DeadLetterError):
     """A result of the wrong shape; its text says what is wrong and what to write."""
 
     def __init__(self, error: str) -> None:
         super().__init__(Reason.BAD_RESULT, error)
 
 
-class BadOutputError(Dead):
+class BadOutputError(DeadLetterError):
     """An encoder's result that cannot be written (sink-1)."""
 
     def __init__(self, error: str) -> None:
@@ -34,7 +34,7 @@ def pair_of(result: Any) -> tuple[Any, bool]:
     if type(result) is tuple and len(result) == 2 and type(result[1]) is bool:
         return result
     if isinstance(result, tuple) and tuple.__len__(result) == 2:
-        output, changed = tuple.__iter__(result)  # whatever a subclass makes of it
+        output, changed = tuple.__iter__(result)  # a subclass may override __iter__
         if type(changed) is bool:
             return output, changed
         if type(output) is bool:
@@ -58,8 +58,8 @@ def pair_of(result: Any) -> tuple[Any, bool]:
 def items_of(result: Any) -> list[Any]:
     """Return the items of a multi computation's result, consumed completely (compute-2).
 
-    `None` gives none; items that are `None` are still there, so that indices count them. What
-    consuming raises passes through.
+    `None` gives no items. Items that are `None` stay in the list, so that indices count them. An
+    exception raised by the iteration is not caught.
 
     Raises:
         BadResultError: it is a str, bytes, mapping or set, or cannot be iterated.
@@ -91,7 +91,7 @@ def items_of(result: Any) -> list[Any]:
 
 
 def written_of(output: Any) -> bytes:
-    """Return what an encoder gave, and is not `None`, as bytes (sink-1).
+    """Return an encoder's result, which is not `None`, as bytes (sink-1).
 
     Raises:
         BadOutputError: it is neither bytes nor text, or text that UTF-8 refuses.
@@ -102,7 +102,7 @@ def written_of(output: Any) -> bytes:
         except UnicodeEncodeError as error:
             raise not_utf8(error) from None
     if isinstance(output, bytes):
-        return b"".join((output,))  # whatever its __bytes__ says
+        return b"".join((output,))  # the bytes it holds: a subclass may override __bytes__
     raise BadOutputError(f"an encoder returns bytes, str or None, not {_kind(output)}")
 
 

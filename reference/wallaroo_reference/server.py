@@ -5,9 +5,8 @@ server's, so that code which never returns cannot keep the caller from giving up
 
 A sender is told that all was taken (frame-4) once the machine has processed it.
 
-A stop goes in order (stop-1) and ends after `stop_timeout` seconds at the latest. When the end of
-stdin was the reason nobody is in a hurry: then the seconds count from the last thing that went on,
-and a slow reader of stdout is waited for without end.
+A stop goes in order (stop-1) and ends after `stop_timeout` seconds at the latest
+(`wallaroo.transport.stop_clock`).
 """
 
 from __future__ import annotations
@@ -20,9 +19,10 @@ from functools import partial
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.topology import Application
-from wallaroo.transport.edges import Edges, given_up, unless_overdue
+from wallaroo.transport.edges import Edges
 from wallaroo.transport.listener import Address
 from wallaroo.transport.loop_thread import LoopThread
+from wallaroo.transport.stop_clock import StopClock
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.server_feeder import Feeder
 
@@ -62,24 +62,11 @@ class Server:
         self._options = options
         self._done = threading.Event()
         self._result: Summary | None = None
-        self._problem: str | None = None
-        self._asked_at: float | None = None  # monotonic; when a stop was asked for
-        self._patient = False
-        self._asked = asyncio.Event()
         self._task: asyncio.Task[None]
         self._machine = make_machine()
         self._thread = LoopThread("wallaroo-reference")
-        self._edges = Edges(
-            application,
-            options,
-            self._thread,
-            deliver=self._deliver,
-            lines_ended=self._on_lines_ended,
-            broken=self._on_broken,
-            on_room=self._on_room,
-            when_sequenced=self._when_sequenced,
-            addresses=addresses,
-        )
+        self._edges = Edges(application, options, self._thread, self, addresses)
+        self._clock = StopClock(options, self._thread, self._edges, lambda: self._machine.sequence)
         self._feeder = Feeder(self._machine, self._edges, failed=self._fail)
         self._edges.open(self._start)
 
@@ -104,9 +91,7 @@ class Server:
 
     def stop(self) -> None:
         """Ask for a clean stop (stop-1) and return at once."""
-        if self._asked_at is None:
-            self._asked_at = time.monotonic()
-        self._thread.post(self._ask)
+        self._clock.request()
 
     def kill(self) -> None:
         """End at once; what the system has been handed it may still send."""
@@ -124,74 +109,53 @@ class Server:
 
     async def _run(self) -> None:
         try:
-            await self._asked.wait()
-            self._seen, self._mark = time.monotonic(), self._went_on()
-            if not await unless_overdue(self._edges.finish(self._feeder.idle), self._overdue):
-                late = given_up(self._options.stop_timeout, self._feeder.unprocessed)
-                self._problem = self._problem or late
+            await self._clock.wait()
+            if not await self._clock.in_time(self._edges.finish(self._feeder.idle)):
+                self._clock.fail(self._clock.given_up(self._feeder.unprocessed))
         except asyncio.CancelledError:
-            self._problem = "it was killed"
+            self._clock.problem = "it was killed"
         finally:
             self._end()
 
-    def _overdue(self) -> bool:
-        """Whether a stop has had its time."""
-        if self._patient:
-            # A signal may still come, and counts from then.
-            last, self._mark = self._mark, self._went_on()
-            if self._options.stdout is not None or self._mark != last:
-                self._seen = time.monotonic()
-        elif self._asked_at is not None:
-            self._seen = self._asked_at
-        return time.monotonic() - self._seen > self._options.stop_timeout
-
-    def _went_on(self) -> tuple[int, int]:
-        """Return what changes whenever something goes on."""
-        return self._machine.sequence, self._edges.written
-
     def _end(self) -> None:
         self._edges.close()
-        self._result = self._summary(self._problem)
+        self._result = self._summary(self._clock.problem)
         self._done.set()
         asyncio.get_running_loop().stop()
 
-    def _deliver(self, source: str, payloads: list[bytes]) -> None:
+    def deliver(self, source: str, payloads: list[bytes]) -> None:
+        """See `wallaroo.transport.edges.Core`."""
         self._feeder.deliver(source, payloads)
 
-    def _when_sequenced(self, close: Callable[[], None]) -> None:
-        # There is no log: what has its place in the sequence and is not processed, a death loses.
+    def when_sequenced(self, close: Callable[[], None]) -> None:
+        """See `wallaroo.transport.edges.Core`.
+
+        There is no log: what has its place in the sequence and is not processed, a death loses.
+        """
         self._feeder.when_processed(close)
 
-    def _on_room(self) -> None:
+    def sinks_have_room(self) -> None:
+        """See `wallaroo.transport.edges.Core`."""
         self._feeder.go_on()
 
-    def _ask(self) -> None:
-        self._patient = False
-        self._asked.set()
+    def input_ended(self, problem: str | None) -> None:
+        """See `wallaroo.transport.edges.Core`."""
+        self._clock.input_ended(problem)
 
-    def _on_lines_ended(self, problem: str | None) -> None:
-        self._problem = self._problem or problem
-        self._patient = not self._asked.is_set()
-        self._asked.set()
+    def outputs_broken(self, problem: str) -> None:
+        """See `wallaroo.transport.edges.Core`."""
+        self._fail(problem)
+        self._feeder.abandon()
 
     def _fail(self, problem: str) -> None:
         """End the run: nothing more is received or processed; what is out is delivered."""
-        self._problem = self._problem or problem
         self._edges.refuse()
-        if self._asked_at is None:
-            self._asked_at = time.monotonic()
-        self._ask()
-
-    def _on_broken(self, problem: str) -> None:
-        self._fail(problem)
-        self._feeder.abandon()
+        self._clock.fail(problem)
 
     # -- and this in both -------------------------------------------------------------------------
 
     def _is_stuck(self) -> bool:
-        if self._asked_at is None:
-            return False
-        return time.monotonic() - self._asked_at > self._options.stop_timeout + _GRACE
+        return self._clock.requested_for() > self._options.stop_timeout + _GRACE
 
     def _summary(self, problem: str | None) -> Summary:
         return self._edges.summary(problem, self._machine.findings)

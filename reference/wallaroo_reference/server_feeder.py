@@ -159,7 +159,7 @@ class Feeder:
                 sink.write(outputs)
                 outputs.clear()
         if self._machine.dead_letters:
-            self._bury()
+            self._write_dead_letters()
         if self._machine.ended is not None:
             self._fail(_described(self._machine.ended))
         elif self._over:
@@ -189,7 +189,7 @@ class Feeder:
         elif self._frames < _MOST_FRAMES and seconds < _TURN / 2 and frames == self._frames:
             self._frames *= 2
 
-    def _bury(self) -> None:
+    def _write_dead_letters(self) -> None:
         letters = self._machine.dead_letters[:]
         self._machine.dead_letters.clear()
         try:

@@ -1,5 +1,5 @@
 """Wallaroo on Apache Spark: the same applications, as Structured Streaming queries.
 
-A room is a folder, and tells in which process its code runs; ``spark_impl/README.md`` shows them
-all and follows a frame through them.
+Each folder is named after the process in which its code runs; ``spark_impl/README.md`` describes
+all folders and the way of a frame through them.
 """

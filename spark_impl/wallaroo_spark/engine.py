@@ -22,19 +22,19 @@ class SparkEngine:
     name = "spark"
 
     def capabilities(self) -> Capabilities:
-        """Return what it claims."""
+        """Return what it can do."""
         return Capabilities(recovery=True, faults=frozenset({"task"}), small=SMALL)
 
     def check(self, application: Application) -> None:
-        """Refuse what cannot be run: a component that cannot be sent to a worker."""
+        """Refuse an application with a component that cannot be sent to a worker."""
         pickle_application(application)
 
     def run(self, case: Case) -> Trace:
-        """Run one bounded case, as a batch job, or as a stream where it chooses its cuts."""
+        """Run one bounded case: as a stream if it chooses its batches, else as a batch job."""
         return self.run_many([case])[0]
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
-        """Run independent cases in one job of each kind; traces in their order."""
+        """Run independent cases in one batch job and one stream; traces in their order."""
         return run_cases(session(), cases)
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:

@@ -454,7 +454,7 @@ def test_what_is_wrong_with_the_machine_itself_is_no_dead_letter(app, monkeypatc
     def broken(error, reason):
         raise NotImplementedError
 
-    monkeypatch.setattr(compiled, "dead_by", broken)
+    monkeypatch.setattr(compiled, "dead_letter_from", broken)
     machine = Compiled(app(("to", letters), ("to", stumble)))
     with pytest.raises(NotImplementedError):
         machine.feed("p", [b"axb"])

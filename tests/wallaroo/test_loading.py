@@ -187,7 +187,7 @@ def test_without_placeholders_the_missing_option_is_named(tmp_path: Path) -> Non
         ("x = = 1", "broken.py, line 1: SyntaxError: invalid syntax"),
         ("import no_such_module_anywhere", "line 1: ModuleNotFoundError: No module named"),
         ("import sys\nsys.exit('no')", "line 2: it ended with exit code 'no'"),
-        ("class E(Exception):\n def __str__(s): 1/0\nraise E", "E: (its text could not be had)"),
+        ("class E(Exception):\n def __str__(s): 1/0\nraise E", "E: (its text cannot be shown)"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, expected: str) -> None:

@@ -177,7 +177,7 @@ class Chatty(Exception):
 
 def test_dead_1_an_errors_text_is_had_whatever_its_str_does():
     assert describe_error(ValueError("why")) == "why"
-    assert describe_error(Silent()) == "(its text could not be had: ZeroDivisionError)"
+    assert describe_error(Silent()) == "(its text cannot be shown: ZeroDivisionError)"
     assert len(describe_error(Chatty())) == 2001
 
 
@@ -197,7 +197,7 @@ class Odd(Exception):
 
 
 def test_describe_error_takes_nothing_but_text_and_lets_nobody_leave():
-    assert describe_error(Leaving()) == "(its text could not be had: SystemExit)"
+    assert describe_error(Leaving()) == "(its text cannot be shown: SystemExit)"
     assert describe_error(Odd()) == "odd"
     assert type(describe_error(Odd())) is str
 

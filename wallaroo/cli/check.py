@@ -1,4 +1,4 @@
-"""``wallaroo check``: is an application right? Builds it and prints its topology."""
+"""``wallaroo check``: builds an application, and prints its topology or what is wrong."""
 
 from __future__ import annotations
 

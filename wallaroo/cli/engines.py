@@ -1,4 +1,4 @@
-"""``wallaroo engines``: which engines there are, what they can do, and what some of them lack."""
+"""``wallaroo engines``: the installed engines, what they can do, and which packages are missing."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _row(name: str, capabilities: Capabilities) -> list[str]:
 
 
 def _missing_packages(point: EntryPoint) -> list[str]:
-    """Return which packages of the extra called like the engine are not installed."""
+    """Return the packages that are not installed, of the extra with the engine's name."""
     requirements = (point.dist.requires if point.dist is not None else None) or []
     missing: list[str] = []
     for requirement in requirements:

@@ -1,4 +1,4 @@
-"""What the commands log: one line a record, on stderr, with nothing in it that a terminal obeys."""
+"""The commands' log: one line per record, on stderr, with control characters escaped."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LEVELS = ("debug", "info", "warning", "error")
 
 @contextmanager
 def logging_to(stream: IO[str], level: str, *, as_json: bool) -> Iterator[None]:
-    """Send what logger ``wallaroo`` and its children say to `stream`, until the block ends.
+    """Write the log of logger ``wallaroo`` and its children to `stream`, until the block ends.
 
     Args:
-        stream: where to.
-        level: the least level shown, one of `LEVELS`.
-        as_json: a JSON object a line instead of text.
+        stream: the stream to write to.
+        level: the lowest level shown, one of `LEVELS`.
+        as_json: write JSON objects, one per line, instead of text.
     """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JSONFormatter() if as_json else LineFormatter())

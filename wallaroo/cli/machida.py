@@ -1,8 +1,8 @@
-"""``machida`` and ``machida3``: the published commands, as a way into ``wallaroo run``.
+"""``machida`` and ``machida3``: the published commands, which start ``wallaroo run``.
 
-Their command lines work as they stand. What they say about clusters, metrics and the runtime of
-the original has no effect here: it is accepted, and named once on stderr. A command line that
-starts one more worker of a cluster is refused, since one process does the work of all.
+Their command lines work unchanged. The options about clusters, metrics and the original's runtime
+are accepted without effect, and named once on stderr. A command line that starts another worker of
+a cluster is refused, since one process does the work of all.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WITHOUT_VALUE = (
     ("--ponypin",),
 )
 _WITH_OR_WITHOUT_VALUE = (("-s",), ("-u",), ("-x",), ("-y",))  # versions differ
-_FAMILIES = ("--pony", "--resilience-", "--spike-", "--stop-world")  # whatever more there is
+_FAMILIES = ("--pony", "--resilience-", "--spike-", "--stop-world")  # beginnings of options
 
 _ALL_WORK = "one process does the work of all workers here"
 _EXAMPLES = """\
@@ -81,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if _is_one_more_worker(options):
             parser.error(
                 f"this starts one more worker of a cluster. {_ALL_WORK[0].upper()}{_ALL_WORK[1:]}: "
-                f"start the first worker only, the one with --cluster-initializer. {_way(module)}"
+                "start the first worker only, the one with --cluster-initializer. "
+                f"{_scaling_hint(module)}"
             )
     except SystemExit as end:  # argparse has printed why
         return end.code if isinstance(end.code, int) else 2
@@ -90,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if ignored := [*given, *more]:
         _say(f"accepted, no effect here: {', '.join(ignored)}")
     if _workers(options) > 1:
-        _say(f"{_ALL_WORK}: start no other. {_way(module)}")
+        _say(f"{_ALL_WORK}: start no other. {_scaling_hint(module)}")
     if any("resilience" in name or "checkpoint" in name for name in ignored):
         _say(
             f"to keep state through a crash: wallaroo run {module} --engine spark --checkpoint DIR"
@@ -111,12 +112,12 @@ def _workers(options: argparse.Namespace) -> int:
     return int(text) if text.isascii() and text.isdigit() else 1
 
 
-def _way(module: str) -> str:
+def _scaling_hint(module: str) -> str:
     return f"For more cores or machines: wallaroo run {module} --engine spark"
 
 
 def _without_families(rest: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the options that belong to a family, by name, and what remains for the application."""
+    """Return the names of options of the families, and the arguments left for the application."""
     named: list[str] = []
     passed: list[str] = []
     items = list(reversed(rest))
@@ -137,7 +138,7 @@ def _say(text: str) -> None:
 
 
 def _parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
-    """Return the parser, and the names of the options without effect, by where they are kept."""
+    """Return the parser, and the names of the options without effect, by their destinations."""
     parser = CommandParser(
         prog="machida",
         description="Run an application by the command lines of the published tutorials.",

@@ -3,9 +3,9 @@
 A subcommand is an entry point of the group ``wallaroo.commands`` whose name is the command's and
 whose value is a function ``register(subparsers) -> None``. It adds its parser and calls
 ``set_defaults(run=function)``; ``function(namespace) -> int`` is the exit code. A command that
-hands arguments on to an application also sets ``passes_arguments=True`` and finds them, in order,
-in ``namespace.app_arguments``; what follows a ``--`` goes there unread, and stands in
-``namespace.unread_arguments`` too.
+passes arguments on to an application also sets ``passes_arguments=True`` and finds them, in order,
+in ``namespace.app_arguments``. All arguments after a ``--`` are passed on unread; they are also in
+``namespace.unread_arguments``.
 
 Exit codes: 0 all went well, 1 it failed, 2 it was called wrongly.
 """
@@ -29,7 +29,7 @@ from wallaroo.text import escaped
 COMMANDS = "wallaroo.commands"
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[CommandParser]"
-"""What a command's `register` is given; argparse has no public name for it."""
+"""The type of the argument of a command's `register`; argparse has no public name for it."""
 
 _EXAMPLES = """\
 examples:
@@ -39,12 +39,12 @@ examples:
   wallaroo receive --listen 127.0.0.1:7002  print what the sink sends
   wallaroo send words.txt --to 127.0.0.1:7010
 
-`wallaroo COMMAND --help` tells the rest.
+`wallaroo COMMAND --help` describes a command.
 """
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser whose options are never abbreviated: what it does not know is the application's."""
+    """A parser without abbreviated options: unknown options belong to the application."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("allow_abbrev", False)
@@ -54,7 +54,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line, and where help is; exit 2."""
+        """Print what is wrong and how to get help, on one line; exit with code 2."""
         self.exit(2, f"{self.prog}: {escaped(message)} (see {self.prog} --help)\n")
 
 
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may know ASCII only
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may support ASCII only
     try:
         namespace = parse(arguments)
     except SystemExit as end:  # argparse has printed why
@@ -96,7 +96,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         namespace.app_arguments = extras + tail
         namespace.unread_arguments = tail
     elif extras:
-        # Named by the command's own parser, whose help lists what there is.
+        # The error of the command's own parser, whose help lists the known options.
         (command or parser).error(f"unknown arguments: {' '.join(extras)}")
     if getattr(namespace, "run", None) is None:
         (command or parser).print_help(sys.stderr)
@@ -117,7 +117,7 @@ def run_command(command: Callable[[], int], program: str, options: argparse.Name
             code = command()
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has gone. Python flushes stdout once more at exit: let it.
+        # The reader of the output has ended. Python flushes stdout once more at exit: allow that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
     except KeyboardInterrupt:
@@ -150,7 +150,7 @@ def add_global_options(parser: argparse.ArgumentParser, **defaults: Any) -> None
 def _parser(
     arguments: list[str],
 ) -> tuple[CommandParser, dict[str, CommandParser], dict[str, str]]:
-    """Return the parser, its commands by name, and why others cannot be used."""
+    """Return the parser, its commands by name, and the errors of commands that cannot be used."""
     points = entry_points(group=COMMANDS)
     parser = CommandParser(
         prog="wallaroo",
@@ -176,24 +176,24 @@ def _parser(
         parser.epilog = "\n".join([_EXAMPLES, "not usable here:", *lines])
     commands: dict[str, CommandParser] = dict(subparsers.choices)
     for command in commands.values():
-        # The same options after the command's name; what stood before it is not overwritten.
+        # The same options after the command's name; values given before it are not overwritten.
         add_global_options(command, default=argparse.SUPPRESS)
     return parser, commands, unavailable
 
 
 def _version(points: EntryPoints) -> str:
-    """Return the version of the distribution that brings `run`, whatever it is called."""
+    """Return the version of the distribution that contains the command `run`."""
     brought = [point.dist for point in points.select(name="run")]
     return next((dist.version for dist in brought if dist is not None), "of unknown version")
 
 
 def _wanted(points: EntryPoints, word: str) -> list[EntryPoint]:
-    """Return the entry points to load: only the command's own, so that others cost nothing."""
+    """Return the entry points to load: only the command's own, to save time."""
     return list(points.select(name=word)) or sorted(points, key=lambda point: point.name)
 
 
 def _command_word(arguments: list[str]) -> str:
-    """Return the command's name, the first argument that is no option or an option's value."""
+    """Return the command's name: the first argument that is no option and no option's value."""
     words = iter(arguments)
     for word in words:
         if word == "--log-level":

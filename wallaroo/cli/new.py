@@ -169,5 +169,5 @@ def _check(name: str) -> None:
             suggestion = f"my_{suggestion}"
         raise WallarooError(f"{name!r} is no module's name; try: wallaroo new {suggestion}")
     if name in sys.stdlib_module_names or name == "wallaroo":
-        # It would run, but `import json` beside it would then find it instead of the library.
+        # It would run, but `import json` in a file beside it would import it, not the library.
         raise WallarooError(f"{name!r} is the name of a library; try: wallaroo new my_{name}")

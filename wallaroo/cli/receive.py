@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
 
 _LARGEST = 64 * 1024 * 1024  # bytes of a line or a frame
-_MOST_HELD = 4 * _LARGEST  # bytes of messages whose end has not come, of all connections together
+_MOST_HELD = 4 * _LARGEST  # bytes of incomplete messages, of all connections together
 _MOST_CONNECTIONS = 256
 
 _EXAMPLES = """\
@@ -84,14 +84,14 @@ def receive(options: argparse.Namespace) -> int:
 
 
 Messages: TypeAlias = list[bytes] | bytes
-"""Messages, each as it is written; bytes stand for as many messages of one byte."""
+"""A list of messages, as they are written; or bytes, each of which is one message."""
 
 
 class Form(Protocol):
     """How one connection's bytes become messages.
 
     Attributes:
-        held: bytes of a message whose end has not come.
+        held: bytes kept of an incomplete message.
     """
 
     @property
@@ -102,7 +102,7 @@ class Form(Protocol):
         """Return the messages that `data` completes."""
 
     def end(self) -> Messages:
-        """Return what is left when the connection ends."""
+        """Return the messages that the connection's end completes."""
 
 
 class Lines:
@@ -133,7 +133,7 @@ class Lines:
         return [line + b"\n" for line in lines]
 
     def end(self) -> list[bytes]:
-        """Return the line that has no newline."""
+        """Return the last line, if it has no newline."""
         rest, self._rest, self.held = b"".join(self._rest), [], 0
         return [rest + b"\n"] if rest else []
 
@@ -153,7 +153,7 @@ class Framed:
         """Return the payloads that `data` completes.
 
         Raises:
-            FrameError: what came is no frame.
+            FrameError: the bytes are not a frame.
         """
         payloads = self._parser.feed(data)
         if self._parser.error is not None and not payloads:
@@ -164,7 +164,7 @@ class Framed:
         """Return nothing.
 
         Raises:
-            WallarooError: the connection ended inside a frame, or what came is no frame.
+            WallarooError: the connection ended inside a frame, or its bytes are not frames.
         """
         if self._parser.error is not None:
             raise self._parser.error
@@ -189,13 +189,13 @@ class Raw:
 
 @dataclass
 class Receiver:
-    """Writes what comes on all connections, message by message, as it comes.
+    """Writes the messages of all connections, as they come.
 
     Args:
         form: makes the `Form` of a connection.
-        output: where messages go. Writing there may block, and so holds the senders back.
+        output: the stream to write to. If writing blocks, the senders have to wait.
         expected: number of messages after which to end; `None`: never.
-        most: connections at once.
+        most: connections at the same time.
     """
 
     form: Callable[[], Form]
@@ -204,12 +204,12 @@ class Receiver:
     most: int = _MOST_CONNECTIONS
     received: int = 0
     open: int = 0  # connections
-    held: int = 0  # bytes of messages whose end has not come
-    refused: int = 0  # connections that were too many
-    broken: int = 0  # connections whose bytes were not what they should be
+    held: int = 0  # bytes of incomplete messages
+    refused: int = 0  # connections beyond the limit
+    broken: int = 0  # connections whose bytes were wrong
 
     async def run(self, listen: tuple[str, int], timeout: float | None) -> int:
-        """Listen until enough has come, `timeout` seconds are over, or a signal; exit code."""
+        """Listen until enough came, `timeout` seconds passed, or a signal; return the exit code."""
         loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = loop.create_future()
         try:
@@ -297,7 +297,7 @@ class _Connection(asyncio.Protocol):
                 )
         except WallarooError as error:
             self._complain(error)
-            self._form = self._receiver.form()  # nothing left to say of it at the end
+            self._form = self._receiver.form()  # so that the end reports no second error
             self._hold(0)
             self._transport.close()
 

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
 from wallaroo.cli.arguments import APP_HELP, count, seconds
-from wallaroo.cli.live import shower
+from wallaroo.cli.progress import progress_display
 from wallaroo.cli.summary import print_summary
 from wallaroo.engine import MAX_CONNECTIONS, Engine, Handle, ServeOptions, load_engine
 from wallaroo.errors import EngineNotFoundError
@@ -119,9 +119,9 @@ def run(options: argparse.Namespace) -> int:
         stopper.starts()
         handle = engine.serve(application, _serve_options(options, own))
         gc.collect()
-        gc.freeze()  # modules and the topology last: the collector need not go through them again
+        gc.freeze()  # modules and the topology live to the end: the collector can skip them
         stopper.serves(handle)
-        with shower(options.progress, sys.stderr) as show:
+        with progress_display(options.progress, sys.stderr) as show:
             while (summary := handle.wait(show.interval)) is None:
                 show(handle.progress())
     print_summary(application, engine.name, summary, sys.stderr, as_json=options.progress == "json")
@@ -144,7 +144,7 @@ def _serve_options(options: argparse.Namespace, own: argparse.Namespace) -> Serv
 
 
 def _unbuffered(stream: TextIO) -> IO[bytes]:
-    """Return the stream below the buffer, whose lock a thread that blocks would hold at exit."""
+    """Return the unbuffered stream: at exit a blocked thread would hold the buffer's lock."""
     return getattr(stream.buffer, "raw", stream.buffer)
 
 
@@ -177,7 +177,7 @@ class _Help(argparse.Action):
 
 
 class _Stopper:
-    """Turns the first signal into a clean stop, and the second into an end at once (stop-1)."""
+    """Stops the run in order at the first signal, and at once at the second (stop-1)."""
 
     def __init__(self) -> None:
         self._handle: Handle | None = None
@@ -186,7 +186,7 @@ class _Stopper:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take SIGINT and SIGTERM meanwhile."""
+        """Handle SIGINT and SIGTERM inside the block."""
         before = {
             number: signal.signal(number, self._on_signal)
             for number in (signal.SIGINT, signal.SIGTERM)
@@ -198,11 +198,11 @@ class _Stopper:
                 signal.signal(number, handler)
 
     def starts(self) -> None:
-        """From now on there may be frames to process; before this a signal ends the process."""
+        """From now on a signal stops the run in order; before, it ends the process."""
         self._starting = True
 
     def serves(self, handle: Handle) -> None:
-        """Know what to stop, and stop it if a signal has come while it started."""
+        """Set the run to stop; stop it if a signal came while it started."""
         self._handle = handle
         if self._signalled:
             handle.stop()
@@ -211,7 +211,7 @@ class _Stopper:
         if not self._starting:
             raise KeyboardInterrupt
         if self._signalled:
-            os._exit(128 + number)  # as a shell reports a process that a signal ended
+            os._exit(128 + number)  # the exit code that shells use for a signal
         self._signalled = True
         _say("stopping; once more to stop at once\n", 2)
         if self._handle is not None:
@@ -219,8 +219,8 @@ class _Stopper:
 
 
 def _say(text: str, descriptor: int) -> None:
-    """Write, in a signal handler, where the streams may be in the middle of something."""
+    """Write from a signal handler, without the streams, which may be in use at that moment."""
     try:
         os.write(descriptor, text.encode())
-    except OSError:  # nobody reads it
+    except OSError:  # the stream is closed
         return

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 64 * 1024  # bytes that are read or written at once
 _RETRY = 0.1  # seconds between attempts to connect
-_LOOK = 0.002  # seconds between looks at what was acknowledged
+_LOOK = 0.002  # seconds between checks of what was acknowledged
 _HEADER = 4  # bytes of a header, big-endian
 
 _EXAMPLES = """\
@@ -45,7 +45,7 @@ class Piece(NamedTuple):
     Args:
         data: the bytes.
         messages: how many messages they complete.
-        read: how many bytes of the file they stand for.
+        read: how many bytes of the file this is.
     """
 
     data: bytes
@@ -55,7 +55,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class Sent:
-    """What has been handed to the network so far."""
+    """How much was given to the network so far."""
 
     messages: int = 0
     size: int = 0
@@ -89,7 +89,7 @@ def register(subparsers: Subparsers) -> None:
         metavar="S",
         type=seconds,
         default=10.0,
-        help="seconds to wait for the listener, and at the end for its last word (10)",
+        help="seconds to wait for the listener, and at the end until it has taken all (10)",
     )
     parser.set_defaults(run=send)
 
@@ -118,7 +118,7 @@ def send(options: argparse.Namespace) -> int:
         try:
             with byte_progress(f"sending to {where}", total, sys.stderr) as progress:
                 _hand_over(pieces, connection, sent, progress)
-            closed = _farewell(connection, options.wait)
+            closed = _wait_until_taken(connection, options.wait)
         except OSError as error:
             raise _unknown(
                 f"the connection to {where} was lost after {_amount(sent)} ({reason(error)})"
@@ -142,7 +142,7 @@ def send(options: argparse.Namespace) -> int:
 def _connect(to: tuple[str, int], wait: float) -> socket.socket:
     """Return a connection, trying again while nobody listens, `wait` seconds at most."""
     deadline = time.monotonic() + wait
-    told = False
+    announced = False
     while True:
         try:
             connection = socket.create_connection(to, timeout=max(wait, _RETRY))
@@ -155,12 +155,12 @@ def _connect(to: tuple[str, int], wait: float) -> socket.socket:
                     f"nobody listens on {where}, {wait:g} s long ({error.strerror or error}); "
                     "is the application running? --wait S waits longer"
                 ) from error
-            if not told:
+            if not announced:
                 print(f"waiting for {where} to listen", file=sys.stderr)
-                told = True
+                announced = True
             time.sleep(_RETRY)
         else:
-            connection.settimeout(None)  # a receiver that is busy may take its time
+            connection.settimeout(None)  # a busy receiver may be slow
             return connection
 
 
@@ -177,9 +177,9 @@ def _lines(file: IO[bytes]) -> Iterator[Piece]:
 
 
 def _frames(file: IO[bytes]) -> Iterator[Piece]:
-    """Yield the file's bytes, cut where frames end and more often where they are long.
+    """Yield the file's bytes, in chunks that end at a frame's end, or earlier in long frames.
 
-    What is no whole frame at the file's end goes out like the rest: the receiver's to judge.
+    An incomplete frame at the file's end is sent too: the receiver reports it.
     """
     header = b""
     missing = 0  # bytes of the current payload that are still to come
@@ -202,7 +202,7 @@ def _paced(pieces: Iterator[Piece], rate: float) -> Iterator[Piece]:
     for piece in pieces:
         delay = started + number / rate - time.monotonic()
         if delay > 0:
-            yield Piece(b"", 0, 0)  # what has been gathered goes out before we sleep
+            yield Piece(b"", 0, 0)  # send the gathered pieces before the pause
             time.sleep(delay)
         yield piece
         number += piece.messages
@@ -214,7 +214,7 @@ def _hand_over(
     sent: Sent,
     progress: Callable[[int], object],
 ) -> None:
-    """Send the pieces, gathered into large writes; an empty one has what was gathered sent."""
+    """Send the pieces, gathered into large writes; an empty piece sends what is gathered."""
     gathered: list[bytes] = []
     size = messages = read = 0
     for piece in itertools.chain(pieces, [Piece(b"", 0, 0)]):
@@ -230,11 +230,11 @@ def _hand_over(
             size = messages = read = 0
 
 
-def _farewell(connection: socket.socket, wait: float) -> bool:
-    """Half-close, and return whether the receiver has said in time that it took all (frame-4).
+def _wait_until_taken(connection: socket.socket, wait: float) -> bool:
+    """Half-close, and return whether the receiver closed in order within `wait` seconds (frame-4).
 
     Raises:
-        OSError: it ended the connection without saying so.
+        OSError: it reset the connection: it is not known whether it took everything.
     """
     connection.shutdown(socket.SHUT_WR)
     deadline = time.monotonic() + max(wait, _RETRY)
@@ -244,7 +244,7 @@ def _farewell(connection: socket.socket, wait: float) -> bool:
             pass
     except TimeoutError:
         return False
-    # It may have closed before our last bytes came; then they are never acknowledged, but reset.
+    # It may have closed before the last bytes came: then they are reset, never acknowledged.
     while not (error := connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
         if not unacknowledged(connection):
             return True

@@ -1,4 +1,4 @@
-"""What a run did, printed at its end: for people, or as a line of JSON."""
+"""The summary of a run, printed at its end: as text for people, or as a line of JSON."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What people see on a terminal: tables and progress bars, by `rich` where it is installed.
+"""Tables and progress bars on a terminal, by `rich` if it is installed.
 
-Into a pipe or a file, and without `rich`, come plain lines.
+In a pipe or a file, and without `rich`, the output is plain lines.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         else:
             table = Table(*cells[0], box=box.SIMPLE_HEAD, pad_edge=False)
             for row in cells[1:]:
-                # Text: what stands in square brackets is no markup here.
+                # Text, so that square brackets are not read as markup.
                 table.add_row(*[Text(cell) for cell in row])
             Console().print(table)
             return
@@ -45,7 +45,7 @@ def byte_progress(
 
     Args:
         what: the bar's caption.
-        total: number of bytes; `None` if nobody knows.
+        total: number of bytes; `None` if unknown.
         stream: where to.
 
     Yields:

@@ -1,4 +1,4 @@
-"""What a drawing says of each part of an application."""
+"""The labels of an application's parts in a drawing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Label:
     """Three short texts, each on one line.
 
     Args:
-        kind: what it is.
-        name: what it is called.
-        detail: what else there is to know.
+        kind: the kind of part, such as ``source``.
+        name: its name.
+        detail: further facts.
     """
 
     kind: str

@@ -1,8 +1,8 @@
-"""Where everything stands in the picture, in pixels. `svg` draws it.
+"""The positions of all parts of the picture, in pixels. `svg` draws it.
 
-Each pipeline is a lane, left to right; below the lane that uses a state partition first lies the
-partition, tied to every step over it. Steps that share a partition are put into one column where
-their order allows, so that the tie between two lanes is a straight line.
+Each pipeline is a lane, left to right. A state partition is placed below the first lane that uses
+it, with a line, a *tie*, to every step that uses it. Steps that share a partition are put into one
+column if their order allows, so that the tie between two lanes is a straight line.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ class Layout:
 
 
 def layout(application: Application) -> Layout:
-    """Return where the parts of `application` stand."""
+    """Return the positions of the parts of `application`."""
     return _Plan(application).layout()
 
 
 def text_width(text: str, size: float) -> float:
-    """Return about how wide `text` is in a proportional font of `size` pixels."""
+    """Return the approximate width of `text` in a proportional font of `size` pixels."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
     return size * (0.56 * (len(text) - wide) + 1.0 * wide)
 
@@ -121,14 +121,14 @@ class _Plan:
         for users in self.users:
             first_of_pipeline = {self._lane(user): user for user in reversed(users)}
             level = list(first_of_pipeline.values())
-            # Two partitions visited in opposite orders cannot both be level: the first one is.
+            # Two partitions visited in opposite orders cannot both be aligned: align the first.
             ranked = self._ranked([*aligned, level])
             if ranked is not None:
                 columns, aligned = ranked, [*aligned, level]
         return [sorted(set(columns)).index(column) for column in columns]
 
     def _ranked(self, aligned: list[list[int]]) -> list[int] | None:
-        """Return the leftmost columns in which each group of `aligned` is level, if there are."""
+        """Return the leftmost columns with each group of `aligned` in one column, if possible."""
         nodes = self.application.nodes
         columns = [0] * len(nodes)
         for _ in range(len(nodes) + 2):
@@ -264,7 +264,7 @@ class _Plan:
                 if lane == first:
                     ties.append([(x, step.bottom), (x, level), (side, level)])
                 else:
-                    # Up through the gap beside the step's column, so that no box is crossed.
+                    # Through the gap beside the step's column, so that it crosses no box.
                     track = step.right + 12 + 9 * (tracks % _TRACKS)
                     tracks += 1
                     start, over = step.right - 18, step.y - 9

@@ -8,7 +8,7 @@ from wallaroo.drawing.labels import Label, node_label, partition_label
 from wallaroo.text import escaped
 from wallaroo.topology import Application, Node, Sink, Source, Stateful, Step
 
-# What may stand as it is. A point before a space would make "1. name" a numbered list.
+# Characters that need escaping. A point before a space would make "1. name" a numbered list.
 _UNSAFE = re.compile(r"[^\w ,:./()\u0080-\U0010ffff-]|\.(?= )", re.ASCII)
 
 
@@ -55,5 +55,5 @@ def _text(label: Label) -> str:
 
 
 def _safe(text: str) -> str:
-    """Return `text` with what Mermaid or HTML would read as markup as entity codes."""
+    """Return `text` with the characters that are markup in Mermaid or HTML as entity codes."""
     return _UNSAFE.sub(lambda match: f"#{ord(match[0])};", escaped(text))

@@ -1,4 +1,4 @@
-"""The topology as an SVG picture: readable alone, in a page, in the dark, and aloud."""
+"""The topology as an SVG picture: for a page or alone, for dark mode, and for screen readers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from wallaroo.drawing.tree import tree
 from wallaroo.text import escaped
 from wallaroo.topology import Application, Sink, Source, Stateful
 
-# Kinds differ in shape as well as in colour. Every rule begins with the picture's own class: a
-# page may hold several pictures, and its own style besides.
+# Kinds differ in shape as well as in colour. Every rule begins with the picture's own class, since
+# a page may contain several pictures, and a style of its own.
 _STYLE = """\
 .wallaroo-topology { --paper: #ffffff; --lane: #f4f6f8; --edge: #d5dbe1; --ink: #17212b;
   --quiet: #55626f; --flow: #64717e; --source: #1f7a5c; --step: #2f5fa8; --state: #a8500f;

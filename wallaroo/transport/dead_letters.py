@@ -1,4 +1,4 @@
-"""What becomes of dead letters: a log line, a count, and a line of JSON in a file (dead-1)."""
+"""Dead letters are logged, counted, and written to a file as lines of JSON (dead-1)."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from wallaroo.text import escaped
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.rate_limit import RateLimited
 
-_PATIENCE = 2.0  # seconds that a FIFO's reader may take; the engine stands still meanwhile
+_PATIENCE = 2.0  # seconds to wait for a FIFO's reader; the engine is blocked meanwhile
 
 _log = logging.getLogger("wallaroo.dead_letters")
 
 
 class DeadLetterFileError(WallarooError):
-    """The file for dead letters cannot be opened or written; says which, why, and what is lost."""
+    """The dead-letter file cannot be opened or written; says which, why, and what is lost."""
 
 
 class DeadLetters:
     """Logs, counts and stores dead letters.
 
     Args:
-        path: gets one JSON line for each; what it holds already stays. `None`: no file.
-        clock: seconds, monotonic; limits the rate of log lines.
+        path: file to which one JSON line for each is added; `None`: no file.
+        clock: monotonic seconds, to limit the rate of log lines.
 
     Attributes:
-        counts: by (pipeline, step, reason).
+        counts: numbers by (pipeline, step, reason).
 
     Raises:
         DeadLetterFileError: the file cannot be opened.
@@ -56,10 +56,10 @@ class DeadLetters:
                 ) from error
 
     def add(self, letters: Sequence[DeadLetter]) -> None:
-        """Take dead letters, in order.
+        """Log, count and write dead letters, in order.
 
         Raises:
-            DeadLetterFileError: they are logged and counted and cannot be written.
+            DeadLetterFileError: they are logged and counted, but cannot be written.
         """
         for letter in letters:
             self.counts[letter.pipeline, letter.step, letter.reason.value] += 1
@@ -78,7 +78,7 @@ class DeadLetters:
             self._write(letters)
 
     def close(self) -> None:
-        """Close the file, and log what was left out."""
+        """Close the file, and log how many log lines were left out."""
         self._limited.flush()
         if self._fd >= 0:
             os.close(self._fd)
@@ -100,7 +100,7 @@ class DeadLetters:
                 written -= len(lines[whole])
                 whole += 1
             if written:
-                # Half a line would make a reader stumble; what can be repaired is.
+                # Half a line would break a reader of the file: remove it where that is possible.
                 _truncate(self._fd, size + sum(map(len, lines[:whole])))
             raise DeadLetterFileError(
                 f"dead letters cannot be written to {self._path}: {error.strerror}; the last "
@@ -110,10 +110,10 @@ class DeadLetters:
 
 
 def _written(fd: int, view: memoryview) -> int:
-    """Write what a file takes, and return how many bytes; wait a while for a FIFO's reader.
+    """Write as many bytes as the file takes, and return how many; wait a while for a FIFO's reader.
 
     Raises:
-        OSError: it cannot be written, or nobody has read for too long.
+        OSError: it cannot be written, or the FIFO's reader was too slow.
     """
     while True:
         try:
@@ -131,7 +131,7 @@ def _edge(letter: DeadLetter) -> str:
 
 def _opened(path: Path) -> int:
     if path.is_fifo():
-        try:  # O_RDWR would open it for a reader too, us, who never reads
+        try:  # not O_RDWR: this process would count as a FIFO's reader, and never read
             return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:
             if error.errno != errno.ENXIO:
@@ -140,12 +140,12 @@ def _opened(path: Path) -> int:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     size = os.fstat(fd).st_size
     if size and os.pread(fd, 1, size - 1) not in (b"\n", b""):
-        os.write(fd, b"\n")  # a crash left half a line; it must not spoil the next
+        os.write(fd, b"\n")  # a crash left half a line; the next one must begin on its own
     return fd
 
 
 def _truncate(fd: int, size: int) -> None:
     try:
         os.ftruncate(fd, size)
-    except OSError:  # a pipe or a device; its reader sees the half line
+    except OSError:  # a pipe or a device cannot be truncated; its reader sees half a line
         return

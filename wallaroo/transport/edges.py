@@ -13,8 +13,8 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol
 
 from wallaroo.config import TCPSinkConfig, TCPSourceConfig
 from wallaroo.engine import Progress, ServeOptions, Summary
@@ -22,12 +22,33 @@ from wallaroo.errors import UnsupportedTopology, WallarooParameterError
 from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.trace import Finding
 from wallaroo.transport.dead_letters import DeadLetters
-from wallaroo.transport.listener import Address, Deliver, Listener, listening_sources
+from wallaroo.transport.listener import Address, Listener, listening_sources
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.sink import TCPSink
 from wallaroo.transport.streams import LineReader, StreamSink
 
-_LOOK = 0.05  # seconds between looks whether a stop is overdue
+
+class Core(Protocol):
+    """What stands between the edges: an engine's part. Called in the loop's thread."""
+
+    def deliver(self, source: str, payloads: list[bytes]) -> None:
+        """Take the frames of a source that have just been received, in order."""
+
+    def when_sequenced(self, close: Callable[[], None]) -> None:
+        """Have `close` called, in the loop's thread, once all that was delivered is sequenced.
+
+        It then tells the sender that all is taken (frame-4); where the engine ends before that,
+        it is not called.
+        """
+
+    def sinks_have_room(self) -> None:
+        """Go on: a sink was full and is no more."""
+
+    def input_ended(self, problem: str | None) -> None:
+        """Stop: standard input has ended, with what was wrong if anything was."""
+
+    def outputs_broken(self, problem: str) -> None:
+        """End: nothing more can be written to standard output."""
 
 
 class OutputSink(Protocol):
@@ -57,11 +78,7 @@ class Edges:
         application: whose.
         options: what stands in for sources and sinks, and where dead letters go.
         loop: the thread; not yet started.
-        deliver: takes the frames of a source.
-        lines_ended: called when standard input has ended, with what was wrong if anything was.
-        broken: called with what is wrong once nothing more can be written to standard output.
-        on_room: called when a sink was full and is no more.
-        when_sequenced: see `Listener`.
+        core: the engine's part.
         addresses: see `Listener`.
 
     Attributes:
@@ -81,20 +98,12 @@ class Edges:
         application: Application,
         options: ServeOptions,
         loop: LoopThread,
-        *,
-        deliver: Deliver,
-        lines_ended: Callable[[str | None], None],
-        broken: Callable[[str], None],
-        on_room: Callable[[], None] = lambda: None,
-        when_sequenced: Callable[[Callable[[], None]], None] | None = None,
+        core: Core,
         addresses: Mapping[str, Address] | None = None,
     ) -> None:
         self._options = options
         self._loop = loop
-        self._deliver = deliver
-        self._lines_ended = lines_ended
-        self._broken = broken
-        self._on_room = on_room
+        self._core = core
         self._may_read = threading.Event()  # the thread that reads stdin
         self._may_read.set()
         sources = listening_sources(application.sources)
@@ -104,8 +113,8 @@ class Edges:
         try:
             self._listener = Listener(
                 {} if self._reader else sources,
-                deliver,
-                when_sequenced=when_sequenced,
+                core.deliver,
+                when_sequenced=core.when_sequenced,
                 addresses=addresses,
                 max_connections=options.max_connections,
                 idle_timeout=options.idle_timeout,
@@ -226,7 +235,10 @@ class Edges:
     def _make_sink(self, id_: SinkId, sink: Sink, turn: threading.Lock) -> OutputSink:
         if self._options.stdout is not None:
             return StreamSink(
-                self._options.stdout, turn=turn, on_room=self._on_room, on_broken=self._broken
+                self._options.stdout,
+                turn=turn,
+                on_room=self._core.sinks_have_room,
+                on_broken=self._core.outputs_broken,
             )
         config = sink.config
         if not isinstance(config, TCPSinkConfig):
@@ -237,7 +249,7 @@ class Edges:
                 f"sink {id_[0]}/{id_[1]} cannot connect to {config.address}: port 0 is nobody's; "
                 "give it an address (--out HOST:PORT), or write to --stdout"
             )
-        return TCPSink(id_, config.host, config.port, on_room=self._on_room)
+        return TCPSink(id_, config.host, config.port, on_room=self._core.sinks_have_room)
 
     def _make_reader(self, sources: Mapping[str, TCPSourceConfig]) -> LineReader | None:
         if self._options.stdin is None:
@@ -257,7 +269,7 @@ class Edges:
 
         def ended(problem: str | None) -> None:
             problem = None if problem is None else f"stdin: {problem}"
-            self._loop.post(self._lines_ended, problem)
+            self._loop.post(self._core.input_ended, problem)
 
         return LineReader(self._options.stdin, sources[name].max_size, deliver, ended)
 
@@ -265,25 +277,4 @@ class Edges:
         if self._reader is None or self._reader.stopped:
             return  # read when the stop had begun: not received
         self.received[source] += len(lines)
-        self._deliver(source, lines)
-
-
-async def unless_overdue(work: Coroutine[Any, Any, None], overdue: Callable[[], bool]) -> bool:
-    """Do `work` and return `True`; or give it up once `overdue` says so, and return `False`."""
-    task = asyncio.create_task(work)
-    try:
-        while True:
-            done, _ = await asyncio.wait({task}, timeout=_LOOK)
-            if done:
-                task.result()
-                return True
-            if overdue():
-                return False
-    finally:
-        task.cancel()
-
-
-def given_up(seconds: float, waiting: int) -> str:
-    """Return what to say of a stop that was given up with so many frames not processed."""
-    said = f"the stop was given up after {seconds:g} s"
-    return f"{said}, with {waiting} frames received and not processed" if waiting else said
+        self._core.deliver(source, lines)

@@ -1,7 +1,7 @@
-"""What a child that user code forks must do first, so that it is no second engine.
+"""What a process forked by user code must do first, so that it does not act as a second engine.
 
-A forked child has the engine's sockets too. As long as it holds them, a sender learns nothing of
-the engine's death, and the addresses cannot be listened on again. So it closes them.
+A forked child inherits the engine's sockets. While it keeps them open, senders do not notice the
+engine's death, and no other process can listen on the addresses. So the child closes them.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _forked_at = "somewhere"
 
 
 def in_child(method: Callable[[], object]) -> None:
-    """Have a bound method called in each forked child, for as long as its object lives."""
+    """Call a bound method in each forked child, as long as its object exists."""
     bound = cast(MethodType, method)
     _methods.add(weakref.WeakMethod(bound, _methods.discard))
 
 
 def forked_at() -> str:
-    """Return, in a child, which function forked it and where: ``NAME (FILE, line N)``."""
+    """Return, in a forked child, the function that forked it: ``NAME (FILE, line N)``."""
     return _forked_at
 
 
 def _after_fork() -> None:
     global _forked_at  # noqa: PLW0603 - of a process there is one
-    code = (frame := sys._getframe(1)).f_code  # the only way to learn who forked
+    code = (frame := sys._getframe(1)).f_code  # the only way to find the function that forked
     _forked_at = f"{code.co_name} ({code.co_filename}, line {frame.f_lineno})"
     for reference in list(_methods):
         if (method := reference()) is not None:

@@ -1,7 +1,7 @@
 """A durable, bounded log of the frames received: (sequence, source, payload).
 
 An engine that must survive kill -9 appends each frame here before it counts as received, reads
-batches of it, and cuts off what lies behind a commit::
+batches of frames, and drops those it has committed::
 
     log = InputLog.open(directory, max_bytes=256 << 20)
     log.append("words", payloads)        # numbered from log.next_sequence on; not yet durable
@@ -9,23 +9,23 @@ batches of it, and cuts off what lies behind a commit::
     log.read(from_sequence, to_sequence) # [Record(sequence, source, payload), …]
     log.runs(from_sequence, to_sequence) # the same as [Run(source, first, payloads), …]
     log.end_within(from_sequence, max_bytes=…, max_records=…)  # where a batch should end
-    log.cut(before_sequence)             # what lies before it is not needed any more
-    log.full                             # stop reading sockets until a cut has made room
+    log.drop_before(sequence)            # the frames before it are not needed any more
+    log.full                             # stop reading sockets until dropping has made room
 
 - Frames are numbered 0, 1, 2, … across all sources, and on from there after a restart.
-- `first_sequence <= durable_sequence <= next_sequence`. A cut frees whole segments, so
-  `first_sequence` may stay below what was cut; reading there still works until it is gone.
-- The bound is soft: `append` never refuses what was already received. Whoever fills the log looks
-  at `full` after each append and stops reading; the excess is what was read before that.
-- After kill -9 everything `sync` has returned for is there. An append that was cut in the middle is
+- `first_sequence <= durable_sequence <= next_sequence`. `drop_before` deletes whole segments, so
+  `first_sequence` may stay below what was dropped; such frames can be read until they are deleted.
+- The bound is soft: `append` never refuses what was already received. The caller looks at `full`
+  after each append and stops reading, so the log exceeds its bound by what was read before that.
+- After kill -9 every frame that was synced is there. A half-written append at the end is
   dropped whole, with a warning that says how many bytes. Damage anywhere else is an error; so is
-  a bad block at the end that has a whole one behind it (`wallaroo.transport.torn_end`).
+  a bad block at the end with a whole block after it (`wallaroo.transport.torn_end`).
 - Directory and files are for their owner alone; a directory that others can write is refused.
 - A write that fails raises `InputLogError`, `InputLogFullError` on a full disk, takes none of that
   append's frames, and leaves the log as it was: a later append may succeed. A failed sync is final,
-  because nobody can tell any more what is on the disk.
-- A disk filled to its last byte does not end it: a reserve of a few KB lets a new file begin, so
-  that the one before can be deleted.
+  because nobody can know any more what is on the disk.
+- The log survives a disk that is full to the last byte: a reserve of a few KB is enough to begin a
+  new file, and then the one before can be deleted.
 - One process at a time (a lock file); inside it any thread may call anything. `sync` does not hold
   up `append` or `read`.
 """
@@ -60,15 +60,15 @@ __all__ = ["InputLog", "InputLogError", "InputLogFullError", "Record", "Run"]
 
 _MAX_BLOCK = 4 << 20  # payload bytes of a block; a larger append becomes several
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-_SEGMENTS = 8  # a full log has about so many, so that a cut frees an eighth of it at a time
+_SEGMENTS = 8  # files of a full log, about: an eighth of the log is deleted at a time
 
 
 class InputLogFullError(InputLogError):
-    """The disk has no room for an append. Nothing of it was taken; another may succeed."""
+    """The disk has no room for an append; the log is as before. A later append may succeed."""
 
 
 class InputLog:
-    """Frames on disk; see the module for its rules. Made by `open`."""
+    """Frames on disk; the module's docstring gives the rules. Made by `open`."""
 
     def __init__(
         self, path: Path, max_bytes: int, segment_bytes: int, lock_fd: int, segments: list[Segment]
@@ -88,16 +88,16 @@ class InputLog:
     def open(
         cls, path: str | os.PathLike[str], max_bytes: int, *, segment_bytes: int | None = None
     ) -> InputLog:
-        """Open the log in the directory `path`, made if it is not there, and repair its end.
+        """Open the log in the directory `path`, create it if it is missing, and repair its end.
 
         Args:
             path: a directory of its own.
             max_bytes: from this size on the log is `full`.
-            segment_bytes: size of a file; an eighth of `max_bytes` unless told.
+            segment_bytes: size of a file; by default an eighth of `max_bytes`.
 
         Raises:
             InputLogError: the directory cannot be used, others can write into it, another process
-                has the log open, or a file in it is damaged elsewhere than at the log's end.
+                has the log open, or a file is damaged anywhere but at the log's end.
         """
         directory = Path(path)
         try:
@@ -132,7 +132,7 @@ class InputLog:
 
     @property
     def durable_sequence(self) -> int:
-        """Frames before this one survive kill -9 and a power cut."""
+        """Frames before this one survive kill -9 and a power failure."""
         return self._durable
 
     @property
@@ -143,7 +143,7 @@ class InputLog:
 
     @property
     def full(self) -> bool:
-        """Whether to stop reading until a `cut` has made room."""
+        """Whether to stop reading until `drop_before` has made room."""
         return self.size >= self.max_bytes
 
     def append(self, source: str, payloads: Sequence[bytes]) -> int:
@@ -168,7 +168,7 @@ class InputLog:
             return segment.next
 
     def sync(self) -> int:
-        """Make durable what was appended before this call; return `durable_sequence` then.
+        """Make durable what was appended before this call; return the new `durable_sequence`.
 
         Raises:
             InputLogError: the system could not; the log takes nothing from then on.
@@ -194,7 +194,7 @@ class InputLog:
         """Return the frames with ``from_sequence <= sequence < to_sequence``, in runs.
 
         Raises:
-            InputLogError: some of them are not held: cut off, or not yet appended.
+            InputLogError: the log does not hold all of them: some are dropped or not yet appended.
         """
         runs: list[Run] = []
         for segment in self._covering(from_sequence, to_sequence):
@@ -245,23 +245,23 @@ class InputLog:
                     return sequence
         return stop
 
-    def cut(self, before_sequence: int) -> None:
-        """Delete the files in which every frame lies before `before_sequence`.
+    def drop_before(self, sequence: int) -> None:
+        """Delete the files in which every frame lies before `sequence`.
 
         Raises:
-            InputLogError: `before_sequence` is not durable yet, or a file cannot be deleted.
+            InputLogError: `sequence` is not durable yet, or a file cannot be deleted.
         """
         with self._lock:
             self._check()
-            if before_sequence > self._durable:
+            if sequence > self._durable:
                 raise InputLogError(
-                    f"the input log {self.path} cannot be cut at {before_sequence}: "
+                    f"the input log {self.path} cannot drop the frames before {sequence}: "
                     f"only the frames before {self._durable} are durable"
                 )
             last = self._segments[-1]
-            if last.next <= before_sequence and last.size > START:
+            if last.next <= sequence and last.size > START:
                 self._let_go_of(last)
-            while len(self._segments) > 1 and self._segments[0].next <= before_sequence:
+            while len(self._segments) > 1 and self._segments[0].next <= sequence:
                 try:
                     self._segments[0].path.unlink(missing_ok=True)
                 except OSError as error:
@@ -272,7 +272,7 @@ class InputLog:
             keep_reserve(self.path)
 
     def close(self) -> None:
-        """Give up files and lock; what was not synced is not made durable."""
+        """Close the files and release the lock, without a sync."""
         with self._lock:
             if self._fd >= 0:
                 os.close(self._fd)
@@ -315,13 +315,13 @@ class InputLog:
         if last.size >= self._segment_bytes or self._starved:
             try:
                 self._roll()
-            except InputLogFullError:  # not even for that is there room
+            except InputLogFullError:  # there is no room even for a new file
                 give_up_reserve(self.path)
                 with contextlib.suppress(InputLogFullError):
                     self._roll()
 
     def _roll(self) -> Segment:
-        """Begin a new file; the one before is durable from then on."""
+        """Begin a new file; the file before it is made durable first."""
         segment = self._segments[-1]
         try:
             os.fsync(self._fd)

@@ -1,15 +1,14 @@
 """TCP in: frames of many connections, delivered in batches to one callback.
 
 `deliver(source, payloads)` is called in the loop's thread with all the frames that one read
-completed, in the order of the bytes (frame-1, frame-5). A header that cannot be met closes its
-connection and no other (frame-3). What a connection leaves unfinished is dropped and counted
-(frame-4).
+completed, in the order of the bytes (frame-1, frame-5). A refused header closes its connection and
+no other (frame-3). An incomplete frame at a connection's end is dropped and counted (frame-4).
 
-An orderly close tells a sender that all before is sequenced. Every other end is a reset, also that
-of the whole process (frame-4, `sockets`).
+An orderly close tells a sender that everything it sent before is sequenced. Every other end is a
+reset, also when the whole process ends (frame-4, `sockets`).
 
-The listener holds one incomplete frame per connection and nothing else. Whoever cannot take more
-calls `pause`, and senders feel it by TCP's own flow control.
+The listener keeps one incomplete frame per connection and nothing else. An engine that cannot take
+more calls `pause`, and TCP's flow control slows the senders down.
 """
 
 from __future__ import annotations
@@ -40,20 +39,20 @@ Deliver: TypeAlias = Callable[[str, list[bytes]], None]
 Address: TypeAlias = tuple[str, int]
 
 _READ = 64 * 1024  # bytes at a time
-_WITHOUT_ACCEPTING = 0.5  # seconds, once there are no file descriptors left
+_WITHOUT_ACCEPTING = 0.5  # seconds to wait when there are no file descriptors left
 
 _log = logging.getLogger("wallaroo.listener")
 
 
 class ListenError(WallarooError):
-    """A source's address cannot be listened on; says which and why."""
+    """The engine cannot listen on a source's address; says which and why."""
 
 
 def listening_sources(sources: Mapping[str, Source]) -> dict[str, TCPSourceConfig]:
-    """Return the sources' configurations, all of which listen.
+    """Return the sources' configurations, all of them for TCP.
 
     Raises:
-        UnsupportedTopology: one is of another kind.
+        UnsupportedTopology: a source is of another kind.
     """
     configs: dict[str, TCPSourceConfig] = {}
     for name, source in sources.items():
@@ -65,31 +64,31 @@ def listening_sources(sources: Mapping[str, Source]) -> dict[str, TCPSourceConfi
 
 
 class Listener:
-    """Listens on the addresses of sources; bound from the beginning, accepting once started.
+    """Listens on the addresses of sources: bound when it is made, accepting once it is started.
 
-    All methods belong to the thread of the loop it is started in (`LoopThread.call` brings others
-    there); the counts may be read anywhere.
+    Call all methods in the thread of the loop it is started in (other threads use
+    `LoopThread.call`); the counts may be read in any thread.
 
     Args:
-        sources: by name.
-        deliver: takes the frames; what it raises is a bug.
-        when_sequenced: is given a function to call, from the loop's thread, once all that was
-            delivered before is sequenced; then the connection of a sender that has half-closed is
-            closed in order from this side too (frame-4). By default that is at once. A function
-            that is never called leaves the connection to be reset.
-        addresses: where to listen instead, for sources that must be found where they were.
-        max_connections: taken at once, of all sources together; others are reset, logged and
-            counted. Never more than the limit of open files leaves room for.
+        sources: the sources by name.
+        deliver: called with a source's name and frames; it must not raise.
+        when_sequenced: called with a function `close`. It must call `close`, in the loop's thread,
+            once everything delivered before is sequenced. `close` then closes, in order, the
+            connection of a sender that has half-closed (frame-4). By default it is called at once.
+            If it is never called, the connection is reset at the end.
+        addresses: addresses to listen on instead of the configured ones, for a restart.
+        max_connections: connections at the same time, of all sources together; others are reset,
+            logged and counted. The limit of open files may allow fewer.
         idle_timeout: seconds without a byte after which a connection is closed; `None`: never.
 
     Attributes:
         addresses: where each source listens.
-        received: frames per source.
-        dropped: incomplete and refused frames per source.
-        refused: connections per source that were too many.
+        received: number of frames per source.
+        dropped: number of incomplete and refused frames per source.
+        refused: number of refused connections per source.
 
     Raises:
-        ListenError: an address cannot be listened on; no other is, then.
+        ListenError: it cannot listen on one of the addresses; then it listens on none.
     """
 
     def __init__(
@@ -110,13 +109,13 @@ class Listener:
         self.refused = dict.fromkeys(sources, 0)
         self.paused = False
         self.troubles = RateLimited(_log)
-        # One for all connections, as only one reads at a time: a fresh one for each read of a few
-        # bytes costs more than all the rest.
+        # One buffer for all connections, as only one reads at a time: a new buffer for each small
+        # read would cost more than everything else.
         self.buffer = memoryview(bytearray(_READ))
         self._sources = sources
         self._sockets: dict[str, socket.socket] = {}
         self._connections: set[Connection] = set()
-        self._accepted: list[socket.socket] = []  # and perhaps closed since
+        self._accepted: list[socket.socket] = []  # some may be closed by now
         self._opening: set[asyncio.Task[Any]] = set()
         self._all_closed: asyncio.Future[None] | None = None
         self._limit = min(max_connections, room_for_connections())
@@ -139,7 +138,7 @@ class Listener:
     def announce(self, stream: IO[str]) -> None:
         """Print ``source NAME listening on HOST:PORT`` for each source."""
         for name, address in self.addresses.items():
-            # One write a line: print makes two, and another thread's log may come between.
+            # One write per line: print makes two, and another thread's log could come between them.
             stream.write(f"source {name} listening on {format_address(*address)}\n")
         stream.flush()
 
@@ -154,19 +153,19 @@ class Listener:
         """Read nothing more from any connection until `resume`; `deliver` may call this."""
         self.paused = True
         for connection in self._connections:
-            connection.follow()
+            connection.update_reading()
 
     def resume(self) -> None:
         """Read again."""
         self.paused = False
         for connection in self._connections:
-            connection.follow()
+            connection.update_reading()
 
     async def stop(self) -> None:
         """Stop listening, read what senders have sent by now, and close all connections in order.
 
-        What lies in the system's buffers counts as received, since senders were told so. It is
-        still delivered, by and by if `paused`; this returns when all of it is sequenced.
+        Bytes in the system's buffers count as received, because TCP has acknowledged them. They are
+        still delivered, later if `paused`; this returns when all of them are sequenced.
         """
         loop = asyncio.get_running_loop()
         for name, sock in self._sockets.items():
@@ -182,7 +181,7 @@ class Listener:
             await self._all_closed
 
     def close(self) -> None:
-        """Stop listening and reset all connections; what they have not delivered is dropped."""
+        """Stop listening and reset all connections; bytes not yet delivered are dropped."""
         loop = asyncio.get_running_loop()
         for sock in self._sockets.values():
             loop.remove_reader(sock.fileno())
@@ -208,9 +207,9 @@ class Listener:
             asyncio.get_running_loop().add_reader(sock.fileno(), self._accept, name, sock)
 
     def _accept(self, name: str, sock: socket.socket) -> None:
-        """Accept all connections that wait.
+        """Accept all waiting connections.
 
-        Our own accepting, since asyncio's server closes its socket in the face of those that wait.
+        asyncio's own server would close its socket while connections still wait.
         """
         loop = asyncio.get_running_loop()
         while True:
@@ -242,7 +241,7 @@ class Listener:
         return len(self._accepted) < self._limit
 
     def _refuse(self, name: str, accepted: socket.socket) -> None:
-        """Reset a connection that is one too many."""
+        """Reset a connection beyond the limit."""
         accepted.close()
         self.refused[name] += 1
         self.troubles.log(
@@ -255,7 +254,7 @@ class Listener:
         )
 
     def _look_for_idle(self, timeout: float) -> None:
-        """Close what has been idle for `timeout` seconds, again and again."""
+        """Close connections that were idle for `timeout` seconds; repeat this from time to time."""
         loop = asyncio.get_running_loop()
         for connection in list(self._connections):
             connection.close_if_idle(timeout)
@@ -263,7 +262,7 @@ class Listener:
 
     def _opened(self, sock: socket.socket, opening: asyncio.Task[Any]) -> None:
         self._opening.discard(opening)
-        if opening.cancelled():  # nobody owns it yet
+        if opening.cancelled():  # no transport owns the socket yet
             sock.close()
 
     async def _open(self, name: str, sock: socket.socket) -> None:
@@ -290,8 +289,8 @@ class Connection(asyncio.BufferedProtocol):
         decoder = config.decoder
         self._parser = FrameParser(decoder.header_length, decoder.payload_length, config.max_size)
         self._ended = False
-        self._heard = 0.0  # when a byte came, or could have come, for the last time
-        self._to_read: int | None = None  # once stopping: bytes sent by then and not yet read
+        self._heard = 0.0  # the last time a byte came or reading was resumed
+        self._to_read: int | None = None  # while stopping: bytes sent before the stop, not yet read
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin; asyncio calls this."""
@@ -301,16 +300,16 @@ class Connection(asyncio.BufferedProtocol):
         self._peer = format_address(*peer[:2]) if peer else "a sender that is gone"
         self._listener.opened(self)
         self._heard = time.monotonic()
-        # Not at once: Python 3.11 starts to read right after this, paused or not.
-        asyncio.get_running_loop().call_soon(self.follow)
+        # Not at once: Python 3.11 starts to read right after this, even if paused.
+        asyncio.get_running_loop().call_soon(self.update_reading)
         _log.debug("source %s: %s connected", self._source, self._peer)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where to read into; asyncio calls this."""
+        """Return the buffer to read into; asyncio calls this."""
         return self._listener.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Deliver the frames that what was read completes; asyncio calls this."""
+        """Deliver the frames that are now complete; asyncio calls this."""
         self._heard = time.monotonic()
         payloads = self._parser.feed(bytes(self._listener.buffer[:nbytes]))
         if payloads:
@@ -324,12 +323,12 @@ class Connection(asyncio.BufferedProtocol):
                 self._end()
 
     def eof_received(self) -> bool:
-        """Close this side too once all before is sequenced (frame-4); asyncio calls this."""
+        """Close this side too once everything before is sequenced (frame-4); asyncio calls this."""
         self._end()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Count what is left over; asyncio calls this."""
+        """Count an incomplete frame as dropped; asyncio calls this."""
         if self._parser.pending:
             self._listener.dropped[self._source] += 1
             self._listener.troubles.log(
@@ -344,8 +343,8 @@ class Connection(asyncio.BufferedProtocol):
         _log.debug("source %s: %s is gone%s", self._source, self._peer, f" ({exc})" if exc else "")
         self._listener.closed(self)
 
-    def follow(self) -> None:
-        """Read or do not, as the listener says."""
+    def update_reading(self) -> None:
+        """Pause or resume reading, as the listener is paused or not."""
         if self._ended or self._transport.is_closing():
             return
         if self._listener.paused:
@@ -355,7 +354,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def finish(self) -> None:
-        """Close in order once what has arrived by now is read and sequenced."""
+        """Close in order once all bytes that have arrived by now are read and sequenced."""
         if self._ended or self._transport.is_closing():
             return
         self._to_read = self._unread()
@@ -363,7 +362,7 @@ class Connection(asyncio.BufferedProtocol):
             self._end()
 
     def close_if_idle(self, timeout: float) -> None:
-        """Close in order if for `timeout` seconds we would have read and nothing came."""
+        """Close in order if nothing came for `timeout` seconds of reading."""
         if self._listener.paused or self._ended or self._transport.is_closing():
             return
         if time.monotonic() - self._heard < timeout or self._unread():
@@ -383,7 +382,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def _end(self) -> None:
-        """Read nothing more, and close in order once all before is sequenced."""
+        """Read nothing more, and close in order once everything before is sequenced."""
         self._ended = True
         self._transport.pause_reading()
         self._listener.when_sequenced(self._close)
@@ -394,7 +393,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def _unread(self) -> int:
-        """Return how many bytes the system has received that have not been read."""
+        """Return how many received bytes are unread in the system's buffer."""
         count = array.array("i", [0])
         sock = self._transport.get_extra_info("socket")
         fcntl.ioctl(sock.fileno(), termios.FIONREAD, count, True)

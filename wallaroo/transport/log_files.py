@@ -1,6 +1,6 @@
-"""The files of an input log: who has them, how they begin, and how a torn end is repaired.
+"""The files of an input log: their lock, their creation, and the repair of a torn end.
 
-They are for their owner alone, whatever the umask.
+Only their owner can read or write them, whatever the umask.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class InputLogError(WallarooError):
 
 
 def locked(directory: Path) -> int:
-    """Take the lock of the log in `directory`, made if it is not there; return its descriptor."""
+    """Lock the log in `directory`, which is created if missing; return the lock's descriptor."""
     make_private(directory)
     if problem := open_to_others(directory):
         raise InputLogError(f"the input log cannot be trusted: {problem}")
@@ -46,7 +46,7 @@ def locked(directory: Path) -> int:
 
 
 def create(directory: Path, first: int) -> Segment:
-    """Make an empty file whose name and contents survive a power cut."""
+    """Make an empty file whose name and contents survive a power failure."""
     path = directory / f"{first:020d}{_SUFFIX}"
     partial = path.with_suffix(".new")
     try:
@@ -63,12 +63,12 @@ def create(directory: Path, first: int) -> Segment:
 
 
 def keep_reserve(directory: Path) -> None:
-    """Keep room for one more file, as long as there is any: see `give_up_reserve`."""
+    """Reserve disk space for one more file, if there is any: see `give_up_reserve`."""
     path = directory / _RESERVE
     try:
         if not path.exists() or path.stat().st_size < _RESERVE_BYTES:
             with open(path, "wb", opener=opener) as file:
-                file.write(os.urandom(_RESERVE_BYTES))  # no file system stores that in less
+                file.write(os.urandom(_RESERVE_BYTES))  # random: it cannot be stored compressed
                 file.flush()
                 os.fsync(file.fileno())
     except OSError:
@@ -77,7 +77,7 @@ def keep_reserve(directory: Path) -> None:
 
 
 def give_up_reserve(directory: Path) -> None:
-    """Make room for a file on a full disk: a new one must begin before the last can be deleted."""
+    """Free the reserve on a full disk: a new file must begin before the last can be deleted."""
     with contextlib.suppress(OSError):
         (directory / _RESERVE).unlink(missing_ok=True)
 
@@ -91,7 +91,7 @@ def _sync_directory(directory: Path) -> None:
 
 
 def recover(directory: Path) -> list[Segment]:
-    """Return the segments on disk, one at least, after dropping a torn end.
+    """Return the segments on disk, at least one, after dropping a torn end.
 
     Raises:
         InputLogError: something is damaged or missing.
@@ -119,7 +119,7 @@ def recover(directory: Path) -> list[Segment]:
             _drop_torn_end(segment, error)
         segments.append(segment)
     if segments:
-        # Read back from the page cache, they are not yet known to be on the disk.
+        # They were read from the page cache and may not be on the disk yet.
         fd = os.open(segments[-1].path, os.O_RDONLY)
         try:
             os.fsync(fd)
@@ -129,10 +129,10 @@ def recover(directory: Path) -> list[Segment]:
 
 
 def _drop_torn_end(last: Segment, error: CorruptSegmentError) -> None:
-    """Cut off what a crash has left half written; `error` says where it begins.
+    """Truncate a half-written block at the end; `error` says where it begins.
 
     Raises:
-        InputLogError: it is not half written but damaged: a whole block lies behind it.
+        InputLogError: the block is damaged, not half written: a whole block follows it.
     """
     path = last.path
     found = block_behind(path, error.offset, last.next)

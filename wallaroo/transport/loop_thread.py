@@ -1,4 +1,4 @@
-"""An asyncio event loop in a thread, for engines that have none of their own."""
+"""An asyncio event loop in a thread, for engines without an event loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger("wallaroo.transport")
 
 
 class LoopThread:
-    """Runs a `Listener` and `TCPSink`s, which belong to their loop's thread, for other threads.
+    """Runs the loop of a `Listener` and `TCPSink`s, and lets other threads call them there.
 
     Args:
         name: the thread's name.
@@ -24,7 +24,7 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self._loop: asyncio.AbstractEventLoop
-        # A daemon: user code that never returns must not keep a process from ending.
+        # A daemon: the process must be able to end while user code never returns.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -60,12 +60,12 @@ class LoopThread:
         return self.run(call())
 
     def post(self, function: Callable[..., object], *args: object) -> None:
-        """Have `function(*args)` called in the loop's thread soon; nothing once it has stopped."""
+        """Call `function(*args)` in the loop's thread soon, unless the loop has stopped."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, *args)
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Stop the loop, wait `timeout` seconds at most, and say whether the thread has ended."""
+        """Stop the loop; return whether its thread ended within `timeout` seconds."""
         self.post(self._loop.stop)
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(timeout)
@@ -82,7 +82,7 @@ class LoopThread:
             if tasks:
                 gathered = asyncio.gather(*tasks, return_exceptions=True)
                 self._loop.run_until_complete(gathered)
-            # A connection that was closed last is let go of in the loop's next turn.
+            # The connection that was closed last is released in the loop's next iteration.
             self._loop.run_until_complete(asyncio.sleep(0))
             self._loop.close()
 

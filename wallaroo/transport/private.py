@@ -1,4 +1,4 @@
-"""Directories and files for their owner alone, whatever the umask: frames and state are in them."""
+"""Directories and files that only their owner can use: they hold users' frames and state."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _OTHERS_WRITE = 0o022
 
 
 def make_private(directory: Path) -> None:
-    """Make a directory for its owner alone, with its parents, which follow the umask.
+    """Make a directory that only its owner can use; parents are made with the umask.
 
-    One that is there stays as it is.
+    An existing directory is not changed.
 
     Raises:
         OSError: it cannot be made.
@@ -23,15 +23,15 @@ def make_private(directory: Path) -> None:
 
 
 def opener(path: str, flags: int) -> int:
-    """Open a file, made for its owner alone: the `opener` that `open` takes."""
+    """Open a file so that, if it is new, only its owner can use it; for ``open(opener=…)``."""
     return os.open(path, flags, _FILE)
 
 
 def open_to_others(directory: Path) -> str | None:
-    """Say what lets others write into a directory, with what to do; `None`: nothing does.
+    """Return why others can write into a directory, and what to do; `None` if they cannot.
 
     Raises:
-        OSError: it is not there, or cannot be looked at.
+        OSError: it does not exist, or its permissions cannot be read.
     """
     found = directory.stat()
     if found.st_uid != os.geteuid():

@@ -1,4 +1,4 @@
-"""Logging that stays readable when something goes wrong a million times."""
+"""Logging that stays readable when the same error happens a million times."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Hashable
 
 
 class RateLimited:
-    """Logs each kind of event a few times, then now and then, and says how many it left out.
+    """Logs each kind of event a few times, then one per interval, with how many it left out.
 
     Args:
-        logger: where to.
-        burst: events of a kind that are logged before it becomes sparing.
-        interval: seconds between two of a kind from then on.
-        clock: seconds, monotonic.
+        logger: the logger to write to.
+        burst: number of events of a kind that are all logged at first.
+        interval: seconds between two log lines of a kind after that.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class RateLimited:
         """Log `message % args`, or count it as left out.
 
         Args:
-            level: of `logging`.
+            level: a level of `logging`.
             kind: events of one kind share a limit; there should be few kinds.
-            message: with ``%`` places for them.
-            *args: what goes into the message.
+            message: a ``%`` format.
+            *args: its arguments.
         """
         state = self._kinds.setdefault(kind, _Kind())
         now = self._clock()
@@ -51,11 +51,11 @@ class RateLimited:
         self._emit(state, level, message, args)
 
     def forget(self, kind: Hashable) -> None:
-        """Begin anew with a kind of event: what it was about is over."""
+        """Start again with a kind of event, because its cause is over."""
         self._kinds.pop(kind, None)
 
     def flush(self) -> None:
-        """Log the last event of each kind that has been left out since one was logged."""
+        """For each kind with events left out, log the last one."""
         for state in self._kinds.values():
             if state.example is not None:
                 state.left_out -= 1

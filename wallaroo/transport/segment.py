@@ -1,14 +1,14 @@
-"""One file of an input log: blocks of frames, each with a checksum, the last perhaps torn.
+"""One file of an input log: blocks of frames, each with a checksum; the last may be half written.
 
-A file is `MAGIC`, the sequence of its first frame (8 bytes), then blocks. A block is what one
-`append` wrote for one source::
+A file is `MAGIC`, the sequence of its first frame (8 bytes), then blocks. A block holds the frames
+that one `append` wrote for one source::
 
     u32 length of what follows the checksum · u32 CRC-32 of it
     u64 sequence of the first frame · u32 number of frames · u16 length of the source's name
     the name, UTF-8 · u32 length of each payload · the payloads
 
-All numbers are big-endian. A block is read whole or not at all, so that a crash in the middle of a
-write leaves nothing that could be mistaken for a frame.
+All numbers are big-endian. A block is read whole or not at all, so bytes left by a crash in the
+middle of a write are never taken for a frame.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ START = len(MAGIC) + _FIRST.size
 """Bytes of a file before its first block."""
 
 SEQUENCE_AT = _OUTER.size
-"""Where in a block the sequence of its first frame stands."""
+"""The offset in a block of its first frame's sequence."""
 FRAME_BYTES = 4
-"""What a frame takes in a block at least: its length."""
+"""The fewest bytes that a frame takes in a block: those of its length."""
 
 _Bytes: TypeAlias = bytes | mmap.mmap
 
@@ -67,7 +67,7 @@ class Block(NamedTuple):
 
 
 class CorruptSegmentError(Exception):
-    """A block that is incomplete or whose checksum does not fit; `offset` is where it begins."""
+    """A block is incomplete or its checksum is wrong; `offset` is where it begins."""
 
     def __init__(self, offset: int, what: str) -> None:
         super().__init__(f"{what} at byte {offset}")
@@ -108,17 +108,17 @@ class Segment:
         self._index: list[tuple[int, int]] = [(first, START)]
 
     def added(self, count: int, size: int) -> None:
-        """Note that a block of `count` frames and `size` bytes was written at the end."""
+        """Count a block of `count` frames and `size` bytes that was written at the end."""
         if self.size - self._index[-1][1] >= _INDEX_EVERY:
             self._index.append((self.next, self.size))
         self.next += count
         self.size += size
 
     def scan(self) -> None:
-        """Find the blocks of a file met on disk.
+        """Find the blocks of a file that is on disk.
 
         Raises:
-            CorruptSegmentError: the blocks before `offset` are whole, and noted; that one is not.
+            CorruptSegmentError: the block at `offset` is bad; the blocks before it are counted.
         """
         file_size = self.path.stat().st_size
         with self.path.open("rb") as file:
@@ -133,10 +133,10 @@ class Segment:
                 self.added(count, _OUTER.size + len(body))
 
     def runs(self, start: int, stop: int) -> Iterator[Run]:
-        """Yield the frames with `start <= sequence < stop`, a run of each block.
+        """Yield the frames with `start <= sequence < stop`, one run for each block.
 
         Raises:
-            CorruptSegmentError: the file is not what was written.
+            CorruptSegmentError: the file was changed after it was written.
         """
         end = self.size
         fd = os.open(self.path, os.O_RDONLY)
@@ -196,9 +196,9 @@ def _read_block(fd: int, offset: int, end: int) -> tuple[bytes, int]:
 
 
 def block_at(data: _Bytes, offset: int) -> Block | None:
-    """Return the block that begins at a byte, if what its header says of it agrees.
+    """Return the block that begins at `offset`, if the lengths in its header are consistent.
 
-    It is longer than `data` where its payloads are cut off; its checksum is not looked at.
+    It may reach beyond the end of `data`; its checksum is not checked.
     """
     with memoryview(data)[offset:] as view:
         if len(view) < _HEAD:
@@ -214,7 +214,7 @@ def block_at(data: _Bytes, offset: int) -> Block | None:
 
 
 def is_whole(data: _Bytes, block: Block) -> bool:
-    """Return whether all of a block is there and its checksum fits."""
+    """Return whether a block is complete and its checksum is right."""
     with memoryview(data) as view:
         if block.end > len(view):
             return False

@@ -4,11 +4,12 @@ Outputs are kept until the peer's kernel has acknowledged their last byte. After
 sink starts at the first byte of the first output that is not acknowledged whole: repeats are
 possible, half an output is not, a gap is not.
 
-How much is acknowledged, the system tells: what was handed over less what it still holds
-(``SIOCOUTQ`` on Linux, ``SO_NWRITE`` on macOS). Elsewhere, what was handed over counts.
+The number of acknowledged bytes is the number given to the system less the number that it still
+holds (``SIOCOUTQ`` on Linux, ``SO_NWRITE`` on macOS). On other systems, all bytes given to the
+system count as acknowledged.
 
-What is kept is bounded: from `limit` bytes on the sink is `full`, and whoever feeds it stops until
-`on_room` is called.
+The outputs that are kept are bounded: from `limit` bytes on the sink is `full`, and the engine
+writes no more until `on_room` is called.
 """
 
 from __future__ import annotations
@@ -33,25 +34,25 @@ from wallaroo.transport.forks import in_child
 from wallaroo.transport.rate_limit import RateLimited
 
 DEFAULT_LIMIT = 16 << 20
-"""Bytes of outputs, and of what it costs to keep them, from which a sink is full."""
+"""Bytes of outputs, with the memory to keep them, from which a sink is full."""
 
 _CHUNK_COST = 512  # bytes of bookkeeping for a chunk, roughly
 _OUTPUT_COST = 48  # and for each output in it
-_LOOK = 0.05  # seconds between looks at what was acknowledged
-_HURRIED_LOOK = 0.002  # when someone waits for it
+_LOOK = 0.05  # seconds between checks of what was acknowledged
+_HURRIED_LOOK = 0.002  # the same while `drain` waits
 _CONNECT_TIMEOUT = 5.0  # seconds
-_SO_NWRITE = 0x1024  # macOS; the socket module does not name it
+_SO_NWRITE = 0x1024  # macOS; the socket module has no name for it
 
 _log = logging.getLogger("wallaroo.sink")
 
 
 class Backoff:
-    """Growing pauses between attempts, with jitter so that many do not come at once.
+    """Growing pauses between attempts, with jitter so that many sinks do not retry together.
 
     Args:
-        first: seconds, the first pause.
-        longest: seconds, the longest.
-        chance: where the jitter comes from.
+        first: the first pause, in seconds.
+        longest: the longest pause, in seconds.
+        chance: the source of the jitter.
     """
 
     def __init__(
@@ -81,11 +82,11 @@ class Chunk:
     def __init__(self, outputs: Sequence[bytes], size: int) -> None:
         self.outputs = outputs
         self.size = size
-        # While they are being sent they are there twice, single and joined.
+        # While they are sent they are in memory twice, single and joined.
         self.cost = 2 * size + _OUTPUT_COST * len(outputs) + _CHUNK_COST
 
     def whole(self, acknowledged: int) -> tuple[int, int]:
-        """Return how many outputs lie whole within that many bytes, and their own bytes."""
+        """Return how many outputs are acknowledged completely, and their number of bytes."""
         end = 0
         for count, output in enumerate(self.outputs):
             if end + len(output) > acknowledged:
@@ -95,21 +96,21 @@ class Chunk:
 
 
 class TCPSink:
-    """A sink's connection. All methods belong to the thread of the loop it is started in.
+    """A sink's connection. Call all methods in the thread of the loop it is started in.
 
     Args:
-        sink: the sink's id, for messages.
-        host: where to connect.
-        port: where to connect.
+        sink: the sink's id, for log messages.
+        host: host to connect to.
+        port: port to connect to.
         limit: bytes from which it is full.
         backoff: pauses between attempts to connect.
-        on_room: called when it was full and is no more.
+        on_room: called when it was full and has room again.
 
     Attributes:
-        written: outputs the peer's kernel has acknowledged.
-        pending: outputs that are kept.
-        full: whether to stop writing until `on_room` is called; what is written all the same is
-            kept all the same.
+        written: number of outputs that the peer's kernel has acknowledged.
+        pending: number of outputs that are kept.
+        full: whether to stop writing until `on_room` is called; outputs that are written
+            nevertheless are kept too.
     """
 
     def __init__(
@@ -136,14 +137,14 @@ class TCPSink:
         self._connecting: asyncio.Task[None] | None = None
         self._look: asyncio.TimerHandle | None = None
         self._closed = False
-        self._kept: deque[Chunk] = deque()  # not acknowledged whole, in order
+        self._kept: deque[Chunk] = deque()  # not completely acknowledged, in order
         self._cost = 0
-        # Of the connection there is now:
+        # About the current connection:
         self._sock: socket.socket | None = None
         self._unsent: deque[memoryview] = deque()
         self._blocked = False  # the system takes no more; its writer callback is set
-        self._handed = 0  # bytes handed to the system
-        self._released = 0  # bytes of chunks that were kept and are not any more
+        self._handed = 0  # bytes given to the system
+        self._released = 0  # bytes of chunks that are no longer kept
 
     def start(self) -> None:
         """Begin to connect, in the running loop."""
@@ -151,7 +152,7 @@ class TCPSink:
         self._connecting = self._loop.create_task(self._connect())
 
     def write(self, outputs: Sequence[bytes]) -> None:
-        """Send outputs, now or as soon as the peer is there; the caller may reuse the list."""
+        """Send outputs, now or once the peer is connected; the caller may reuse the list."""
         if self._kept:
             self._release()
         data = b"".join(outputs)
@@ -176,7 +177,7 @@ class TCPSink:
             self._release()
 
     def close(self) -> None:
-        """Close the connection; what is still kept stays `pending`."""
+        """Close the connection; outputs that are still kept stay `pending`."""
         self._closed = True
         if self._connecting is not None:
             self._connecting.cancel()
@@ -219,7 +220,7 @@ class TCPSink:
         """Return a connected socket.
 
         Raises:
-            OSError: nobody is there.
+            OSError: nobody listens there.
         """
         trouble = OSError(f"{self._host} has no address")
         for family, kind, protocol, _, address in await self._loop.getaddrinfo(
@@ -233,7 +234,7 @@ class TCPSink:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 await self._loop.sock_connect(sock, address)
                 if sock.getsockname() == sock.getpeername():
-                    # TCP lets a socket that tries a free local port connect to itself.
+                    # TCP lets a socket that connects to a free local port connect to itself.
                     raise ConnectionRefusedError(None, "nobody listens there")
             except OSError as error:
                 sock.close()
@@ -246,7 +247,7 @@ class TCPSink:
         raise trouble
 
     def _send(self) -> None:
-        """Hand to the system what it takes."""
+        """Give the system as many bytes as it takes."""
         sock = self._sock
         if sock is None:
             return
@@ -276,7 +277,7 @@ class TCPSink:
         self._release()
 
     def _on_readable(self) -> None:
-        """Throw away what the peer says; it may close its side and read on."""
+        """Discard what the peer sends; it may close its side and continue to read."""
         assert self._sock is not None
         try:
             if not self._sock.recv(65536):
@@ -287,12 +288,12 @@ class TCPSink:
             self._lost(reason(error))
 
     def _on_look(self) -> None:
-        """See how much was acknowledged, and whether the connection still stands."""
+        """Check how much was acknowledged, and whether the connection is still up."""
         self._look = None
         if self._sock is None:
             return
         self._release()
-        # A peer that closed its side is not read any more, so nobody else would see it go.
+        # A peer that closed its side is not read any more; only this check notices its end.
         error = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if error:
             self._lost(os.strerror(error))
@@ -301,7 +302,7 @@ class TCPSink:
             self._look = self._loop.call_later(pause, self._on_look)
 
     def _release(self) -> None:
-        """Let go of the chunks that are acknowledged whole."""
+        """Drop the chunks that are completely acknowledged."""
         if self._sock is None:
             return
         acknowledged = self._handed - unacknowledged(self._sock)
@@ -324,11 +325,11 @@ class TCPSink:
         self.written += outputs
 
     def _lost(self, why: str) -> None:
-        """Give the connection up and make another."""
+        """Give up the connection and make a new one."""
         self._release()
         assert self._sock is not None
         if self._kept:
-            # The first chunk may be acknowledged in part: go on at an output's first byte.
+            # The first chunk may be partly acknowledged: continue at an output's first byte.
             chunk = self._kept[0]
             acknowledged = self._handed - unacknowledged(self._sock) - self._released
             count, size = chunk.whole(acknowledged)
@@ -367,7 +368,7 @@ class TCPSink:
 
 
 def unacknowledged(sock: socket.socket) -> int:
-    """Return how many bytes handed to the system the peer's has not acknowledged."""
+    """Return how many bytes given to the system the peer's kernel has not acknowledged."""
     if sys.platform == "linux":
         count = array.array("i", [0])
         fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, count, True)  # SIOCOUTQ has the same number

@@ -1,9 +1,8 @@
-"""The sockets that sources listen on, and what the connections accepted on them inherit.
+"""The sockets that sources listen on, and the options that accepted connections inherit.
 
-A connection that is closed ends by a reset unless it is told otherwise: so it does at whatever end
-of the process, and only `end_in_order` lets its sender believe that all was taken (frame-4). Both
-options are set on the listening socket, since there is no moment then at which a connection is
-without them.
+A connection ends with a reset, however the process ends, unless `end_in_order` was called for it:
+only that lets its sender see an orderly close, which means that everything was taken (frame-4).
+The options are set on the listening socket and inherited, so no connection is ever without them.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from typing import Any
 
 from wallaroo.transport.forks import in_child
 
-_BACKLOG = 1024  # connections the system keeps for us until they are accepted
+_BACKLOG = 1024  # connections that may wait to be accepted
 _KEEPALIVE = (  # a sender whose machine is gone is noticed after about two minutes
     ("TCP_KEEPIDLE", 60),  # seconds without a byte until the first probe
-    ("TCP_KEEPALIVE", 60),  # its name on macOS
+    ("TCP_KEEPALIVE", 60),  # the same on macOS
     ("TCP_KEEPINTVL", 15),  # seconds between probes
     ("TCP_KEEPCNT", 4),  # probes without an answer
 )
 
-_KEPT_FILES = 64  # open files kept for all that is no connection, or half of few
+_KEPT_FILES = 64  # open files reserved for other uses; half of the limit if that is less
 
 
 def room_for_connections() -> float:
-    """Return how many connections the limit of open files leaves room for."""
+    """Return how many connections the limit of open files allows."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return math.inf
@@ -40,7 +39,7 @@ def listening(host: str, port: int) -> socket.socket:
     """Return a socket that listens, does not block, and is closed in a forked child.
 
     Raises:
-        OSError: that address cannot be listened on.
+        OSError: the system refuses to listen on that address.
     """
     family, kind, protocol, _, address = _resolved(host, port)[0]
     sock = socket.socket(family, kind, protocol)
@@ -54,7 +53,7 @@ def listening(host: str, port: int) -> socket.socket:
             if hasattr(socket, name):
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         sock.bind(address)
-        sock.listen(_BACKLOG)  # last: a connection inherits what is set by then
+        sock.listen(_BACKLOG)  # last: connections inherit the options set before this
     except BaseException:
         sock.close()
         raise
@@ -62,12 +61,12 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def end_in_order(sock: Any) -> None:
-    """Have an accepted socket tell its sender, when it is closed, that all was taken (frame-4)."""
+    """Make closing an accepted socket an orderly close: everything was taken (frame-4)."""
     _linger(sock, reset=False)
 
 
 def _linger(sock: Any, *, reset: bool) -> None:
-    """Say whether closing a socket resets its connection."""
+    """Set whether closing a socket resets its connection."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", reset, 0))
 
 

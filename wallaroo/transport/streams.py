@@ -1,6 +1,6 @@
-"""A pipe in, a pipe out: lines in place of a source, and outputs in place of sinks.
+"""Pipes: lines from a stream in place of a source, outputs to a stream in place of sinks.
 
-Both block, so each has a thread of its own; neither holds more than a bounded amount.
+Both block, so each has a thread of its own; both keep a bounded number of bytes.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import IO
 from wallaroo.errors import FrameError
 
 _READ = 256 * 1024  # bytes at a time
-_LIMIT = 4 << 20  # bytes kept for a slow reader of our output
+_LIMIT = 4 << 20  # bytes kept for a slow reader of the output
 
 
 class LineParser:
-    """Cuts a byte stream into lines; a line's newline is not part of its payload.
+    """Divides a byte stream into lines; a line's newline is not part of its payload.
 
     Args:
         max_size: the longest line taken, in bytes.
@@ -32,7 +32,7 @@ class LineParser:
         """Return the lines that `data` completes.
 
         Raises:
-            TooLongError: a line is longer than `max_size`; the error's `lines` are those before it.
+            TooLongError: a line is longer than `max_size`; its `lines` are the lines before it.
         """
         *lines, rest = (bytes(self._rest) + data).split(b"\n")
         self._rest = bytearray(rest)
@@ -42,12 +42,12 @@ class LineParser:
         return lines
 
     def end(self) -> list[bytes]:
-        """Return what stands after the last newline, if anything does."""
+        """Return the text after the last newline as a line, if there is any."""
         return [bytes(self._rest)] if self._rest else []
 
 
 class TooLongError(FrameError):
-    """A line that is longer than its source takes."""
+    """A line is longer than its source accepts."""
 
     def __init__(self, max_size: int, lines: list[bytes]) -> None:
         super().__init__(f"a line is longer than {max_size} bytes (max_size)")
@@ -58,13 +58,13 @@ class LineReader:
     """Reads lines in a thread.
 
     Args:
-        stream: where from.
-        max_size: the longest line taken, in bytes.
-        deliver: takes lines, in that thread; it may block for as long as no more can be taken.
-        ended: called at the end, in that thread, with what was wrong, if anything was.
+        stream: the stream to read.
+        max_size: the longest accepted line, in bytes.
+        deliver: called with lines, in that thread; it may block while no more can be taken.
+        ended: called at the end, in that thread, with an error's text or `None`.
 
     Attributes:
-        stopped: `stop` has been called; a last delivery may still be on its way.
+        stopped: `stop` has been called; a last delivery may still happen.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class LineReader:
         self._thread.start()
 
     def stop(self) -> None:
-        """Deliver nothing more; a read that blocks goes on blocking."""
+        """Deliver nothing more; a blocked read stays blocked."""
         self.stopped = True
 
     def _run(self) -> None:
@@ -107,19 +107,19 @@ class LineReader:
 
 
 class StreamSink:
-    """A sink that writes to a stream in a thread, an output a line.
+    """A sink that writes to a stream in a thread, one output per line.
 
-    Its methods belong to the thread of the loop it is started in.
+    Call its methods in the thread of the loop it is started in.
 
     Args:
-        stream: where to.
-        turn: held while writing, for sinks that share a stream.
-        on_room: called when it was full and is no more.
-        on_broken: called with what is wrong once nothing more can be written.
+        stream: the stream to write to.
+        turn: a lock held while writing, for sinks that share a stream.
+        on_room: called when it was full and has room again.
+        on_broken: called with an error's text once nothing more can be written.
 
     Attributes:
-        written: outputs written.
-        pending: outputs not written yet.
+        written: number of outputs written.
+        pending: number of outputs not written yet.
         full: whether to stop writing until `on_room` is called.
     """
 
@@ -146,7 +146,7 @@ class StreamSink:
         self._thread = threading.Thread(target=self._run, name="wallaroo-stdout", daemon=True)
 
     def start(self) -> None:
-        """Start the thread; its news go to the running loop."""
+        """Start the thread; it reports to the running loop."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
@@ -160,12 +160,12 @@ class StreamSink:
         self._queued.release()
 
     async def drain(self) -> None:
-        """Wait until everything is written or nothing can be any more."""
+        """Wait until everything is written, or the stream is broken."""
         while self.pending and not self._broken:
             await asyncio.sleep(0.002)
 
     def close(self) -> None:
-        """Let the thread end; what is not written stays `pending`."""
+        """Let the thread end; outputs not written stay `pending`."""
         self._queue.append(None)
         self._queued.release()
 
@@ -179,19 +179,19 @@ class StreamSink:
             try:
                 with self._turn:
                     view = memoryview(data)
-                    while view:  # a raw stream may write a part
+                    while view:  # a raw stream may write only a part
                         view = view[self._stream.write(view) :]
                     self._stream.flush()
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or str(error)
-                self._tell(self._break, f"the outputs cannot be written: {reason}")
+                self._post(self._break, f"the outputs cannot be written: {reason}")
                 return
-            self._tell(self._wrote, count, len(data))
+            self._post(self._wrote, count, len(data))
 
-    def _tell(self, function: Callable[..., None], *args: object) -> None:
+    def _post(self, function: Callable[..., None], *args: object) -> None:
         try:
             self._loop.call_soon_threadsafe(function, *args)
-        except RuntimeError:  # the loop is closed: nobody waits for the news
+        except RuntimeError:  # the loop is closed, so the report is not needed
             return
 
     def _wrote(self, count: int, size: int) -> None:

@@ -1,20 +1,20 @@
-"""Whether the bad block at a log's end is half written or damaged.
+"""Decides whether a bad block at a log's end is half written or damaged.
 
-A crash tears the last append, and behind it there is nothing, or what the file system left there:
-zeros after a power cut. So a whole block behind a bad one means that something has changed the bad
-one since, and frames that were acknowledged would be lost with it.
+After a crash the last append may be half written. Then nothing follows it, or, after a power
+failure, zeros from the file system. If a whole block follows a bad block, the bad block was written
+completely and was damaged later: to drop it would lose acknowledged frames.
 
-Where the next block begins, only the bad one could tell, and it may be its length that is wrong.
-So every byte behind it is looked at. A payload may hold a copy of a log's blocks, and that must not
-be taken for one; these hold for ours alone:
+The length in the bad block may be wrong, so it does not tell where the next block begins, and the
+search looks at every byte after it. A payload may itself contain copies of blocks, which must not
+count. A block of the log itself meets both conditions:
 
-- It lies behind the bad block's own end, if the lengths in the bad block's header agree with each
-  other: a torn one's do.
-- Its sequence number fits: between it and the bad block there were as many bytes as the frames in
-  between take at least.
+- It begins after the end of the bad block, if the lengths in the bad block's header agree with each
+  other, as in a half-written block they do.
+- Its sequence number is possible: between it and the bad block there are at least as many bytes as
+  the frames in between need.
 
-After a power cut a file system may have kept a later append and lost an earlier one, neither of
-them synced. That looks like damage, and is refused too: the log cannot know, and a person can.
+After a power failure a file system may have kept a later append and lost an earlier one, neither of
+them synced. That looks like damage and is refused too: a person has to decide.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wallaroo.transport.segment import FRAME_BYTES, SEQUENCE_AT, Block, block_at
 
 
 def block_behind(path: Path, offset: int, expected: int) -> Block | None:
-    """Return the first whole block at or behind a bad one, if there is one.
+    """Return the first whole block at or after the bad one, if there is one.
 
     Args:
         path: the file.
@@ -38,10 +38,10 @@ def block_behind(path: Path, offset: int, expected: int) -> Block | None:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         bad = block_at(data, offset)
         if bad is not None and is_whole(data, bad):
-            return bad  # with a number that belongs elsewhere
+            return bad  # whole, but with a wrong sequence number
         start = offset if bad is None else bad.end
         most = expected + (len(data) - offset) // FRAME_BYTES
-        # The numbers that are possible have most of their eight bytes in common.
+        # All possible numbers have most of their eight bytes in common.
         different = ((expected ^ most).bit_length() + 7) // 8
         common = re.escape(struct.pack(">Q", expected)[: 8 - different])
         number = re.compile(common + b".{%d}" % different + rb"(?!\0{4})", re.DOTALL)

@@ -1,1 +1,1 @@
-"""Runs over bounded input, in the driver: many cases in one job, and their traces."""
+"""Runs with bounded input, in the driver: many cases in one job, and their traces."""

@@ -1,9 +1,9 @@
 """Bounded cases as a stream with chosen batches: micro-batch k holds the k-th batch of every case.
 
-One query stays up in a session and takes one job after the other, since starting one takes some
-seconds: a generic chain of operators, which learns what to do from the blocks. At the end of a job
-the entities are listed and deleted, so the next job finds none. Case numbers are never used twice,
-so that even entities that a job left behind could not be taken for another's.
+To start a query takes seconds, so a session keeps one query, which runs one job after the other. It
+is a generic chain of operators; the blocks tell the operators what to do. At the end of a job the
+entities are listed and removed, so the next job finds none. Every case of every job has its own
+number, so entities of different cases can never be mixed up.
 """
 
 from __future__ import annotations
@@ -34,47 +34,46 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class MicroBatchCase:
-    """A case of a job: what workers need, its input, and where its batches (one at least) lie."""
+class StreamCase:
+    """A case of a job: what workers need, its input, and its batches, at least one."""
 
     spec: CaseSpec
     input_log: InputLog
     batches: Sequence[tuple[int, int]]
 
-    def until(self, end: Order) -> MicroBatchCase:
-        """Return the same case with no call after `end`, nor any input."""
+    def until(self, end: Order) -> StreamCase:
+        """Return the same case without the calls and the input after `end`."""
         stop = end[0][0] + 1
         batches = [(first, min(last, stop)) for first, last in self.batches if first < stop]
-        return MicroBatchCase(limited(self.spec, end), self.input_log, batches)
+        return StreamCase(limited(self.spec, end), self.input_log, batches)
 
 
-class MicroBatchJob:
-    """Cases that are run batch by batch: one micro-batch after the other.
+class StreamJob:
+    """Cases that are processed batch by batch: one micro-batch after the other.
 
-    A case that ends early is run again, under another number, without any call after its end: other
-    shards had gone on, and their entities show it. The other cases go on beside it.
+    When a run ends early, other shards may have processed later messages already, and their
+    entities show it. So the case is started again, with a new number and without the calls after
+    its end, while the other cases continue.
 
     Args:
-        cases: one at least.
-        shards: number of tasks a micro-batch is dealt to.
+        cases: at least one.
+        shards: number of tasks among which a micro-batch is divided.
 
     Attributes:
-        numbers: under which number each case is reported.
-        report: all that was reported so far.
+        numbers: the number under which each case is reported.
+        report: everything that was reported so far.
     """
 
-    def __init__(self, cases: Sequence[MicroBatchCase], shards: int) -> None:
+    def __init__(self, cases: Sequence[StreamCase], shards: int) -> None:
         self.numbers = [next(_numbers) for _ in cases]
         self.report = Report()
         self._shards = shards
         self._indices = {number: index for index, number in enumerate(self.numbers)}
         self._cases = dict(zip(self.numbers, cases, strict=True))
-        self._made = dict.fromkeys(
-            self.numbers, 0
-        )  # batches made so far, of the cases not yet done
+        self._made = dict.fromkeys(self.numbers, 0)  # batches made, of the unfinished cases
 
-    def next_micro_batch(self) -> list[HeadBlock] | None:
-        """Return the next micro-batch's blocks, one at least; `None` after the last."""
+    def next_batch(self) -> list[HeadBlock] | None:
+        """Return the next micro-batch's blocks, at least one; `None` after the last."""
         if not self._made:
             return None
         frames: Frames = []
@@ -82,7 +81,7 @@ class MicroBatchJob:
             case = self._cases[number]
             frames += frames_of(number, case.input_log, *case.batches[made])
             self._made[number] = made + 1
-        # The last one also asks for the entities, so a job needs no further batch to end.
+        # The last micro-batch also asks for the entities, which saves another one.
         last = all(made == len(self._cases[number].batches) for number, made in self._made.items())
         blocks = []
         for part in range(self._shards):
@@ -96,17 +95,17 @@ class MicroBatchJob:
         return self._cases[number].spec.in_batch(self._made[number] - 1)
 
     def take(self, report: Report) -> None:
-        """Take what a micro-batch gave."""
+        """Add the report of a micro-batch."""
         self.report.add(report)
         for number in list(self._made):
             case = self._cases[number]
             end = first_end(report.finished.get(number, Finished()))
             if end is not None and case.spec.limit is None:
-                self._run_again(number, case.until(end.order))
+                self._begin_anew(number, case.until(end.order))
             elif self._made[number] == len(case.batches):
                 del self._made[number]
 
-    def _run_again(self, number: int, case: MicroBatchCase) -> None:
+    def _begin_anew(self, number: int, case: StreamCase) -> None:
         del self._made[number]
         fresh = next(_numbers)
         index = self._indices[fresh] = self._indices.pop(number)
@@ -115,8 +114,8 @@ class MicroBatchJob:
         self._made[fresh] = 0
 
 
-class MicroBatchQuery:
-    """The query that runs jobs of one session, one at a time.
+class StreamQuery:
+    """The query that runs the jobs of one session, one at a time.
 
     Args:
         session: the session.
@@ -149,9 +148,9 @@ class MicroBatchQuery:
         """Whether another job can be run."""
         return self.session.alive and bool(self._query.isActive)
 
-    def run(self, job: MicroBatchJob) -> None:
+    def run(self, job: StreamJob) -> None:
         """Run a job to its end."""
-        while (blocks := job.next_micro_batch()) is not None:
+        while (blocks := job.next_batch()) is not None:
             self._reports.clear()
             end = self._feed.add(blocks)
             while not self._feed.wait_until(end):
@@ -177,7 +176,7 @@ class MicroBatchQuery:
 
 @dataclass
 class _Feed:
-    """The micro-batches of all jobs, one after the other; offset k lies before micro-batch k."""
+    """The micro-batches of all jobs, in order; offset k is before micro-batch k."""
 
     batches: dict[int, list[bytes]] = field(default_factory=dict)
     end: int = 0
@@ -207,7 +206,7 @@ class _Feed:
             return self.changed.wait_for(lambda: self.finished >= offset, _WAIT)
 
     def close(self) -> None:
-        """Answer no more questions with input."""
+        """Offer no more input."""
         with self.changed:
             self.closed = True
             self.changed.notify_all()
@@ -230,7 +229,7 @@ class _Feed:
 
 
 def stretches(case: Case) -> list[tuple[int, int]]:
-    """Return where each of a case's batches begins and ends; one at least."""
+    """Return where each of a case's batches begins and ends; at least one."""
     found = []
     start = 0
     total = len(case.input_log)

@@ -1,8 +1,8 @@
 """`run_many`: hundreds of independent cases in one job.
 
-Cases with chosen batches go into one stream, the others into one batch job. A case that ended early
-is run again without the calls after its end, because other shards had gone on and their entities
-show it; in a stream this happens beside the cases that are not yet done.
+Cases with chosen batches go into one stream, the others into one batch job. When a run ends early,
+other shards may have processed later messages already, and their entities show it. So such a case
+is run again without the calls after its end; in a stream, while the other cases continue.
 """
 
 from __future__ import annotations
@@ -13,12 +13,7 @@ from typing import Any
 
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
-from wallaroo_spark.bounded.micro_batches import (
-    MicroBatchCase,
-    MicroBatchJob,
-    MicroBatchQuery,
-    stretches,
-)
+from wallaroo_spark.bounded.micro_batches import StreamCase, StreamJob, StreamQuery, stretches
 from wallaroo_spark.bounded.traces import frames_of, limited, spec_of, trace_of
 from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.jvm.shipping import shipment_of_this_process
@@ -33,7 +28,7 @@ from wallaroo_spark.worker.plan import plan
 _Entities = list[tuple[Address, bytes, Any]]
 _Result = tuple[Finished, _Entities]
 
-_query: MicroBatchQuery | None = None  # the one that is up, in the one session there is
+_query: StreamQuery | None = None  # the running query of the process's only session
 
 
 def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
@@ -41,25 +36,25 @@ def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
 
     Raises:
         ShippingError: an application cannot be sent to workers.
-        ValueError: a case asks for what there is not.
+        ValueError: a case asks for something this engine does not have.
     """
     specs = [spec_of(case) for case in cases]
     plans = [plan(case.application) for case in cases]
     shipment = shipment_of_this_process()
     whole = [index for index, case in enumerate(cases) if case.batches is None]
-    batched = [index for index, case in enumerate(cases) if case.batches is not None]
+    streamed = [index for index, case in enumerate(cases) if case.batches is not None]
     levels = max([plan.levels for plan in plans], default=0)
     results = dict(_in_a_batch(session, cases, specs, whole, levels, shipment))
-    if batched:
-        job = MicroBatchJob(
+    if streamed:
+        job = StreamJob(
             [
-                MicroBatchCase(specs[index], cases[index].input_log, stretches(cases[index]))
-                for index in batched
+                StreamCase(specs[index], cases[index].input_log, stretches(cases[index]))
+                for index in streamed
             ],
             session.cores,
         )
         _running_query(session, levels, shipment).run(job)
-        results.update(_divided(batched, job.numbers, job.report))
+        results.update(_divided(streamed, job.numbers, job.report))
     return [trace_of(case, plans[index], *results[index]) for index, case in enumerate(cases)]
 
 
@@ -92,8 +87,8 @@ def _in_a_batch(
         indices = again
 
 
-def _running_query(session: Session, levels: int, shipment: Shipment) -> MicroBatchQuery:
-    """Return a query with that many levels at least, which knows where all modules are."""
+def _running_query(session: Session, levels: int, shipment: Shipment) -> StreamQuery:
+    """Return a query with at least that many levels, which can find all modules."""
     global _query  # noqa: PLW0603 - as there is one session a process
     if _query is not None:
         same = _query.session is session and _query.usable
@@ -102,12 +97,12 @@ def _running_query(session: Session, levels: int, shipment: Shipment) -> MicroBa
         if same:
             levels = max(levels, _query.levels)
         _query.close()
-    _query = MicroBatchQuery(session, levels, session.cores, shipment)
+    _query = StreamQuery(session, levels, session.cores, shipment)
     return _query
 
 
 def _divided(indices: list[int], numbers: list[int], report: Report) -> list[tuple[int, _Result]]:
-    """Return each case's part of a report, in which it has a number of its own."""
+    """Return each case's part of a report, found by the case's number."""
     for step, line in report.printed:
         print(f"[{step}] {line}" if step else line, file=sys.stderr)
     entities: dict[int, _Entities] = {}

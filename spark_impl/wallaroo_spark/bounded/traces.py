@@ -1,4 +1,4 @@
-"""From cases to a job, and from what reached the driver to traces."""
+"""Turns cases into a job, and the reports that the driver received into traces."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ OPTIONS = frozenset(SMALL)
 
 
 def spec_of(case: Case) -> CaseSpec:
-    """Return what workers need of a case.
+    """Return what workers need to know of a case.
 
     Raises:
         ShippingError: its application cannot be sent to workers.
-        ValueError: an option is unknown, the number of partitions is less than 1, or a fault is
-            more than Spark survives.
+        ValueError: an option is unknown, the number of partitions is less than 1, or a fault asks
+            for more deaths of a task than Spark tolerates.
     """
     unknown = sorted(set(case.options) - OPTIONS)
     if unknown:
@@ -52,7 +52,7 @@ def spec_of(case: Case) -> CaseSpec:
 
 
 def frames_of(number: int, input_log: InputLog, start: int, stop: int) -> Frames:
-    """Return a stretch of a case's input log, as runs of frames of one source."""
+    """Return a part of a case's input log, as runs of frames of one source."""
     frames: Frames = []
     for sequence in range(start, stop):
         source, payload = input_log[sequence]
@@ -63,7 +63,7 @@ def frames_of(number: int, input_log: InputLog, start: int, stop: int) -> Frames
 
 
 def limited(spec: CaseSpec, limit: Order) -> CaseSpec:
-    """Return a case that makes no call after `limit`."""
+    """Return the same case without the calls after `limit`."""
     return replace(spec, limit=limit)
 
 
@@ -73,7 +73,7 @@ def trace_of(
     finished: Finished,
     entities: Sequence[tuple[Address, bytes, Any]],
 ) -> Trace:
-    """Return the trace of a case whose calls after its end, if it has one, were not made."""
+    """Return the trace of a case that was run without the calls after its end, if it has one."""
     end = first_end(finished)
     found = []
     for address, entity, state in entities:

@@ -1,1 +1,1 @@
-"""Spark itself, seen from the driver: Java, the JVM, the session, and how code gets to workers."""
+"""Spark itself, used by the driver: Java, the JVM, the session, and how code gets to workers."""

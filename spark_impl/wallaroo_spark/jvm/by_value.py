@@ -1,12 +1,12 @@
 """Applications whose code no worker can import: functions and classes travel with their code.
 
-That is what is defined in the main program or a notebook's cell, inside a function, or by `lambda`.
-PySpark's own cloudpickle takes such things by value, and all that can be imported by reference.
+This is for code that is defined in the main program, in a notebook's cell, inside a function, or by
+`lambda`. PySpark's own cloudpickle pickles such code by value, and importable code by reference.
 
-Messages and states are pickled by reference all the same, in the worker: `__main__.Count`. So a
-worker's own main program is given the classes and functions of the driver's that came with the
-application. Those inside a function have no such name: an object of such a class is `unportable`,
-here as in `isolated` mode everywhere.
+But workers pickle messages and states by reference, as `__main__.Count`. So the classes and
+functions of the driver's main program that come with the application are also defined in the
+worker's main program. Those inside a function have no such name: an object of such a class is
+`unportable`, as it is in `isolated` mode on every engine.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ MAIN = "__main__"
 
 
 def dumps_by_value(value: Any) -> bytes:
-    """Return `value` pickled, with the code of all in it that cannot be imported.
+    """Return `value` pickled, with the code of everything in it that cannot be imported.
 
     Raises:
-        Exception: whatever pickling a part of it raises.
+        Exception: any exception that pickling a part of it raises.
     """
     return _dumped(value)[0]
 
 
 def pickle_by_value(application: Application) -> bytes:
-    """Return an application pickled with its code; `pickle.loads` reads it, in any process.
+    """Return an application pickled with its code; `pickle.loads` reads it in any process.
 
     Raises:
-        Exception: whatever pickling a part of it raises.
+        Exception: any exception that pickling a part of it raises.
     """
     names: dict[str, Any] = {}
-    while True:  # what a name stands for may lead to further names
+    while True:  # the object of a name may refer to further names
         blob, found = _dumped(_WithNames(application, names))
         if found.keys() <= names.keys():
             return blob
@@ -58,10 +58,10 @@ def _dumped(value: Any) -> tuple[bytes, Mapping[str, Any]]:
 
 
 class _Pickler(cloudpickle.Pickler):
-    """Cloudpickle's, which knows decorated functions, and notes what comes from the main program.
+    """Cloudpickle's pickler with support for decorated functions and the main program's names.
 
     Attributes:
-        of_main: by name, the classes and functions of the main program that were met.
+        of_main: the pickled classes and functions of the main program, by name.
     """
 
     def __init__(self, file: io.BytesIO, protocol: int) -> None:
@@ -69,18 +69,18 @@ class _Pickler(cloudpickle.Pickler):
         self.of_main: dict[str, Any] = {}
 
     def reducer_override(self, obj: Any) -> Any:
-        """Return how `obj` is pickled, where that is not as usual."""
+        """Return how `obj` is pickled, if not in the usual way."""
         if isinstance(obj, (type, FunctionType)) and obj.__module__ == MAIN:
             name = obj.__qualname__.partition(".")[0]
             if hasattr(sys.modules[MAIN], name):
                 self.of_main[name] = getattr(sys.modules[MAIN], name)
         # By type: an object may say of itself that it is of another class.
         if issubclass(type(obj), Decorated) and not _is_importable(obj):
-            # Its state comes after itself, since its function may know it by its name.
+            # Its state is pickled after it, since its function may refer to it by name.
             return copyreg.__newobj__, (type(obj),), vars(obj)  # type: ignore[attr-defined]  # it is there
         reduced = super().reducer_override(obj)  # type: ignore[no-untyped-call]  # as above
         if isinstance(obj, type) and isinstance(reduced, tuple) and len(reduced) > 2:
-            # Cloudpickle forgets where a class stands in its module, and pickle looks for it there.
+            # Cloudpickle loses a class's qualified name, and pickle needs it to find the class.
             attributes, _slots = reduced[2]
             attributes["__qualname__"] = obj.__qualname__
         return reduced
@@ -96,7 +96,7 @@ def _is_importable(decorated: Decorated[..., Any]) -> bool:
 
 
 class _WithNames:
-    """An application and what a worker's main program has to have; unpickled as the application."""
+    """An application and the names it needs in a worker's main program; unpickles as the former."""
 
     def __init__(self, application: Application, names: Mapping[str, Any]) -> None:
         self._application = application

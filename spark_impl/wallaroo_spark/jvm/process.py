@@ -1,7 +1,8 @@
-"""Spark's JVM: a child of this process, started directly, quiet, and gone when we are.
+"""Spark's JVM: a quiet child of this process, started directly, which never outlives it.
 
-It ends when its standard input does, so it does not outlive us however we end. Where `spark-submit`
-has started us, its JVM is our parent, is there already, and ends when we do (`SubmittingJvm`).
+The JVM ends when its standard input is closed, so it ends however this process ends. If
+`spark-submit` started this process, its JVM is the parent process; it is running already and ends
+when this process does (`SubmittingJvm`).
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from wallaroo_spark.jvm.pyspark_private import CONNECTION_FILE
 from wallaroo_spark.jvm.settings import SessionSettings
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-_START_TIMEOUT = 60.0  # seconds until the JVM must have told its port
-_END_TIMEOUT = 5.0  # seconds it has for its shutdown hooks before it is killed
-_ARCHIVE_TIMEOUT = 90.0  # seconds if it writes an archive of its classes at its end, once
-_EXIT_CODES = (0, 143)  # of a JVM that has ended in order
-_LAST_LINES = 20  # lines of its stderr kept for an error's text
+_START_TIMEOUT = 60.0  # seconds until the JVM must have reported its port
+_END_TIMEOUT = 5.0  # seconds for the JVM's shutdown hooks, after which it is killed
+_ARCHIVE_TIMEOUT = 90.0  # the same if it writes an archive of its classes
+_EXIT_CODES = (0, 143)  # exit codes of a JVM that ended in order
+_LAST_LINES = 20  # last lines of its stderr, kept for error texts
 
 
 class SparkStartError(WallarooError):
-    """The JVM did not come up, or not as Spark wants it."""
+    """The JVM did not start, or Spark did not start in it."""
 
 
 class Jvm(Protocol):
-    """A JVM that Spark can come up in."""
+    """A JVM in which Spark can start."""
 
     @property
     def alive(self) -> bool:
@@ -48,29 +49,29 @@ class Jvm(Protocol):
         """Its process id."""
 
     @property
-    def said(self) -> str:
-        """The last it has said on standard error, as far as we know."""
+    def last_output(self) -> str:
+        """The last lines it wrote to standard error, if known."""
 
     def connection(self) -> tuple[int, str]:
-        """Return its gateway's port and secret, once it has told them."""
+        """Wait until it has reported its gateway's port and secret, and return them."""
 
     def kill(self) -> None:
         """End it as kill -9 would."""
 
     def end(self, *, streamed: bool) -> None:
-        """End it in order, and wait for that; `streamed`: a stream has run."""
+        """End it in order, and wait for its end; `streamed`: a streaming query has run."""
 
 
 class SubmittingJvm:
-    """The JVM of the `spark-submit` that has started this process."""
+    """The JVM of the `spark-submit` that started this process."""
 
     def __init__(self) -> None:
         self.pid = os.getppid()
-        self.said = ""
+        self.last_output = ""
 
     @staticmethod
     def is_there() -> bool:
-        """Whether `spark-submit` has started this process."""
+        """Whether `spark-submit` started this process."""
         return "PYSPARK_GATEWAY_PORT" in os.environ
 
     @property
@@ -88,23 +89,23 @@ class SubmittingJvm:
             os.kill(self.pid, signal.SIGKILL)
 
     def end(self, *, streamed: bool) -> None:
-        """Nothing: it ends when this process has."""
+        """Do nothing: it ends after this process."""
 
 
 class OwnJvm:
-    """A JVM of our own, started.
+    """A JVM that this process starts.
 
     Args:
-        settings: what to start it with.
-        directory: where it has its files.
-        pass_fds: descriptors it inherits, such as a lock that must not be free before it is gone.
+        settings: its settings.
+        directory: directory for its files.
+        pass_fds: descriptors it inherits, such as a lock that must be held until it has ended.
         makes_archive: write the archive at the end, which takes some seconds.
 
     Attributes:
-        archive: where Spark's classes are kept for quicker starts (`jvm.class_archive`).
+        archive: path of the archive of Spark's classes (`jvm.class_archive`).
 
     Raises:
-        JavaNotFoundError: there is no Java for it.
+        JavaNotFoundError: there is no Java on which Spark can run.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class OwnJvm:
         self.archive: Path
         self._settings = settings
         self._connection_file = directory / "gateway"
-        self._unfinished: Path | None = None  # the archive that it is to make
+        self._unfinished: Path | None = None  # the archive that it writes
         self._last_lines: list[str] = []
         self._process = self._start(directory, pass_fds, makes_archive=makes_archive)
         self._echo = threading.Thread(target=self._echo_stderr, daemon=True)
@@ -135,12 +136,12 @@ class OwnJvm:
         return self._process.pid
 
     @property
-    def said(self) -> str:
-        """The last it has said on standard error."""
+    def last_output(self) -> str:
+        """The last lines it wrote to standard error."""
         return " | ".join(self._last_lines[-3:])
 
     def connection(self) -> tuple[int, str]:
-        """Return its gateway's port and secret, once it has told them.
+        """Wait until it has reported its gateway's port and secret, and return them.
 
         Raises:
             SparkStartError: it ended, or did not answer in time.
@@ -167,14 +168,14 @@ class OwnJvm:
             self._process.send_signal(signal.SIGKILL)
 
     def end(self, *, streamed: bool) -> None:
-        """End it in order, and wait for that.
+        """End it in order, and wait for its end.
 
         Args:
-            streamed: a stream has run: then its classes are worth keeping in an archive.
+            streamed: a streaming query has run; only then is its archive of classes useful.
         """
         writes = self._unfinished is not None and streamed
         if self._unfinished is not None and not streamed:
-            self.kill()  # before it writes an archive of half the classes
+            self.kill()  # so that it does not write an archive with half the classes
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
@@ -233,12 +234,12 @@ class OwnJvm:
             "SPARK_CONNECT_MODE": "0",
             CONNECTION_FILE: str(self._connection_file),
         }
-        # With it, every Python process Spark starts would compile PySpark anew, from the zip file
-        # that lies there: 0.4 CPU seconds for each of the six there are before the first output.
+        # With it, every Python process of Spark would compile PySpark again, from a zip file: 0.4
+        # CPU seconds for each of the six processes that start before the first output.
         environment.pop("SPARK_HOME", None)
         if settings.local:
             environment["SPARK_LOCAL_IP"] = "127.0.0.1"
-        # A process group of its own: Ctrl-C on the terminal is ours to answer, not the JVM's.
+        # A process group of its own: Ctrl-C in the terminal must not reach the JVM.
         return subprocess.Popen(  # noqa: S603 - the Java that find_java chose
             command,
             env=environment,

@@ -1,8 +1,8 @@
 """Every private name of PySpark that this engine uses, in one place.
 
-PySpark has no public way to come up on a JVM that it has not started itself, nor to forget one that
-is gone so that another can take its place. What is used for that here may change with any release:
-``tests/spark`` starts, ends and kills sessions, and so tells when it has.
+PySpark has no public way to connect to a JVM that it has not started itself, nor to forget a dead
+JVM so that a new one can replace it. The private names that are used here may change with any
+release; ``tests/spark`` starts, ends and kills sessions, and fails if they do.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 CONNECTION_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
-"""The environment variable that tells a JVM where to write its gateway's port and secret."""
+"""The environment variable with the file to which a JVM writes its gateway's port and secret."""
 
 
 def connect(port: int, secret: str, conf: Mapping[str, str]) -> Any:
     """Return a `SparkSession` on the JVM with that gateway.
 
     Args:
-        port: of the gateway.
-        secret: of the gateway.
+        port: the gateway's port.
+        secret: the gateway's secret.
         conf: Spark's settings.
     """
     from pyspark.sql import SparkSession
@@ -31,12 +31,12 @@ def connect(port: int, secret: str, conf: Mapping[str, str]) -> Any:
     given = {
         "PYSPARK_GATEWAY_PORT": str(port),
         "PYSPARK_GATEWAY_SECRET": secret,
-        # Workers run the Python that runs us; on a cluster there may be another one's path.
+        # Local workers run the Python that runs this process; on a cluster its path may differ.
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
     with _environment(given), _quiet():
         spark = SparkSession.builder.config(map=dict(conf)).getOrCreate()
-    # A JVM that is killed breaks this server's connection: no news, and no traceback either.
+    # When the JVM is killed, this server's connection breaks; that needs no traceback.
     context: Any = spark.sparkContext
     context._accumulatorServer.handle_error = lambda *_: None
     return spark
@@ -51,10 +51,10 @@ def conf_of_gateway() -> list[tuple[str, str]]:
 
 
 def disconnect(*, stop_spark: bool) -> None:
-    """Give up the connection to the JVM, and PySpark's own notion of which session there is.
+    """Close the connection to the JVM, and make PySpark forget the session.
 
     Args:
-        stop_spark: stop Spark first; not where the JVM is gone.
+        stop_spark: stop Spark first; not possible if the JVM has ended.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -75,7 +75,7 @@ def disconnect(*, stop_spark: bool) -> None:
 
 @contextlib.contextmanager
 def _environment(given: Mapping[str, str]) -> Iterator[None]:
-    """Have these environment variables meanwhile."""
+    """Set these environment variables inside the block."""
     before = {name: os.environ.get(name) for name in given}
     os.environ.update(given)
     try:
@@ -90,7 +90,7 @@ def _environment(given: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence py4j's log about a JVM that is gone."""
+    """Silence py4j's log messages about a JVM that has ended."""
     logger = logging.getLogger("py4j")
     before = logger.disabled
     logger.disabled = True

@@ -1,7 +1,7 @@
-"""The Spark session: one a process (PySpark's own limit), lent to whoever works on it.
+"""The Spark session: one per process, which is PySpark's own limit.
 
-`session` hands out the one that is up, for bounded cases, and leaves it up. `borrowed` does so for
-a live run, which may also have one of its own: with other settings, or with a lock for its JVM.
+`session` returns the running session, for bounded cases, and leaves it running. `borrowed` lends it
+to a live run, which may also need a new one: with other settings, or with a lock for its JVM.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class Session:
     """A running JVM and its `SparkSession`.
 
     Args:
-        settings: what to start it with.
-        pass_fds: descriptors the JVM inherits, such as a lock that must not be free before the
-            JVM is gone.
+        settings: its settings.
+        pass_fds: descriptors the JVM inherits, such as a lock that must be held until the JVM has
+            ended.
         makes_archive: write the archive at the end, which takes the JVM some seconds.
-        started: called once the JVM is there and may be killed, seconds before Spark answers.
+        started: called once the JVM runs and can be killed, seconds before Spark answers.
 
     Attributes:
-        directory: for files that are needed no longer than it.
-        streamed: whether a stream has run: then this session's classes are worth keeping.
+        directory: directory for files that are needed only during the session.
+        streamed: whether a streaming query has run; only then is an archive of classes useful.
 
     Raises:
-        JavaNotFoundError: there is no Java for it.
+        JavaNotFoundError: there is no Java on which Spark can run.
         SparkStartError: the JVM ended, or did not answer in time.
     """
 
@@ -67,7 +67,7 @@ class Session:
                 self.spark = pyspark_private.connect(port, secret, conf)
             except Exception as error:
                 first = str(error).strip().splitlines()[0]
-                said = self._jvm.said
+                said = self._jvm.last_output
                 raise SparkStartError(f"Spark did not start: {first} {said}".strip()) from error
         except BaseException:
             self.close()
@@ -91,26 +91,26 @@ class Session:
 
     @property
     def archive(self) -> Path:
-        """Where Spark's classes are kept for quicker starts (`jvm.class_archive`)."""
+        """Path of the archive of Spark's classes (`jvm.class_archive`)."""
         assert isinstance(self._jvm, OwnJvm)
         return self._jvm.archive
 
     def at_close(self, call: Callable[[], None]) -> None:
-        """Have `call` called before Spark is stopped."""
+        """Call `call` before Spark is stopped."""
         self._at_close.append(call)
 
     def kill(self) -> None:
-        """Kill the JVM as kill -9 would."""
+        """Kill the JVM, like kill -9."""
         if self._jvm is not None:
             self._jvm.kill()
 
     def give_up(self) -> None:
-        """Do not wait for Spark to come up, unless the JVM has to tell others how we ended."""
+        """Do not wait for Spark to start, unless the JVM has to report the end to spark-submit."""
         if isinstance(self._jvm, OwnJvm):
             self._jvm.kill()
 
     def close(self) -> None:
-        """Stop Spark and wait for the JVM's end; nothing happens the second time."""
+        """Stop Spark and wait for the JVM's end; a second call does nothing."""
         for call in self._at_close:
             call()
         self._at_close.clear()
@@ -122,12 +122,12 @@ class Session:
 
 
 def submitted_conf() -> dict[str, str]:
-    """Return the settings `spark-submit` was given, if it has started this process."""
+    """Return the settings given to `spark-submit`, if it started this process."""
     return dict(pyspark_private.conf_of_gateway()) if SubmittingJvm.is_there() else {}
 
 
 class _Current:
-    """The session of this process: who uses it, and whether it stays when they are gone."""
+    """The session of this process, with the number of its users."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -141,7 +141,7 @@ class _Current:
         pass_fds: tuple[int, ...] = (),
         started: Started = lambda _: None,
     ) -> Session:
-        """Return the session if it is what is asked for, else another in its place."""
+        """Return the session if it is as asked for, else replace it by a new one."""
         if self.session is not None:
             same = settings is None or settings == self.session.settings
             if same and not pass_fds and self.session.alive:
@@ -167,15 +167,15 @@ _current = _Current()
 
 
 def session(settings: SessionSettings | None = None) -> Session:
-    """Return the running session if it has these settings, else a new one in its place.
+    """Return the running session if it has these settings, else a new one that replaces it.
 
-    It stays up until `close_session`.
+    It runs until `close_session`.
 
     Args:
-        settings: `None`: whatever runs, or the defaults.
+        settings: its settings; `None`: those of the running session, or the defaults.
 
     Raises:
-        SparkStartError: Spark does not come up, or a live run needs the session that is up.
+        SparkStartError: Spark does not start, or a live run uses the running session.
     """
     with _current.lock:
         found = _current.get(settings)
@@ -187,17 +187,17 @@ def session(settings: SessionSettings | None = None) -> Session:
 def borrowed(
     settings: SessionSettings, pass_fds: tuple[int, ...] = (), started: Started = lambda _: None
 ) -> Iterator[Session]:
-    """Lend the running session if it has these settings, else a new one in its place.
+    """Lend the running session if it has these settings, else a new one that replaces it.
 
-    One that nobody else uses is closed at the end.
+    It is closed at the end if it has no other user.
 
     Args:
-        settings: what it must have.
-        pass_fds: descriptors its JVM must inherit; then it is a new one.
+        settings: the settings it must have.
+        pass_fds: descriptors that its JVM must inherit; if there are any, the session is new.
         started: see `Session`.
 
     Raises:
-        SparkStartError: Spark does not come up, or a live run needs the session that is up.
+        SparkStartError: Spark does not start, or a live run uses the running session.
     """
     with _current.lock:
         found = _current.get(settings, pass_fds, started)

@@ -1,4 +1,4 @@
-"""What a session is started with: the settings this engine was measured with, and the user's."""
+"""A session's settings: the defaults, with which this engine was measured, and the user's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SETTINGS = {
-    # The largest single gain there is: a job of one Python stage takes 35 ms instead of 85.
+    # The largest single gain: a job with one Python stage takes 35 ms instead of 85.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
@@ -19,8 +19,8 @@ SETTINGS = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.stopTimeout": "5s",
-    # Spark's default starts `readlink` about the files it renames, a process every time: some 40 ms
-    # a commit. A rename is the same without, and Hadoop's local files have checksums of their own.
+    # By default Spark starts a process, `readlink`, for each file it renames: some 40 ms a commit.
+    # Renaming needs no such check, and Hadoop's local files have checksums of their own.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
@@ -29,7 +29,7 @@ SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Counting rows costs a read before every write: 87 ms for an append to a list, once.
+    # To count rows costs a read before every write: an append to a list took 87 ms.
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
     "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
@@ -46,15 +46,16 @@ _IN_ONE_JVM = re.compile(r"local(\[.*\])?")  # and not local-cluster[…]
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """What a session is started with.
+    """The settings of a session.
 
     Args:
         master: Spark's master URL; ``local[*]`` runs inside the driver's JVM.
-        conf: Spark settings over this engine's own.
-        verbose: Spark's messages go to standard error.
-        server_jvm: the optimising compiler and the parallel collector, for throughput; otherwise
-            the quick compiler and the serial collector: short starts and low latency.
-        driver_memory: the JVM's largest heap, as Java writes it.
+        conf: Spark settings that override this engine's defaults.
+        verbose: show Spark's messages on standard error.
+        server_jvm: use the optimising compiler and the parallel collector, for throughput;
+            otherwise the quick compiler and the serial collector, for a short start and low
+            latency.
+        driver_memory: the JVM's largest heap, in Java's notation, such as ``2g``.
     """
 
     master: str = "local[*]"
@@ -64,7 +65,7 @@ class SessionSettings:
     driver_memory: str = "2g"
 
     def spark_master(self) -> str:
-        """Return the master URL with task retries, which a plain ``local[N]`` does not have."""
+        """Return the master URL, with task retries added to a plain ``local[N]``."""
         if self.master == "local":
             return "local[1,4]"
         if self.master.startswith("local[") and "," not in self.master:
@@ -77,7 +78,7 @@ class SessionSettings:
         return self.master.startswith("local")
 
     def spark_conf(self, directory: Path) -> dict[str, str]:
-        """Return all settings of a session that has `directory` for its files."""
+        """Return all Spark settings of a session whose files are in `directory`."""
         conf = {
             **SETTINGS,
             "spark.master": self.spark_master(),
@@ -89,8 +90,8 @@ class SessionSettings:
         if not self.verbose:
             conf["spark.log.level"] = "OFF"
         if _IN_ONE_JVM.fullmatch(self.master):
-            # Even without a cluster Spark listens, and trusts whoever connects. It makes the secret
-            # itself; on a cluster the daemons would have to know it.
+            # Even without a cluster Spark listens on a port, so connections must need a secret.
+            # Spark makes it itself; on a cluster the daemons would have to know it.
             conf["spark.authenticate"] = "true"
         if self.local:
             conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"

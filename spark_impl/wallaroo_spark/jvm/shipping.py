@@ -1,9 +1,9 @@
-"""How modules get to the workers: by the paths they have here, or in an archive.
+"""How modules get to the workers: by their paths on this machine, or in an archive.
 
-A worker must be able to import what an application's pickle names under the very names that the
-modules have on the driver. Where it cannot by itself (an application given by path, a test module),
-it is told where the files are, on the driver's own machine; on a cluster it gets them, together
-with this engine, in an archive.
+A worker must import the modules that an application's pickle names, under the names they have in
+the driver. Some it cannot find by itself (an application given by path, a test module). On the
+driver's machine it gets the paths of their files; on a cluster it gets the files, together with
+this engine, in an archive.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def shipment_of_this_process() -> Shipment:
-    """Return all modules loaded here that no installed distribution brings."""
+    """Return all modules loaded in this process that do not belong to an installed distribution."""
     installed = tuple([sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")])
     files = {
         name: module.__file__
@@ -38,11 +38,11 @@ def shipment_of_this_process() -> Shipment:
 
 
 def ship(session: Session, directory: Path) -> Shipment:
-    """Return what shows workers this process's modules; on a cluster, send the modules first.
+    """Return how workers find this process's modules; on a cluster, send the modules first.
 
     Args:
-        session: where the workers are.
-        directory: where an archive may be put.
+        session: the session of the workers.
+        directory: directory for the archive.
     """
     shipment = shipment_of_this_process()
     if session.settings.local:
@@ -56,10 +56,10 @@ def ship(session: Session, directory: Path) -> Shipment:
 
 
 def _archived(shipment: Shipment) -> dict[str, Path]:
-    """Return the paths of all that is sent, by their names in the archive.
+    """Return the paths of all files to send, by their names in the archive.
 
-    That is every module, with whatever Python files lie beside it, which it may import later; and
-    the packages that workers run.
+    These are every module, the Python files beside it, which it may import later, and the packages
+    that workers run.
     """
     files: dict[str, Path] = {}
     for package in (wallaroo, wallaroo_spark):

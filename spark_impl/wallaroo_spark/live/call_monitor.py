@@ -1,8 +1,8 @@
 """Finds the call of user code in which worker processes die (dead-3).
 
 When Spark has given up on a batch because workers died, the batch is run once more, and workers
-report each call before and after they make it (`worker.call_reporter`). The call that the most
-workers began and did not end is the one that kills them.
+report each call before and after they make it (`worker.call_reporter`). The call that most workers
+began and did not end is the one that kills them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class CallMonitor:
     """Listens to workers; a context manager.
 
     Args:
-        host: the address to listen on, which workers can reach.
+        host: the address to listen on; workers must be able to reach it.
 
     Attributes:
         address: host and port.
@@ -45,7 +45,7 @@ class CallMonitor:
         self._socket.close()
 
     def killing_call(self) -> End | None:
-        """Return the call that the most workers began and did not end, as the end of the run."""
+        """Return the call that most workers began and did not end, as the end of the run."""
         begun = Counter([call for call in self._calls.values() if call is not None])
         if not begun:
             return None

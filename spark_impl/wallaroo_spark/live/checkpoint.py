@@ -1,8 +1,8 @@
-"""A run's directory: whose it is, Spark's checkpoint and the input log in it, and its lock.
+"""A run's checkpoint directory: its identity, Spark's checkpoint, the input log, and a lock.
 
-A checkpoint means something to one application, one topology and one number of partitions; another
-one is refused by name. State is unpickled from it, which can run any code: so it is for its owner
-alone, and one that others can write is refused.
+A checkpoint belongs to one application, one topology and one number of partitions; a run with
+another one is refused, with the difference. State is unpickled from it, which can run any code. So
+only its owner may use it, and a directory that others can write is refused.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from wallaroo_spark.live.identity import CheckpointError, identify, write_identi
 from wallaroo_spark.live.spark_part import read_spark_part
 
 _LOCK = "lock"
-_LOCK_TIMEOUT = 20.0  # seconds a run before us has to end: it may have been killed just now
+_LOCK_TIMEOUT = 20.0  # seconds to wait for the end of an earlier run that was just killed
 
 
 class Checkpoint:
-    """A directory that is ours alone while it is open.
+    """A checkpoint's directory, locked by this run while it is open.
 
     Args:
-        directory: made if it is not there, for its owner alone.
-        application: whose it is, or becomes.
-        partitions: number of partitions; `None`: what it was made with, else `default_partitions`.
-        default_partitions: for a new one.
+        directory: the directory; if it is missing it is made, and only its owner can use it.
+        application: the application it belongs to.
+        partitions: number of partitions; `None`: the number it was made with, or for a new one
+            `default_partitions`.
+        default_partitions: number of partitions of a new checkpoint.
 
     Attributes:
         partitions: number of partitions.
-        lock: a descriptor that a child process may inherit: the directory is free only once that
-            has ended too.
+        lock: a descriptor that a child process may inherit; the directory stays locked until the
+            child has ended too.
 
     Raises:
         CheckpointError: it cannot be written, others can write it, it is in use, damaged, or
@@ -65,7 +66,7 @@ class Checkpoint:
                 # Known before an empty log is begun there, which a copy would be mixed with.
                 raise self._ends_before(0)
             self.partitions = self._identify(application, partitions, default_partitions)
-            make_private(self.spark)  # whatever Spark makes in it follows the umask
+            make_private(self.spark)  # the files that Spark makes in it follow the umask
         except OSError as error:
             self.close()
             raise CheckpointError(
@@ -77,12 +78,12 @@ class Checkpoint:
 
     @property
     def spark(self) -> Path:
-        """Where Spark's part is."""
+        """The directory of Spark's part."""
         return self.directory / "spark"
 
     @property
     def input_log(self) -> Path:
-        """Where the input log is."""
+        """The directory of the input log."""
         return self.directory / "input"
 
     def close(self) -> None:
@@ -92,17 +93,17 @@ class Checkpoint:
             self.lock = -1
 
     def check_input(self, first_sequence: int, next_sequence: int) -> None:
-        """Refuse a checkpoint that has lost what belongs to the rest of it.
+        """Refuse a checkpoint whose input log or Spark's part was deleted.
 
-        To be called before anything is received: new frames would get numbers that Spark has
-        done with already.
+        Call it before anything is received: otherwise new frames would get numbers that Spark has
+        already processed.
 
         Args:
-            first_sequence: of the input log that was found.
-            next_sequence: of the same.
+            first_sequence: the input log's first sequence.
+            next_sequence: the input log's next sequence.
 
         Raises:
-            CheckpointError: frames are missing that Spark has not committed, or that it has.
+            CheckpointError: the input log begins after, or ends before, what Spark has processed.
         """
         committed, planned = self._spark_part.committed, self._spark_part.planned
         if first_sequence > committed:

@@ -1,9 +1,9 @@
 """From a micro-batch's rows to sinks, dead letters and the terminal, in the driver.
 
-A batch counts as done for Spark only when its outputs are where they belong: acknowledged by the
-peers' kernels, written to the pipe. So what a crash leaves undone is a whole batch, which Spark
-runs again with the same result, and a sink sees a stretch at the end repeated, and no gap
-(recover-2). A sink that is not there holds up the batch, and the input log fills.
+A batch is done for Spark only when its outputs are delivered: acknowledged by the peers' kernels,
+or written to the pipe. So after a crash Spark runs a whole batch again, with the same result, and a
+sink sees the end of its outputs repeated, without a gap (recover-2). While a sink is not there, the
+batch waits, and the input log fills.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from collections.abc import Callable
 from wallaroo.text import escaped
 from wallaroo.topology import Application
 from wallaroo.transport.dead_letters import DeadLetterFileError
-from wallaroo.transport.edges import Edges, unless_overdue
+from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import Record
 from wallaroo.transport.loop_thread import LoopThread
+from wallaroo.transport.stop_clock import unless
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import Report
 from wallaroo_spark.wire.outbox import End, Finished
@@ -28,20 +29,20 @@ class RunEndedError(Exception):
 
 
 class Delivery:
-    """Takes the rows of one batch after the other.
+    """Delivers the rows of one batch after the other.
 
     Args:
-        application: whose sinks.
-        edges: where they are.
-        loop: the thread these belong to.
+        application: the application.
+        edges: its sinks.
+        loop: the thread of the edges.
         frame: returns the frame with a sequence number.
 
     Attributes:
         processed: everything before this sequence has been processed and delivered.
-        batches: how many there were.
-        ended: why the run ended, if it did here.
+        batches: number of batches delivered.
+        ended: why the run ended, if it ended in a batch.
         killing_call: the call in which workers die; the next batch ends there.
-        abandoned: wait for no sink any more: the batch at hand fails, and is not committed.
+        abandoned: do not wait for sinks any more; the current batch fails and is not committed.
     """
 
     def __init__(
@@ -68,10 +69,10 @@ class Delivery:
         return sum(self._entities.values())
 
     def deliver(self, report: Report) -> None:
-        """Deliver what a batch gave, and return when it is where it belongs.
+        """Deliver the results of a batch, and return when all of them are delivered.
 
         Raises:
-            RunEndedError: the run ended in this batch; what came before that is delivered.
+            RunEndedError: the run ended in this batch; everything before its end is delivered.
             DeadLetterFileError: the dead letters cannot be written.
         """
         for step, line in report.printed:
@@ -97,8 +98,8 @@ class Delivery:
             except DeadLetterFileError as error:
                 self.ended = str(error)
                 raise
-        if not self._loop.run(unless_overdue(self._edges.drain(), lambda: self.abandoned)):
-            raise RunEndedError("a sink was waited for in vain")
+        if not self._loop.run(unless(lambda: self.abandoned, self._edges.drain())):
+            raise RunEndedError("a sink did not take its outputs before the stop was given up")
         if end is not None:
             where = f"step {end.step!r}" if end.step else ended_of(end).where
             message = ".".join(map(str, end.order[0]))

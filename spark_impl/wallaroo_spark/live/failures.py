@@ -1,7 +1,7 @@
-"""Why Spark has failed, in a line.
+"""Why Spark has failed, in one line.
 
-What Spark tells is a page: its own wrappers, Python's traceback and Java's, one inside the other,
-the query's plan. The cause is the last error named there that wraps no other.
+Spark's own error text is a page long: its wrappers, a Python traceback inside a Java one, the
+query's plan. The cause is the last error in it that wraps no other error.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _RESTORE = "Restore it from a copy, or begin anew with an empty directory"
 
 
 def explained(text: str, checkpoint: Checkpoint) -> str:
-    """Return what to say of a failure.
+    """Return the text for a failure of Spark.
 
     Args:
-        text: all that Spark tells of it.
-        checkpoint: of the run.
+        text: Spark's whole error text.
+        checkpoint: the run's checkpoint.
     """
     kind, cause = _cause(text)
     if any(full in text for full in _FULL):

@@ -1,7 +1,7 @@
-"""Whose a checkpoint is, in words, beside it: application, topology, number of partitions.
+"""A checkpoint's identity, in a file: its application, topology and number of partitions.
 
-What is written there decides which entity a message meets, so it has a checksum, and is compared
-with what Spark's own part says.
+The identity decides which entity a message meets. So it has a checksum, and is compared with
+Spark's own part of the checkpoint.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def identify(
     """Return the number of partitions of a checkpoint; `None`: there is no identity yet.
 
     Args:
-        path: the file.
-        application: who wants to use it.
-        partitions: the number that is asked for; `None`: whatever it was made with.
+        path: the identity's file.
+        application: the application that wants to use the checkpoint.
+        partitions: the number it asks for; `None`: the number that the checkpoint was made with.
         made_with: the number that Spark's own part was made with; `None`: there is none yet.
 
     Raises:
@@ -63,7 +63,7 @@ def identify(
 
 
 def write_identity(path: Path, application: Application, partitions: int) -> None:
-    """Write down whose a checkpoint is.
+    """Write the identity of a new checkpoint.
 
     Raises:
         CheckpointError: it cannot be written.
@@ -89,7 +89,7 @@ def write_identity(path: Path, application: Application, partitions: int) -> Non
 
 
 def describe_topology(application: Application) -> list[str]:
-    """Return what must not change between runs on one checkpoint, a line for each node."""
+    """Return what must stay the same in all runs on a checkpoint, one line for each node."""
     lines = []
     for node in application.nodes:
         if isinstance(node, Source):
@@ -107,11 +107,11 @@ def describe_topology(application: Application) -> list[str]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return what stands in a file, of the types it should be of.
+    """Return the identity in a file, after checking its types.
 
     Raises:
         CheckpointError: it is damaged, or of another version.
-        FileNotFoundError: it is not there.
+        FileNotFoundError: it does not exist.
     """
     try:
         identity = json.loads(path.read_text(encoding="utf-8"))

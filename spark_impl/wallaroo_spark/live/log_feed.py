@@ -1,7 +1,8 @@
 """The input log as a streaming query's feed: an offset is a sequence number.
 
-A frame is offered to Spark once it is durable. One thread makes durable whatever has been appended
-meanwhile, so that under load one sync serves many frames. What Spark has committed is cut off.
+A frame is offered to Spark once it is durable. One thread syncs everything that was appended since
+its last sync, so under load one sync serves many frames. Frames that Spark has committed are
+dropped from the log.
 """
 
 from __future__ import annotations
@@ -13,25 +14,25 @@ from wallaroo.transport.input_log import InputLog, InputLogError, Record, Run
 from wallaroo_spark.plans.feed import Feed
 from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, pack
 
-_WAIT = 0.2  # seconds a question for input may wait for some; stopping a query waits as long
-_SMALL = 64 * 1024  # bytes of payloads that are not worth a second task
+_WAIT = 0.2  # seconds that `latest` may wait for input; to stop a query can take as long
+_SMALL = 64 * 1024  # bytes of payloads; fewer are not divided among tasks
 
 
 class LogFeed(Feed):
-    """Feeds a query from an input log; also what appends to it goes through here.
+    """Feeds a query from an input log, and appends received frames to the log.
 
     Args:
         log: the input log.
         case: the application.
-        tasks: number of tasks the decoding of a large batch is divided into.
-        batch_bytes: payload bytes of a batch at most.
-        room_made: called, from some thread, after a commit has made room.
-        failed: called, from some thread, once, with what is wrong with the log.
+        tasks: number of tasks among which the decoding of a large batch is divided.
+        batch_bytes: most payload bytes of a batch.
+        room_made: called, in any thread, after a commit has made room.
+        failed: called once, in any thread, with an error's text if the log fails.
 
     Attributes:
-        case: goes with all input from now on.
-        planned: how far Spark has been given input.
-        committed: what lies before it, Spark has committed.
+        case: the case that goes with all input from now on.
+        planned: Spark has been given the frames before this sequence.
+        committed: Spark has committed the frames before this sequence.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class LogFeed(Feed):
         self._room_made = room_made
         self._failed = failed
         self._changed = threading.Condition()
-        self._waiting: list[Callable[[], None]] = []  # to be called once all is durable
+        self._waiting: list[Callable[[], None]] = []  # called once everything is durable
         self._closed = False
         self._syncing = threading.Thread(target=self._sync, name="wallaroo-sync", daemon=True)
         self._syncing.start()
@@ -68,17 +69,17 @@ class LogFeed(Feed):
         return self._log.next_sequence
 
     def append(self, source: str, payloads: list[bytes]) -> None:
-        """Take frames, in order; they are offered to Spark once they are durable.
+        """Append frames to the log; they are offered to Spark once they are durable.
 
         Raises:
-            InputLogError: they cannot be written; none was taken.
+            InputLogError: they cannot be written; none of them was taken.
         """
         self._log.append(source, payloads)
         with self._changed:
             self._changed.notify_all()
 
     def when_durable(self, call: Callable[[], None]) -> None:
-        """Have `call` called, from some thread, once all that was appended is durable."""
+        """Call `call`, in any thread, once everything appended so far is durable."""
         with self._changed:
             self._waiting.append(call)
             self._changed.notify_all()
@@ -109,7 +110,7 @@ class LogFeed(Feed):
                 f"the input log {self._log.path} ends at {self._log.next_sequence}"
             )
             return start
-        self._cut(start)
+        self._drop_committed(start)
         with self._changed:
             self._changed.wait_for(
                 lambda: self._closed or self._log.durable_sequence > start, _WAIT
@@ -133,14 +134,14 @@ class LogFeed(Feed):
         ]
 
     def commit(self, end: int) -> None:
-        """See `Feed`; it comes with the next batch's input, and `latest` has told it before."""
+        """Do nothing: `latest` has already been called with the same offset."""
 
-    def _cut(self, end: int) -> None:
-        """Cut off what Spark has committed: it plans no batch before the last one is."""
+    def _drop_committed(self, end: int) -> None:
+        """Drop what Spark has committed: everything before the batch that it plans."""
         if end > self.committed:
             self.committed = end
             try:
-                self._log.cut(end)
+                self._log.drop_before(end)
             except InputLogError as error:
                 self._failed(str(error))
             self._room_made()
@@ -171,7 +172,7 @@ class LogFeed(Feed):
 
 
 def _joined(runs: list[Run]) -> Frames:
-    """Return a log's runs, in which every append is one, as longest runs."""
+    """Return a log's runs, with consecutive runs of one source joined."""
     frames: Frames = []
     for source, first, payloads in runs:
         if not frames or frames[-1][1] != source:
@@ -181,7 +182,7 @@ def _joined(runs: list[Run]) -> Frames:
 
 
 def _divided(frames: Frames, parts: int) -> list[Frames]:
-    """Return frames in consecutive parts of about the same number, one if they are small."""
+    """Return frames in consecutive parts of about equal number; in one part if they are small."""
     if sum([sum(map(len, payloads)) for _, _, _, payloads in frames]) <= _SMALL:
         return [frames]
     size = -(-sum([len(payloads) for _, _, _, payloads in frames]) // parts)

@@ -15,14 +15,14 @@ from wallaroo_spark.jvm.settings import SessionSettings
 
 @dataclass(frozen=True)
 class SparkOptions:
-    """What `add_arguments` asks for.
+    """The values of the options that `add_arguments` adds.
 
     Args:
-        settings: Spark's.
-        checkpoint: where recovery begins; `None`: nowhere, state and input are lost with the run.
+        settings: the session's settings.
+        checkpoint: directory for recovery; `None`: state and input are lost with the run.
         trigger: milliseconds from one micro-batch's start to the next; 0: as soon as possible.
-        batch_bytes: payload bytes of a micro-batch at most.
-        log_bytes: size of the input log from which the sources are not read any more.
+        batch_bytes: most payload bytes of a micro-batch.
+        log_bytes: size of the input log at which reading from the sources stops.
     """
 
     settings: SessionSettings
@@ -33,7 +33,7 @@ class SparkOptions:
 
     @property
     def default_partitions(self) -> int:
-        """One partition for each core of a local master, two elsewhere."""
+        """One partition for each core of a local master; two for other masters."""
         inside = self.settings.master.removeprefix("local").strip("[]").split(",")[0]
         if inside == "*":
             return os.cpu_count() or 1
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def spark_options(given: Mapping[str, Any]) -> SparkOptions:
-    """Return the options that `SparkEngine.add_arguments` named, with defaults for the others."""
+    """Return the options from their values by name, with defaults for those not given."""
     conf = submitted_conf()
     master = conf.pop("spark.master", "local[*]")
     conf |= dict(given.get("conf", ()))

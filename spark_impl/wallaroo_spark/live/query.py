@@ -1,7 +1,7 @@
-"""The streaming query of a live run: in a session, fed from the input log, until told to end.
+"""The streaming query of a live run: in a session, fed from the input log, until `end` is called.
 
-Spark's threads call back for input (`live.log_feed`) and with each batch's outputs
-(`live.delivery`). When workers die of a batch, it is run again to find out in which call.
+Spark's threads ask `live.log_feed` for input and give each batch's outputs to `live.delivery`. When
+workers die in a batch, it is run again to find the call in which they die.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from wallaroo_spark.wire.job import Report
 from wallaroo_spark.wire.outbox import just_before
 from wallaroo_spark.wire.rows import collected
 
-_LOOK = 0.1  # seconds between looks whether the query still runs
+_LOOK = 0.1  # seconds between checks whether the query still runs
 
 _log = logging.getLogger("wallaroo.spark")
 
 
 class LiveQuery:
-    """A query that is not yet up.
+    """The query of a live run; `run` starts it.
 
     Args:
         levels: number of stateful operators.
-        options: of the run.
-        checkpoint: where Spark has its part.
+        options: the run's options.
+        checkpoint: the checkpoint, with a directory for Spark.
         feed: the input.
-        delivery: takes the outputs.
+        delivery: delivers the outputs.
 
     Attributes:
-        over: set to end it.
-        stage: grows while Spark comes up.
-        batch_seconds: how long the last batch's collection and delivery took.
+        over: set when the query should end.
+        stage: grows while Spark starts.
+        batch_seconds: seconds that the collection and delivery of the last batch took.
     """
 
     def __init__(
@@ -66,17 +66,17 @@ class LiveQuery:
         self._feed = feed
         self._delivery = delivery
         self._session: Session | None = None
-        self._up = False  # the session is
+        self._up = False  # whether the session is up
         self._killed = False
 
     def run(self) -> None:
-        """Bring Spark up, and run the query until `over` is set.
+        """Start Spark, and run the query until `over` is set.
 
         Raises:
-            WallarooError: Spark did not come up, or the query ended for whatever reason.
+            WallarooError: Spark did not start, or the query ended with an error.
         """
-        # A checkpoint of the user's must be nobody else's until the JVM is gone; what is temporary
-        # is found by no other run.
+        # The JVM inherits the lock of a user's checkpoint, which must be held until the JVM has
+        # ended. A temporary checkpoint needs no lock: no other run knows it.
         fds = () if self._options.checkpoint is None else (self._checkpoint.lock,)
         try:
             with (
@@ -90,16 +90,16 @@ class LiveQuery:
                 except WallarooError:
                     raise
                 except Exception as error:
-                    # Only as long as there is Spark does its error tell its text.
+                    # The error's text can be read only while Spark runs.
                     _log.debug("Spark failed", exc_info=error)
                     text = str(error) or type(error).__name__
                     raise WallarooError(explained(text, self._checkpoint)) from error
         except Exception:
             if not self.over.is_set():
-                raise  # an error while it is being ended changes nothing
+                raise  # errors after `end` was called are ignored
 
     def end(self) -> None:
-        """End it soon; a session that is still coming up is not waited for."""
+        """End it soon, without waiting for a session that is still starting."""
         self.over.set()
         if not self._up and self._session is not None:
             self._session.give_up()
@@ -156,7 +156,7 @@ class LiveQuery:
             self._feed.case = replace(self._feed.case, monitor=None)  # no worker died this time
 
     def _find_killing_call(self, session: Session, address: str) -> None:
-        """Find out in which call workers die, now that Spark gave up; end there (dead-3)."""
+        """Find the call in which workers die, after Spark gave up; end the run there (dead-3)."""
         case = self._feed.case
         host = session.spark.sparkContext.getConf().get("spark.driver.host")
         with CallMonitor(host) as monitor:
@@ -168,7 +168,7 @@ class LiveQuery:
                 if not _worker_died(error) or killing is None:
                     raise
             else:
-                return  # it did not happen again
+                return  # no worker died this time
         self._delivery.killing_call = killing
         self._feed.case = replace(case, limit=just_before(killing.order))
         self._work(session, address)

@@ -3,9 +3,8 @@
 The edges are in this process, in an event loop of their own; the query runs in Spark's JVM. One
 thread of ours brings Spark up while frames are already received, and sees the query to its end.
 
-A stop goes in order (stop-1). It ends after `stop_timeout` seconds without progress at the latest;
-Spark's coming up is progress too. When the end of stdin was the reason, nobody is in a hurry: the
-first batch may take long, and a slow reader of stdout is waited for without end.
+A stop goes in order (stop-1, `wallaroo.transport.stop_clock`). Its seconds count from the last
+progress, and Spark's coming up is progress too. At the end of stdin the first batch may take long.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ import asyncio
 import contextlib
 import logging
 import threading
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
 from wallaroo.topology import Application
-from wallaroo.transport.edges import Edges, given_up, unless_overdue
+from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.listener import Address
 from wallaroo.transport.loop_thread import LoopThread
+from wallaroo.transport.stop_clock import StopClock
 from wallaroo_spark.jvm.java import find_java
 from wallaroo_spark.jvm.pickling import pickle_application, states_of_main
 from wallaroo_spark.jvm.process import SubmittingJvm
@@ -71,10 +70,7 @@ class Server:
         self._temporary = temporary
         self._done = threading.Event()
         self._result: Summary | None = None
-        self._problem: str | None = None
         self._killed = False
-        self._asked = asyncio.Event()  # a stop was asked for
-        self._patient = False
         self._up = contextlib.ExitStack()  # what is to be closed, in the opposite order
         if not SubmittingJvm.is_there():
             find_java()
@@ -109,7 +105,7 @@ class Server:
 
     def stop(self) -> None:
         """Ask for a clean stop (stop-1) and return at once."""
-        self._loop.post(self._ask)
+        self._clock.request()
 
     def kill(self) -> None:
         """End at once: Spark's JVM is killed, what is on the way is dropped."""
@@ -171,17 +167,14 @@ class Server:
         )
         self._up.callback(self._feed.close)
         self._loop = LoopThread("wallaroo-edges")
-        self._edges = Edges(
-            self._application,
+        self._edges = Edges(self._application, options, self._loop, self, addresses)
+        self._clock = StopClock(
             options,
             self._loop,
-            deliver=self._deliver,
-            lines_ended=self._on_lines_ended,
-            broken=self._fail,
-            when_sequenced=lambda close: self._intake.when_sequenced(
-                lambda: self._loop.post(close)
-            ),
-            addresses=addresses,
+            self._edges,
+            self._progress,
+            counts_from_progress=True,
+            least=lambda: 0.0 if self._delivery.batches else _FIRST_BATCH,
         )
         self._intake = Intake(self._feed, self._edges, self._fail)
         self._delivery = Delivery(self._application, self._edges, self._loop, self._feed.frame)
@@ -214,50 +207,41 @@ class Server:
     def _start(self) -> None:
         self._stopping = asyncio.get_running_loop().create_task(self._stop())
 
-    def _deliver(self, source: str, payloads: list[bytes]) -> None:
+    def deliver(self, source: str, payloads: list[bytes]) -> None:
+        """See `wallaroo.transport.edges.Core`."""
         self._intake.deliver(source, payloads)
 
-    def _ask(self) -> None:
-        self._patient = False
-        self._asked.set()
+    def when_sequenced(self, close: Callable[[], None]) -> None:
+        """See `wallaroo.transport.edges.Core`: what is sequenced here is on disk."""
+        self._intake.when_sequenced(lambda: self._loop.post(close))
 
-    def _on_lines_ended(self, problem: str | None) -> None:
-        self._problem = self._problem or problem
-        self._patient = not self._asked.is_set()
-        self._asked.set()
+    def sinks_have_room(self) -> None:
+        """See `wallaroo.transport.edges.Core`: `Delivery` waits for the sinks itself."""
+
+    def input_ended(self, problem: str | None) -> None:
+        """See `wallaroo.transport.edges.Core`."""
+        self._clock.input_ended(problem)
+
+    def outputs_broken(self, problem: str) -> None:
+        """See `wallaroo.transport.edges.Core`."""
+        self._fail(problem)
 
     async def _stop(self) -> None:
         """Process and deliver what was received, once a stop is asked for, and end the query."""
-        await self._asked.wait()
-        self._mark, self._seen = self._went_on(), time.monotonic()
-        if await unless_overdue(self._edges.finish(self._committed), self._overdue):
+        await self._clock.wait()
+        if await self._clock.in_time(self._edges.finish(self._committed)):
             self._query.end()
         else:
-            self._fail(given_up(self._options.stop_timeout, self._backlog))
+            self._fail(self._clock.given_up(self._backlog))
 
     async def _committed(self) -> None:
         """Wait until Spark has committed all that was received."""
         while self._feed.committed < self._feed.received or self._intake.waiting:
             await asyncio.sleep(_LOOK)
 
-    def _overdue(self) -> bool:
-        """Whether too long nothing has gone on."""
-        before, self._mark = self._mark, self._went_on()
-        now = time.monotonic()
-        patience = self._options.stop_timeout
-        if self._patient:
-            if not self._delivery.batches:
-                patience = max(patience, _FIRST_BATCH)
-            if self._options.stdout is not None and self._edges.pending:
-                self._seen = now
-        if self._mark != before:
-            self._seen = now
-        return now - self._seen > patience
-
-    def _went_on(self) -> tuple[int, ...]:
+    def _progress(self) -> tuple[int, ...]:
         """Return what changes whenever something goes on."""
-        feed = self._feed
-        return self._query.stage, feed.planned, feed.committed, self._edges.written
+        return self._query.stage, self._feed.planned, self._feed.committed
 
     # -- in any thread -----------------------------------------------------------------------
 
@@ -269,7 +253,7 @@ class Server:
 
     def _fail(self, problem: str) -> None:
         """End the run without what is on the way."""
-        self._problem = self._problem or problem
+        self._clock.problem = self._clock.problem or problem
         self._delivery.abandoned = True
         self._query.end()
 
@@ -282,10 +266,10 @@ class Server:
         try:
             self._query.run()
         except WallarooError as error:
-            self._problem = self._problem or self._delivery.ended or str(error)
+            self._clock.problem = self._clock.problem or self._delivery.ended or str(error)
         except Exception as error:  # noqa: BLE001 - a bug of ours must not end in silence
             _log.exception("the engine itself failed; this is a bug in it")
-            self._problem = f"the engine itself failed: {type(error).__name__}: {error}"
+            self._clock.problem = f"the engine itself failed: {type(error).__name__}: {error}"
         finally:
             self._end()
 
@@ -293,6 +277,6 @@ class Server:
         with contextlib.suppress(Exception):
             self._up.close()
         if self._killed:
-            self._problem = "it was killed"
-        self._result = self._edges.summary(self._problem)
+            self._clock.problem = "it was killed"
+        self._result = self._edges.summary(self._clock.problem)
         self._done.set()

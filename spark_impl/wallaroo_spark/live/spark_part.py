@@ -1,8 +1,8 @@
-"""What Spark's part of a checkpoint says, read from its files: no JVM is up yet.
+"""How far Spark has processed its input, read from its checkpoint files before a JVM is started.
 
-Spark writes a file for each micro-batch, named by its number: in ``offsets`` before it begins, in
-``commits`` when it is done. The first has three lines: a version, the settings that the query was
-made with, and where the batch ends.
+For each micro-batch Spark writes two files, named by the batch's number: one in ``offsets`` before
+the batch begins, one in ``commits`` when it is done. The first has three lines: a version, the
+settings that the query was made with, and the offset at which the batch ends.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from wallaroo_spark.live.identity import CheckpointError
 
 
 class SparkPart(NamedTuple):
-    """How far Spark is.
+    """How far Spark has processed its input.
 
     Args:
-        committed: every frame before this sequence has had its effect.
-        planned: every frame before this one Spark has been given, and may ask for again.
+        committed: the effects of all frames before this sequence are committed.
+        planned: Spark has been given all frames before this sequence, and may ask for them again.
         partitions: number of tasks of each stateful operator; `None` before the first batch.
     """
 
@@ -29,7 +29,7 @@ class SparkPart(NamedTuple):
 
 
 def read_spark_part(directory: Path) -> SparkPart:
-    """Return how far Spark is, by its checkpoint in `directory`, which may not be there.
+    """Return how far Spark is, from its checkpoint in `directory`, which may not exist.
 
     Raises:
         CheckpointError: it is damaged.

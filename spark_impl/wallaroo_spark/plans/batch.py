@@ -1,7 +1,7 @@
 """Bounded cases as one Spark batch job: a head, then a shuffle and a stage for each level.
 
-State lives as long as the job, in the memory of the tasks that hold it; what it does is the same as
-in a stream (`wallaroo_spark.worker.operators`).
+State exists as long as the job, in the memory of its tasks; everything else is as in a stream
+(`wallaroo_spark.worker.operators`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from wallaroo_spark.worker.segments import MemoryMap
 def run_batch(
     spark: Any, cases: Specs, frames: Frames, levels: int, shards: int, shipment: Shipment
 ) -> list[Report]:
-    """Run cases on bounded input and return what reached the driver.
+    """Run cases on bounded input and return the reports that reached the driver.
 
     Args:
         spark: the `SparkSession`.

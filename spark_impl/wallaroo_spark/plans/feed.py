@@ -1,9 +1,9 @@
 """How a streaming query gets its input: a feed in the driver, asked over a Unix socket.
 
-Spark plans micro-batches in a Python process of its own. It asks the driver, which holds the
-input: how far there is input, what lies between two offsets, and tells what is committed. So there
-is one owner of the input log, an answer comes the moment input does, and the frames travel inside
-Spark's input partitions: executors need no file of ours. Offsets are integers.
+Spark plans micro-batches in a Python process of its own. That process asks the driver, which holds
+the input, how much input there is and what lies between two offsets, and reports what is committed.
+So the input log has one owner, an answer comes as soon as there is input, and the frames travel
+inside Spark's input partitions: executors need no file of this engine. Offsets are integers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _numbers = itertools.count()
 
 
 class Feed(Protocol):
-    """What can be asked; the methods are called from threads of the server's."""
+    """The questions Spark asks; the methods are called from the server's threads."""
 
     def first(self) -> int:
         """Return the offset at which a new query begins."""
@@ -36,7 +36,7 @@ class Feed(Protocol):
         """Return the input between two offsets, a block for each task; the same every time."""
 
     def commit(self, end: int) -> None:
-        """Take note that what lies before `end` will not be asked for again."""
+        """Note that input before `end` will not be asked for again."""
 
 
 class FeedServer:
@@ -44,8 +44,8 @@ class FeedServer:
 
     Args:
         feed: what to serve.
-        directory: where the socket is; nobody else's, since whoever can connect could also read
-            the input log.
+        directory: directory of the socket. Only its owner may use it: a process that can connect
+            can read the input log.
 
     Attributes:
         address: of the socket.
@@ -99,7 +99,7 @@ class FeedServer:
         self._end(connection)
 
     def _end(self, connection: Connection) -> None:
-        """Close a connection; of two threads that want to, whichever takes it out of the set."""
+        """Close a connection once: of two threads, only the one that removes it from the set."""
         with contextlib.suppress(KeyError):
             self._open.remove(connection)
             connection.close()

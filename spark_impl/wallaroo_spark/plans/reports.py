@@ -1,4 +1,4 @@
-"""What reached the driver, put in order: outputs, dead letters, the call at which the run ended."""
+"""What the driver received, in order: outputs, dead letters, the call at which the run ended."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from wallaroo_spark.wire.outbox import NO_SINK, End, Finished, Letter, Order
 def first_end(finished: Finished) -> End | None:
     """Return the call at which the run ended.
 
-    Each shard stops at the first such call it meets, and only that. The first of them all is the
-    one: whatever was called before it met entities and messages that no stop had touched.
+    Each shard stops at the first such call that it makes, independently of the other shards. The
+    earliest of these calls in order ended the run: no call before it was affected by a stop.
     """
     return min(finished.ends, key=_order_of_end, default=None)
 
@@ -24,7 +24,7 @@ def first_end(finished: Finished) -> End | None:
 def outputs_of(
     application: Application, finished: Finished, end: Order | None = None
 ) -> dict[SinkId, tuple[bytes, ...]]:
-    """Return each sink's outputs in their order (order-1), those before `end` if it is given."""
+    """Return each sink's outputs in their order (order-1); only those before `end` if given."""
     runs: dict[int, list[Outputs]] = {}
     for run in finished.outputs:
         runs.setdefault(run.node, []).append(run)
@@ -64,7 +64,7 @@ def dead_letters_of(
 
 
 def ended_of(end: End) -> Ended:
-    """Return an end as traces have it."""
+    """Return an end in the form that a trace has."""
     kind = cast("Literal['on-error', 'exit']", end.kind)
     lineage, _, sink = end.order
     index = None if sink == NO_SINK else sink

@@ -43,7 +43,7 @@ def streaming_rows(
         shipment: how workers find the applications' modules.
     """
     name = f"wallaroo{next(_numbers)}"
-    # A data source gets nothing but its options, which are strings; so this is the class's.
+    # A data source gets only options, which are strings; so this is an attribute of a class.
     given = {"address": feed_address, "levels": levels, "shards": shards, "shipment": shipment}
     source = type("WallarooSource", (_Source,), {"name": classmethod(lambda _: name), **given})
     spark.dataSource.register(source)

@@ -1,1 +1,1 @@
-"""Plain data that the driver and the workers exchange; imports nothing of the other rooms."""
+"""Plain data that the driver and the workers exchange; imports none of the other folders."""

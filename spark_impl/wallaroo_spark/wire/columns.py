@@ -1,10 +1,9 @@
-"""What travels together, as columns: messages before one step, outputs of one sink.
+"""Messages and outputs in columns: the messages on their way to one step, the outputs of one sink.
 
-An object for each message would cost more, to make and to pickle, than all that is done with the
-message. So a *run* holds lists of equal length, and on its way its lineages are one array of
-numbers. A run is in order of lineage by construction: a flow meets messages in that order, depth
-first, and appends what it makes of them. Several runs have to be merged, because Spark keeps no
-order among rows.
+An object for each message would cost more, to make and to pickle, than all other work on the
+message. So a *run* holds lists of equal length, and when it is pickled its lineages are one array
+of numbers. A run is in order of lineage: a flow processes messages in that order, depth first, and
+appends their results. Several runs have to be merged, because Spark keeps no order among rows.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ class Messages:
 
     Args:
         node: the state step's index in the topology.
-        lineages: which messages.
-        keys: the encoded keys the partition function gave.
+        lineages: the messages' lineages.
+        keys: the encoded keys that the partition function returned.
         messages: frozen (`wallaroo_spark.worker.portable`).
     """
 
@@ -48,7 +47,7 @@ class Outputs:
 
     Args:
         node: the sink's index in the topology.
-        lineages: of which messages.
+        lineages: the lineages of the outputs' messages.
         outputs: encoded.
     """
 
@@ -75,7 +74,7 @@ def arrivals(runs: Iterable[Messages]) -> list[Arrival]:
 
 
 def outputs_in_order(runs: Iterable[Outputs]) -> list[tuple[Lineage, bytes]]:
-    """Return one sink's outputs, of all runs, in their order (order-1), with their lineages."""
+    """Return one sink's outputs from all runs, in their order (order-1), with their lineages."""
     ordered = sorted([run for run in runs if run.lineages], key=_first)
     found = list(
         chain.from_iterable([zip(run.lineages, run.outputs, strict=True) for run in ordered])
@@ -94,9 +93,9 @@ def _overlap(ordered: list[Any]) -> bool:
 
 
 def _packed(lineages: list[Lineage]) -> tuple[int, array[int]]:
-    """Return lineages as one array, and how many numbers each of them has.
+    """Return lineages as one array, and how many numbers each lineage has.
 
-    They have all the same, since a node's messages have gone through the same multi steps.
+    All have the same number, since a node's messages have gone through the same multi steps.
     """
     return len(lineages[0]) if lineages else 1, array("q", chain.from_iterable(lineages))
 

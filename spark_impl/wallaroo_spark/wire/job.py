@@ -1,14 +1,14 @@
 """What travels between operators.
 
 Spark sees rows of three columns: ``shard``, ``level`` and ``block``. A shard is a group of Spark's
-stateful operator; a block is a pickled batch of what travels together. Each is for one level:
+stateful operator; a block is a pickled batch of data. Each row is for one level:
 
-- a stateful operator's, 0 and up: a `LevelBlock`; or nothing, which asks for the entities the shard
-  holds and ends them;
-- `FINISHED`: a `Report` for the driver, which operators pass on unopened.
+- 0 and up, the level of a stateful operator: a `LevelBlock`; or an empty block, which asks for the
+  entities that the shard holds and removes them;
+- `FINISHED`: a `Report` for the driver, which operators pass on without reading it.
 
-A block brings the cases it speaks of, applications and all: a few KB beside its messages. So an
-operator knows nothing of the cases that pass through it, and one running query serves any.
+A block contains the cases that it is about, with their applications: a few KB beside its messages.
+So an operator needs to know nothing about the cases, and one running query can process any of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SEGMENT_BYTES = 6 * 1024
 
 
 class Row(NamedTuple):
-    """A row as it travels."""
+    """A row of Spark."""
 
     shard: int
     level: int
@@ -49,14 +49,14 @@ class CaseSpec:
 
     Args:
         application: pickled.
-        partitions: number of partitions of each component that is not fused, and the one that the
-            entities' numbers are of.
+        partitions: number of partitions of each component that is not fused; the entities'
+            partition numbers are for this number.
         isolated: the mode.
         stop_on_error: a dead letter ends the run (dead-4).
         limit: calls after this one in order are not made.
         segment_bytes: see `SEGMENT_BYTES`.
-        monitor: where to report calls (host and port of a `live.call_monitor`); `None`: nowhere.
-        faults: of the micro-batch it goes with (`worker.faults`).
+        monitor: host and port of the `live.call_monitor` to report calls to; `None`: do not report.
+        faults: the faults of its micro-batch (`worker.faults`).
     """
 
     application: bytes
@@ -69,7 +69,7 @@ class CaseSpec:
     faults: tuple[TaskFault, ...] = ()
 
     def in_batch(self, number: int) -> CaseSpec:
-        """Return it as it goes with one micro-batch."""
+        """Return the same case with the faults of one micro-batch only."""
         if not self.faults:
             return self
         return replace(self, faults=tuple([one for one in self.faults if one.batch == number]))
@@ -85,10 +85,10 @@ class HeadBlock(NamedTuple):
     """Input for one task.
 
     Args:
-        cases: the cases of which there are frames, or of which entities are asked for.
+        cases: the cases whose frames are here, or whose entities are asked for.
         frames: the input.
-        span: the offsets between which all input of the micro-batch lies; in one block of each.
-        list_entities: report all entities once the micro-batch is done, and end them; in one block.
+        span: the first and last offset of the micro-batch; set in one of its blocks.
+        list_entities: report all entities after the micro-batch and remove them; set in one block.
     """
 
     cases: Specs
@@ -106,11 +106,11 @@ class LevelBlock(NamedTuple):
 
 @dataclass
 class Report:
-    """What reaches the driver.
+    """What an operator sends to the driver.
 
     Args:
-        finished: by case.
-        printed: (step, line) of what user code printed.
+        finished: outputs, dead letters and ends, by case.
+        printed: (step, line) for each line that user code printed.
         entities: (address, entity's id, pickled structure), where asked.
         counts: number of entities by address, of those that had messages.
         span: see `HeadBlock`.
@@ -134,7 +134,7 @@ class Report:
         return whole
 
     def add(self, other: Report) -> None:
-        """Take in what was reported elsewhere, or later."""
+        """Add another report to this one."""
         for case, finished in other.finished.items():
             self.finished.setdefault(case, Finished()).add(finished)
         self.printed += other.printed

@@ -1,7 +1,7 @@
-"""What comes out of a stretch of an application: messages for other shards, and what is finished.
+"""What an operator sends: messages for other shards, and finished results for the driver.
 
-All of it is made of plain values, so that it travels from worker to worker and to the driver
-without the application's modules.
+It consists of plain values, so workers and the driver can read it without the application's
+modules.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_SINK = -1
 
 
 class Letter(NamedTuple):
-    """A dead letter, without what the driver knows: source and payload of its frame."""
+    """A dead letter without its frame's source and payload, which the driver adds."""
 
     lineage: Lineage
     position: int
@@ -33,7 +33,7 @@ class Letter(NamedTuple):
 
     @property
     def order(self) -> Order:
-        """Its place among the calls."""
+        """Its position in the order of calls."""
         return (self.lineage, self.position, self.sink)
 
 
@@ -48,17 +48,17 @@ class End(NamedTuple):
 
 
 def just_before(order: Order) -> Order:
-    """Return a limit that all calls before `order` keep, and `order` itself does not."""
+    """Return a limit that allows all calls before `order`, but not `order` itself."""
     lineage, position, sink = order
     return lineage, position, sink - 1
 
 
 @dataclass
 class Finished:
-    """What is ready for the driver, of one case.
+    """The finished results of one case, for the driver.
 
     Args:
-        outputs: in runs, each of one sink.
+        outputs: runs of outputs, each of one sink.
         letters: dead letters.
         ends: calls at which the run ends; the first in order is the one that counts.
     """
@@ -71,7 +71,7 @@ class Finished:
         return bool(self.letters or self.ends or any(run.lineages for run in self.outputs))
 
     def add(self, other: Finished) -> None:
-        """Take in what was finished elsewhere."""
+        """Add the results of another part."""
         self.outputs += [run for run in other.outputs if run.lineages]
         self.letters += other.letters
         self.ends += other.ends
@@ -79,7 +79,7 @@ class Finished:
 
 @dataclass
 class Outbox:
-    """What comes out: runs of messages by (component, partition number), and what is finished."""
+    """What an operator sends: runs of messages by (component, partition number), and results."""
 
     messages: list[tuple[int, int, Messages]] = field(default_factory=list)
     finished: Finished = field(default_factory=Finished)

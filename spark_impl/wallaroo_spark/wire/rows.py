@@ -28,6 +28,6 @@ def from_batch(batch: pa.RecordBatch) -> Iterator[Row]:
 
 
 def collected(rows: Any) -> list[Any]:
-    """Return what the blocks of a Spark DataFrame of rows hold, which this brings to the driver."""
+    """Collect a Spark DataFrame of rows in the driver, and return the contents of its blocks."""
     # Spark's collect() copies large values several times more.
     return [unpack(block) for block in rows.toArrow()["block"].to_pylist()]

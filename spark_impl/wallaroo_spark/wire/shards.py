@@ -1,4 +1,4 @@
-"""Which shard holds whose entities, and shard numbers that Spark spreads evenly."""
+"""Which shard holds which entities, and shard numbers that Spark spreads evenly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WORD = 0xFFFFFFFF
 
 
 class Address(NamedTuple):
-    """Whose entities: of which case, which of its plan's components, which partition number."""
+    """A set of entities: those of one case, one component of its plan, and one partition number."""
 
     case: int
     component: int
@@ -20,7 +20,8 @@ class Address(NamedTuple):
 def shard_of(address: Address, shards: int) -> int:
     """Return the id of the shard that holds an address.
 
-    The partitions of one component go to one shard each, as far as there are; cases are spread.
+    The partitions of one component go to different shards, as long as there are enough; different
+    cases begin at different shards.
     """
     number = address.number + 31 * address.component + 7919 * address.case
     return shard_ids(shards)[number % shards]

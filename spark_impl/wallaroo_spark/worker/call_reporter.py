@@ -1,7 +1,7 @@
-"""Reports each call of user code to the driver, while it looks for the call that kills workers.
+"""Reports each call of user code to the driver, which looks for the call that kills workers.
 
-A process that is gone says nothing. So when workers have died of a batch, the batch is run again,
-and each worker sends a datagram before and after each call (`live.call_monitor` receives them).
+A dead process cannot report. So when workers died in a batch, the batch is run again, and each
+worker sends a datagram before and after each call (`live.call_monitor` receives them).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class CallReporter:
     """Reports the calls that this worker makes.
 
     Args:
-        monitor: host and port of who listens.
+        monitor: host and port of the `live.call_monitor`.
     """
 
     def __init__(self, monitor: tuple[str, int]) -> None:
@@ -35,6 +35,6 @@ class CallReporter:
 
     def _send(self, call: list[object] | None) -> None:
         message = json.dumps({"worker": self._worker, "call": call}).encode()
-        # A socket for each report: such a batch is rare, and nobody has to close one at its end.
+        # A new socket for each report: such batches are rare, and no socket stays open.
         with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as sender:
             sender.sendto(message, self._monitor)

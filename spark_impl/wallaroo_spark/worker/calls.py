@@ -1,10 +1,10 @@
-"""Calls of user code: how they are made, what they give, and what happens when they fail.
+"""Calls of user code: how they are made, what they return, and what happens when they fail.
 
-A `Calls` is what all nodes of one flow have in common. Two modes: `isolated` gives every call
-copies of its own. `trusting` shares objects and freezes only what may leave this process.
+All nodes of one flow share a `Calls`. It has two modes: `isolated` gives every call its own copies;
+`trusting` shares objects and freezes only what may leave this process.
 
-Calls are made in their order (`wire.outbox.Order`). So a call at which the run ends is the last one
-that a flow makes.
+A flow makes its calls in order (`wire.outbox.Order`). So if the run ends at a call, that is the
+flow's last call.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class RunEnded(Exception):  # noqa: N818 - no error: user code, or a dead letter
 
 
 class Calls:
-    """See the module.
+    """How the nodes of one flow call user code; see the module's docstring.
 
     Args:
         program: the application.
         isolated: the mode.
-        stop_on_error: a dead letter is the end of the run (dead-4).
+        stop_on_error: a dead letter ends the run (dead-4).
         limit: calls after this one in order are not made.
-        printer: is told which step is at work, so that what it prints can be marked.
-        reporter: is told of each call, while the driver looks for one that kills workers.
+        printer: gets the name of the running step, to mark what the step prints.
+        reporter: gets each call, while the driver looks for the call that kills workers.
 
     Attributes:
-        outbox: what came out.
+        outbox: what the flow sends.
     """
 
     def __init__(
@@ -60,22 +60,22 @@ class Calls:
         self._stop_on_error = stop_on_error
         self._limit = limit
         self._reporter = reporter
-        self._lineage: Lineage = ()  # of the call that is reported
+        self._lineage: Lineage = ()  # the lineage of the call that is reported
 
     @property
     def again(self) -> Callable[[Any, Any], Any]:
-        """Return what gives a second call the same message: a copy, or the one there is."""
+        """Return a function that gives the next call the message: a copy, or the same object."""
         return (lambda _, frozen: thaw(frozen)) if self.isolated else (lambda value, _: value)
 
     def maker(self, node: int) -> Callable[[Any], Made]:
-        """Return what makes a message of a value a call has just made, or raises `unportable`."""
+        """Return a function that makes a message of a call's result, or raises `unportable`."""
         if self.isolated:
 
             def made(value: Any) -> Made:
                 frozen, copy = freeze_checked(value)
                 return copy, frozen
 
-        elif self.program.departs[node]:
+        elif self.program.feeds_state[node]:
 
             def made(value: Any) -> Made:
                 return value, freeze(value)
@@ -88,7 +88,7 @@ class Calls:
         return made
 
     def bounded(self, index: int, take: Callable[..., None]) -> Callable[..., None]:
-        """Return `take` as it is, or what calls it only up to the limit, if there is one."""
+        """Return `take`; if there is a limit, a function that calls it only up to the limit."""
         limit, place = self._limit, self.program.places[index]
         if limit is None and self._reporter is None:
             return take
@@ -101,7 +101,7 @@ class Calls:
         return bounded
 
     def reported(self, call: Callable[..., Any], place: Place) -> Callable[..., Any]:
-        """Return `call` as it is, or what reports it as well, if somebody listens."""
+        """Return `call`; if there is a reporter, a function that also reports the call."""
         reporter = self._reporter
         if reporter is None:
             return call
@@ -124,19 +124,19 @@ class Calls:
         error: BaseException,
         key: bytes | None = None,
     ) -> None:
-        """Make of what a call raised a dead letter, or the run's end (dead-3, dead-4).
+        """Turn an exception of a call into a dead letter, or end the run (dead-3, dead-4).
 
         Raises:
-            RunEnded: it is the run's end.
+            RunEnded: the run ends here.
         """
         at = (lineage, place.position, place.sink)
         where = (place.pipeline, place.step)
         why: tuple[bytes | None, str, str | None, str]
-        if issubclass(type(error), DeadLetterError):  # whatever an exception says of itself
+        if issubclass(type(error), DeadLetterError):  # not `isinstance`: __class__ may be faked
             known = cast(DeadLetterError, error)
             why = (known.key or key, known.reason.value, None, str(known))
         elif isinstance(error, Exception):
-            # User code may raise one exception again and again: its traceback is not to grow.
+            # User code may raise one exception many times: its traceback must not grow.
             BaseException.with_traceback(error, None)
             why = (key, reason.value, type(error).__name__, describe_error(error))
         else:

@@ -1,8 +1,8 @@
-"""What user code prints on a worker, kept to be shown on the driver's standard error.
+"""What user code prints on a worker; the driver shows it on its standard error.
 
-A worker's own streams end in some log on some machine. So the first flow in a process puts a stream
-of ours in their place, which hands lines to the `Printer` at work, with the step's name; they
-travel with the finished outputs.
+A worker's standard streams go to a log file on its machine. So the first flow in a process replaces
+them with a stream that gives each line, with the step's name, to the current `Printer`. The lines
+travel to the driver with the finished outputs.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import io
 import sys
 from collections.abc import Iterator
 
-_MOST_LINES = 1000  # kept of one task's; what comes then is counted
+_MOST_LINES = 1000  # lines kept for one task; further lines are only counted
 _LONGEST_LINE = 4000  # characters kept of one line
 
 
 class Printer:
-    """Collects lines; `step` names who is at work."""
+    """Collects lines; `step` is the name of the running step."""
 
     def __init__(self) -> None:
         self.step = ""
@@ -26,7 +26,7 @@ class Printer:
         self._partial: dict[str, str] = {}
 
     def write(self, text: str) -> None:
-        """Take a piece of text; a line is complete at its end."""
+        """Add a piece of text; a line is complete at its newline."""
         *lines, rest = (self._partial.pop(self.step, "") + text).split("\n")
         for line in lines:
             self._add(self.step, line)
@@ -34,7 +34,7 @@ class Printer:
             self._partial[self.step] = rest[:_LONGEST_LINE]
 
     def finish(self) -> list[tuple[str, str]]:
-        """Return the (step, line) pairs; lines without an end included."""
+        """Return the (step, line) pairs, with the last line even if it has no newline."""
         for step, rest in self._partial.items():
             self._add(step, rest)
         self._partial.clear()
@@ -71,7 +71,7 @@ _stream = _Stream()
 
 @contextlib.contextmanager
 def printing(printer: Printer) -> Iterator[None]:
-    """Let `printer` have what this process prints meanwhile."""
+    """Collect in `printer` what this process prints inside the block."""
     sys.stdout = sys.stderr = _stream
     before, _stream.printer = _stream.printer, printer
     try:

@@ -1,14 +1,14 @@
 """An application's code, run from one state partition to the next.
 
-A `Flow` takes frames (`decode`) or messages that stand before a state step (`visit`) and follows
-each, depth first, through stateless steps, through state steps of the component it holds, and into
-sinks. Where a message needs an entity that is held elsewhere, its key is found here and the message
-goes into the outbox. What is done at each node is a function (`worker.nodes`), made when the first
-message comes to it.
+A `Flow` takes frames (`decode`) or messages before a state step (`visit`). It processes each, depth
+first, through stateless steps, through state steps whose entities it holds, and into sinks. If a
+message needs an entity that another shard holds, the flow computes the key and puts the message
+into the outbox. The work at each node is a function (`worker.nodes`), made when the first message
+comes to the node.
 
-In trusting mode a flow raises `NeedsIsolation` where the rules cannot be kept without copies (a
-state computation failed and its entity may be half changed): the caller then takes the same
-messages again, isolated.
+In trusting mode a flow raises `NeedsIsolation` if the rules cannot be kept without copies (a state
+computation failed and its entity may be half changed). The caller then processes the same messages
+again in isolated mode.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from wallaroo_spark.wire.columns import Arrival
 from wallaroo_spark.wire.outbox import Outbox
 from wallaroo_spark.worker import nodes
 from wallaroo_spark.worker.calls import Calls, Made, RunEnded
-from wallaroo_spark.worker.nodes import Take, TakeItems, Visit
+from wallaroo_spark.worker.nodes import TakeItems, TakeMessage, VisitEntity
 from wallaroo_spark.worker.plan import Component
 from wallaroo_spark.worker.portable import thaw
 from wallaroo_spark.worker.states import States
 
 
 class Flow:
-    """See the module.
+    """Runs an application's code for one task; see the module's docstring.
 
     Args:
         calls: how user code is called.
@@ -40,8 +40,8 @@ class Flow:
         self._program = calls.program
         self._ended = False
         self._held: tuple[Component, States] | None = None
-        self._takes: dict[int, Take] = {}
-        self._visits: dict[int, Visit] = {}
+        self._takes: dict[int, TakeMessage] = {}
+        self._visits: dict[int, VisitEntity] = {}
 
     @property
     def outbox(self) -> Outbox:
@@ -53,7 +53,7 @@ class Flow:
         self._held = (component, states)
 
     def decode(self, source: str, first: int, payloads: Iterable[bytes]) -> None:
-        """Take frames of one source that follow each other, and follow their messages.
+        """Process consecutive frames of one source.
 
         Args:
             source: its name.
@@ -70,7 +70,7 @@ class Flow:
             self._ended = True
 
     def visit(self, arrivals: Iterable[Arrival]) -> None:
-        """Take messages, in their order, to the state steps they stand before, held here."""
+        """Process messages, in their order, from their state steps on, which are held here."""
         visits = self._visits
         try:
             for lineage, node, key, frozen in arrivals:
@@ -82,16 +82,16 @@ class Flow:
 
     # -- from node to node -------------------------------------------------------------------
 
-    def _take_at(self, index: int) -> Take:
+    def _take_at(self, index: int) -> TakeMessage:
         """Return the function of a node."""
         if index not in self._takes:
-            # Those behind come first: a long pipeline must not need as deep a recursion.
+            # The nodes behind come first, so that a long pipeline needs no deep recursion.
             for node in sorted(self._missing(index), reverse=True):
                 self._takes[node] = self._calls.bounded(node, self._take_of(node))
         return self._takes[index]
 
     def _missing(self, index: int) -> set[int]:
-        """Return the nodes to which a message may come from here and that have no function yet."""
+        """Return the nodes that a message may reach from here and that have no function yet."""
         missing: set[int] = set()
         waiting = [index]
         while waiting:
@@ -109,7 +109,7 @@ class Flow:
         component = self._program.component_of(operation)
         return self._held is not None and self._held[0] is component
 
-    def _take_of(self, index: int) -> Take:
+    def _take_of(self, index: int) -> TakeMessage:
         """Return the function of a node."""
         calls = self._calls
         node = self._program.application.nodes[index]
@@ -121,17 +121,17 @@ class Flow:
         operation = node.operation
         if isinstance(operation, Stateful):
             if self._is_held(operation):
-                goes = nodes.goes_on(calls, self._visit_at(index))
+                take_keyed = nodes.to_entity_here(calls, self._visit_at(index))
             else:
-                goes = nodes.sends(calls, index, self._program.component_of(operation))
-            return nodes.route(calls, index, operation, goes)
+                take_keyed = nodes.to_outbox(calls, index, self._program.component_of(operation))
+            return nodes.route(calls, index, operation, take_keyed)
         if operation.computation.multi:
             return nodes.many_from_one(calls, index, operation, self._follow_items(index))
         compute = operation.computation.call
         return nodes.one_from_one(calls, index, compute, Reason.RAISED, self._follow(index))
 
-    def _visit_at(self, index: int) -> Visit:
-        """Return what takes a message whose key is known to a state step held here."""
+    def _visit_at(self, index: int) -> VisitEntity:
+        """Return the function that takes a message with a known key to a state step held here."""
         visit = self._visits.get(index)
         if visit is None:
             step = cast("Step", self._program.application.nodes[index])
@@ -148,8 +148,8 @@ class Flow:
             visit = self._visits[index] = self._calls.bounded(index, made)
         return visit
 
-    def _follow(self, origin: int) -> Take:
-        """Return what takes a message of a node to all behind it, each to its end (order-1)."""
+    def _follow(self, origin: int) -> TakeMessage:
+        """Return the function that takes a node's message through all nodes behind it (order-1)."""
         takes = [self._take_at(index) for index in self._program.application.consumers[origin]]
         if len(takes) == 1:
             return takes[0]
@@ -162,7 +162,7 @@ class Flow:
         return follow
 
     def _follow_items(self, origin: int) -> TakeItems:
-        """Return what takes the items of a multi result on, one after the other."""
+        """Return the function that takes the items of a multi result on, one after the other."""
         follow = self._follow(origin)
 
         def follow_items(lineage: Lineage, items: list[Made | None]) -> None:

@@ -1,4 +1,4 @@
-"""The application's modules in a worker: found by their paths; the main program's names set."""
+"""The application's modules in a worker: found by path; the main program's names are set."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from wallaroo.topology import Application
 
 @dataclass(frozen=True)
 class Shipment:
-    """Modules a worker may have to be shown.
+    """Modules that a worker may not find by itself.
 
     Args:
-        files: path by module name; packages by their ``__init__.py``.
-        paths: directories to look in after a worker's own.
+        files: path by module name; the path of a package is its ``__init__.py``.
+        paths: directories to search after the worker's own.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
     paths: tuple[str, ...] = ()
 
     def covers(self, other: Shipment) -> bool:
-        """Return whether this shows all that `other` does."""
+        """Return whether this contains all that `other` does."""
         return other.files.items() <= self.files.items() and set(other.paths) <= set(self.paths)
 
     def unpack(self) -> None:
-        """Make the modules importable in this process, after all that already is."""
+        """Make the modules importable in this process; what was importable before comes first."""
         for path in self.paths:
             if path not in sys.path:
                 sys.path.append(path)
@@ -44,14 +44,14 @@ class Shipment:
 
 
 def arrived(application: Application, names: Mapping[str, Any]) -> Application:
-    """Return the application, once this worker's main program has its classes and functions.
+    """Define the application's names in this worker's main program, and return the application.
 
     Args:
         application: the application.
-        names: what the driver's main program defines and the application needs, by name.
+        names: the classes and functions of the driver's main program that it needs, by name.
     """
     main = sys.modules["__main__"]
-    # The driver's has the originals already, which copies must not replace.
+    # The driver's own main program has the originals, which copies must not replace.
     if getattr(getattr(main, "__spec__", None), "name", "").startswith("pyspark."):
         vars(main).update(names)
     return application

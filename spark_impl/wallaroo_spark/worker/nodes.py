@@ -1,11 +1,11 @@
-"""What is done with a message at each kind of node: a function for each, made for one flow.
+"""What is done with a message at each kind of node: a function for each node, made for one flow.
 
-Such a function knows all that does not change from message to message: the user's call, the place
-to name in a dead letter, the functions of the nodes behind. It takes a message's lineage, a value
-that it may give to user code, and the message frozen.
+Such a function knows what is the same for all messages: the user's call, the place to name in a
+dead letter, the functions of the nodes behind. Its arguments are a message's lineage, a value for
+user code, and the frozen message.
 
-A value of an exact immutable type is its own frozen form in both modes, and most messages are one:
-that is looked at before a function is called.
+A value of an exact immutable type is its own frozen form in both modes. Most messages are such
+values, so this is checked before the function that freezes is called.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from wallaroo_spark.worker.program import Place
 from wallaroo_spark.worker.results import encoded, iterator_of, split_pair
 from wallaroo_spark.worker.states import ABSENT, NeedsIsolation, States, entity_id
 
-Take = Callable[[Lineage, Any, Any], None]
+TakeMessage = Callable[[Lineage, Any, Any], None]
 """Takes a message: its lineage, a value for user code, and its frozen form."""
 
 TakeItems = Callable[[Lineage, list[Made | None]], None]
 """Takes the items of a multi result; `None` in the place of one that is left out."""
 
-Visit = Callable[[Lineage, bytes, Any, Any], None]
+VisitEntity = Callable[[Lineage, bytes, Any, Any], None]
 """Takes a message to its entity: lineage, encoded key, value, frozen form."""
 
-Goes = Callable[[Lineage, bytes, int, Any, Any], None]
+TakeKeyed = Callable[[Lineage, bytes, int, Any, Any], None]
 """Takes a message with a known key: lineage, encoded key, partition number, value, frozen form."""
 
 
 def one_from_one(
-    calls: Calls, index: int, call: Callable[[Any], Any], reason: Reason, follow: Take
-) -> Take:
+    calls: Calls, index: int, call: Callable[[Any], Any], reason: Reason, follow: TakeMessage
+) -> TakeMessage:
     """Return the function of a decoder, or of a computation that gives one message."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     name, call = place.name, calls.reported(call, place)
@@ -61,7 +61,9 @@ def one_from_one(
     return take
 
 
-def many_from_one(calls: Calls, index: int, operation: Stateless, follow_items: TakeItems) -> Take:
+def many_from_one(
+    calls: Calls, index: int, operation: Stateless, follow_items: TakeItems
+) -> TakeMessage:
     """Return the function of a multi computation."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     name, call = place.name, calls.reported(operation.computation.call, place)
@@ -80,13 +82,13 @@ def many_from_one(calls: Calls, index: int, operation: Stateless, follow_items: 
     return take
 
 
-def route(calls: Calls, index: int, operation: Stateful, goes: Goes) -> Take:
-    """Return what finds a message's key and lets the message go to its entity."""
+def route(calls: Calls, index: int, operation: Stateful, take_keyed: TakeKeyed) -> TakeMessage:
+    """Return the function that finds a message's key and takes the message to its entity."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     keys = calls.program.keys[operation.partition]
     if operation.route is None:
         single = keys.judge(SINGLE_KEY)
-        return lambda lineage, value, frozen: goes(lineage, *single, value, frozen)
+        return lambda lineage, value, frozen: take_keyed(lineage, *single, value, frozen)
     known, judge = keys.known, keys.judge
     name, call = place.name, calls.reported(operation.route.call, place)
 
@@ -100,13 +102,13 @@ def route(calls: Calls, index: int, operation: Stateful, goes: Goes) -> Take:
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             failed(place, lineage, Reason.RAISED, error)
             return
-        goes(lineage, entity_key, number, value, frozen)
+        take_keyed(lineage, entity_key, number, value, frozen)
 
     return take
 
 
-def sends(calls: Calls, index: int, component: Component) -> Goes:
-    """Return what puts a message into the outbox, for the shard that holds its entity."""
+def to_outbox(calls: Calls, index: int, component: Component) -> TakeKeyed:
+    """Return the function that puts a message into the outbox, for its entity's shard."""
     outbox = calls.outbox
     appends: dict[int, tuple[Callable[[Any], None], ...]] = {}
 
@@ -125,8 +127,8 @@ def sends(calls: Calls, index: int, component: Component) -> Goes:
     return send
 
 
-def goes_on(calls: Calls, visit: Visit) -> Goes:
-    """Return what takes a message whose key is known to its entity, which is here."""
+def to_entity_here(calls: Calls, visit: VisitEntity) -> TakeKeyed:
+    """Return the function that takes a message with a known key to its entity, held here."""
     again = calls.again
 
     def go(lineage: Lineage, key: bytes, _: int, value: Any, frozen: Any) -> None:
@@ -140,18 +142,18 @@ def state_step(
     index: int,
     operation: Stateful,
     held: tuple[Component, States],
-    follow: Take,
+    follow: TakeMessage,
     follow_items: TakeItems,
-) -> Visit:
-    """Return what takes a message whose key is known to a state step.
+) -> VisitEntity:
+    """Return the function that calls a state computation with a message and its entity.
 
     Args:
         calls: how user code is called.
         index: the step's node.
-        operation: what it does.
-        held: what holds its entities, and these.
-        follow: takes its output on.
-        follow_items: takes the items of a multi output on.
+        operation: the step's operation.
+        held: the component that holds its entities, and the entities.
+        follow: takes its output to the nodes behind.
+        follow_items: takes the items of a multi output to the nodes behind.
     """
     place, printer = calls.program.places[index], calls.printer
     name, multi = place.name, operation.computation.multi
@@ -194,7 +196,7 @@ def state_step(
     return visit
 
 
-def encoder(calls: Calls, index: int, sink: Sink) -> Take:
+def encoder(calls: Calls, index: int, sink: Sink) -> TakeMessage:
     """Return the function of a sink."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     name, call = place.name, calls.reported(sink.config.encoder.call, place)
@@ -222,7 +224,7 @@ def encoder(calls: Calls, index: int, sink: Sink) -> Take:
 def _needs_isolation(
     place: Place, lineage: Lineage, reason: Reason, error: BaseException, key: bytes
 ) -> None:
-    """Say that the entity may be half changed: only isolated mode knows what it was before."""
+    """Raise: the entity may be half changed, and only isolated mode keeps a copy of it."""
     del place, lineage, reason, key
     raise NeedsIsolation from error
 
@@ -232,7 +234,7 @@ def _consume(result: Any) -> list[Any]:
 
 
 def _all_made(items: list[Any], made: Callable[[Any], Made]) -> list[Made | None]:
-    """Return the messages of a multi result; `None` in the place of those left out."""
+    """Return the messages of a multi result, with `None` for items that are left out."""
     return [
         None if item is None else (item, item) if type(item) in ATOMS else made(item)
         for item in items

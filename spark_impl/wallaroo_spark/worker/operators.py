@@ -1,7 +1,6 @@
 """What a worker does with a block: the head of a plan, and one level of state.
 
-Both take blocks and give rows; `plans.batch` and `plans.stream` put them into
-Spark's operators.
+Both take blocks and return rows; `plans.batch` and `plans.stream` put them into Spark's operators.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from wallaroo_spark.wire.shards import Address, shard_ids, shard_of
 from wallaroo_spark.worker.call_reporter import CallReporter
 from wallaroo_spark.worker.calls import Calls
 from wallaroo_spark.worker.captured_output import Printer, printing
-from wallaroo_spark.worker.faults import die_if_told
+from wallaroo_spark.worker.faults import die_if_asked
 from wallaroo_spark.worker.flow import Flow
 from wallaroo_spark.worker.program import program_for, program_of
 from wallaroo_spark.worker.segments import Entities, Map, stored
@@ -62,7 +61,7 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     report = Report(printed=printer.finish(), span=block.span)
     rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0])
     for case in block.cases.values():
-        die_if_told(case.faults, 0)
+        die_if_asked(case.faults, 0)
     if block.list_entities:
         rows += [Row(id_, level, None) for id_ in shard_ids(shards) for level in range(levels)]
     return rows
@@ -73,7 +72,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
 
     Args:
         shard: its id.
-        blocks: from all tasks before; together they hold every message of this batch.
+        blocks: blocks from all tasks before; together they hold all of the shard's messages.
         store: the shard's entities.
         shards: number of groups of each operator.
     """
@@ -93,16 +92,18 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
             arrived = arrivals(messages[address])
             outbox, report.counts[address] = _run_address(case, address, arrived, store, printer)
             outboxes.append((address.case, outbox))
-            die_if_told(case.faults, program_for(case).plan.components[address.component].level + 1)
+            die_if_asked(
+                case.faults, program_for(case).plan.components[address.component].level + 1
+            )
     report.printed = printer.finish()
     return _rows(cases, outboxes, report, shards, shard)
 
 
 def _set_aside() -> None:
-    """Keep the garbage collector from what lasts: what was imported, and the programs known so far.
+    """Exclude long-lived objects from garbage collection: modules and the programs known so far.
 
-    Spark's workers collect garbage after every task, which would take longer than most tasks do.
-    A worker's first tasks still import things; later, a hundred new programs are worth it.
+    Spark's workers collect garbage after every task, which would take longer than most tasks.
+    It is done in a worker's first tasks, which import modules, and after each 100 new programs.
     """
     _set_aside_at(min(next(_tasks), _FIRST_TASKS), program_of.cache_info().misses // 100)
 
@@ -125,7 +126,7 @@ def list_entities(shard: int, store: Map) -> Row:
 def _run_address(
     case: CaseSpec, address: Address, arrived: list[Arrival], store: Map, printer: Printer
 ) -> tuple[Outbox, int]:
-    """Return what came out, and the number of entities there are now."""
+    """Return the outbox, and the number of entities there are now."""
     component = program_for(case).plan.components[address.component]
     for isolated in (case.isolated, True):
         printed = len(printer.lines)
@@ -159,7 +160,7 @@ def _flow(case: CaseSpec, printer: Printer, *, isolated: bool) -> Flow:
 def _rows(
     cases: Specs, outboxes: list[tuple[int, Outbox]], report: Report, shards: int, shard: int
 ) -> list[Row]:
-    """Pack what came out: a row for each shard and level it goes to, one for the driver."""
+    """Pack the outboxes: a row for each shard and level that gets messages, one for the driver."""
     blocks: dict[tuple[int, int], LevelBlock] = {}
     for number, outbox in outboxes:
         case = cases[number]

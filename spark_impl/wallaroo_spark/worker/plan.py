@@ -1,10 +1,11 @@
 """How an application becomes a chain of stateful operators.
 
-State partitions between which messages can travel in a circle (a partition visited twice by one
-message, or two that feed each other across pipelines) must meet their messages depth first
-(order-1), which no chain of operators can do. They form one *fused* component, held by one shard
-and interpreted depth first in one place. All others stand alone and are sharded by key. Components
-are put on *levels*, each later than every level that feeds it: one Spark operator per level.
+Messages may travel between state partitions in a cycle: one message visits a partition twice, or
+two partitions feed each other across pipelines. Such partitions must meet their messages depth
+first (order-1), which no chain of operators can do. They form one *fused* component, which one
+shard holds and processes depth first. Every other partition is a component of its own and is
+sharded by key. Components are put on *levels*, each after every level that feeds it, with one Spark
+operator per level.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from wallaroo.topology import Application, Source, Stateful, Step
 
 @dataclass(frozen=True)
 class Component:
-    """State partitions that one place must hold together.
+    """State partitions that one shard must hold together.
 
     Args:
         index: its number in the plan.
         level: the operator that holds it, from 0.
         partitions: the state partitions' names.
-        fused: whether messages can come back to it: then it is one shard, whatever the keys.
+        fused: whether messages can come back to it; then one shard holds all its keys.
     """
 
     index: int
@@ -42,7 +43,7 @@ class Plan:
 
     @property
     def levels(self) -> int:
-        """Number of stateful operators in a row; 0 without state."""
+        """Number of stateful operators, one after the other; 0 without state."""
         return 1 + max([component.level for component in self.components], default=-1)
 
     @cached_property
@@ -59,7 +60,7 @@ def plan(application: Application) -> Plan:
     levels: dict[int, int] = {}
 
     def level(index: int) -> int:
-        """One more than the highest level that feeds the component."""
+        """Return one more than the highest level that feeds the component."""
         if index not in levels:
             before = {
                 of[origin]
@@ -82,9 +83,9 @@ def plan(application: Application) -> Plan:
 
 
 def _feeds(application: Application) -> dict[str, set[str]]:
-    """Return for each state partition those that a message can visit next after it."""
+    """Return for each state partition the partitions that a message can visit next."""
     feeds: dict[str, set[str]] = {partition.name: set() for partition in application.partitions}
-    last: list[set[str]] = []  # for each node, the partitions last visited on the way out of it
+    last: list[set[str]] = []  # for each node, the partitions its messages may have visited last
     for node in application.nodes:
         if isinstance(node, Source):
             last.append(set())

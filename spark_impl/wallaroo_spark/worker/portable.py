@@ -1,8 +1,8 @@
 """Messages and states as they travel: pickled, one by one.
 
 The pickler is the standard library's `pickle.dumps` at protocol 5. A value of an exact immutable
-type (`ATOMS`) is its own copy and travels as it is; anything else as a tuple of one `bytes`, which
-no atom is. Each value is pickled on its own, so that no two ever share an object.
+type (`ATOMS`) is its own copy and travels unchanged. Any other value travels as a tuple of one
+`bytes`; no atom is a tuple. Each value is pickled on its own, so no two values share an object.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def freeze(value: Any) -> Any:
 
 
 def thaw(frozen: Any) -> Any:
-    """Return a copy of a frozen value that nobody else holds."""
+    """Return a copy of a frozen value that nothing else refers to."""
     if type(frozen) is tuple:
         return pickle.loads(frozen[0])  # noqa: S301 - bytes that `freeze` made on our side
     return frozen
 
 
 def freeze_checked(value: Any) -> tuple[Any, Any]:
-    """Return `value` frozen, and a first copy of it, which proves that it can be had back.
+    """Return `value` frozen, and a copy of it, which proves that it can be read back.
 
     Raises:
         UnportableError: it cannot be pickled, or its pickle cannot be read.

@@ -1,4 +1,4 @@
-"""What an application comes down to before any message: made once a process, used by all flows."""
+"""What can be computed from an application before any message: made once per process."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _PROGRAMS = 1024  # applications a process remembers; a job of `run_many` has hu
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where calls are made: what a dead letter says of it.
+    """Where a call is made; these are fields of dead letters.
 
     Args:
         pipeline: its pipeline.
         step: the computation's name; `None` for a decoder or an encoder.
-        name: what to call it to people.
+        name: its name for people.
         position: the step's place in its pipeline, see `wallaroo.trace.DeadLetter`.
         sink: the sink's index, or `NO_SINK`.
     """
@@ -35,7 +35,7 @@ class Place:
 
 
 class Program:
-    """An application, ready to be run.
+    """An application, prepared to run.
 
     Args:
         application: the application.
@@ -43,11 +43,11 @@ class Program:
 
     Attributes:
         plan: where its state is held.
-        places: of each node.
-        departs: for each node, whether its messages go to a state step: then they are frozen when
-            made, since that may be elsewhere.
+        places: the place of each node.
+        feeds_state: for each node, whether its messages go to a state step. Such messages are
+            frozen when they are made, because the step's entities may be in another process.
         sources: the sources' nodes by name.
-        keys: by state partition.
+        keys: the keys of each state partition, by its name.
     """
 
     def __init__(self, application: Application, partitions: int) -> None:
@@ -55,7 +55,7 @@ class Program:
         self.plan = plan(application)
         nodes = application.nodes
         self.places = [_place(node, application.position(node)) for node in nodes]
-        self.departs = [
+        self.feeds_state = [
             any(_is_stateful(nodes[index]) for index in consumers)
             for consumers in application.consumers
         ]
@@ -74,13 +74,13 @@ class Program:
 
 
 def program_for(case: CaseSpec) -> Program:
-    """Return the program of a case's application; made once a process."""
+    """Return the program of a case's application; made once per process."""
     return program_of(case.application, case.partitions)
 
 
 @functools.lru_cache(maxsize=_PROGRAMS)
 def program_of(application: bytes, partitions: int) -> Program:
-    """Return the program of a pickled application; made once a process."""
+    """Return the program of a pickled application; made once per process."""
     return Program(pickle.loads(application), partitions)  # noqa: S301 - the driver's, over Spark's own channels
 
 

@@ -1,4 +1,4 @@
-"""What user code hands back: its shape, and what to say when it is another (`bad-result`)."""
+"""The results of user code: their shapes, and the errors for other shapes (`bad-result`)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _PAIR_LENGTH = 2
 
 
 class DeadLetterError(Exception):
-    """A message cannot go on, though user code did not raise: it becomes a dead letter.
+    """A message becomes a dead letter, although user code did not raise.
 
     Attributes:
-        reason: why.
-        key: the encoded key, where that is known only here.
+        reason: the dead letter's reason.
+        key: the encoded key, if only the code that raises this knows it.
     """
 
     reason: Reason
@@ -23,13 +23,13 @@ class DeadLetterError(Exception):
 
 
 class BadResultError(DeadLetterError):
-    """A result that is none of the shapes a computation may return."""
+    """A computation's result has a wrong shape."""
 
     reason = Reason.BAD_RESULT
 
 
 class BadOutputError(DeadLetterError):
-    """What an encoder may not return, or text that UTF-8 refuses (sink-1)."""
+    """An encoder's result is neither bytes nor text, or is text that UTF-8 refuses (sink-1)."""
 
     reason = Reason.ENCODE
 
@@ -59,7 +59,7 @@ def split_pair(result: Any) -> tuple[Any, bool]:
 def iterator_of(result: Any) -> Any:
     """Return an iterator over the items of a multi computation's result (compute-2).
 
-    What the result's own ``__iter__`` raises passes through.
+    An exception of the result's own ``__iter__`` is not caught.
 
     Raises:
         BadResultError: it is text, bytes, a mapping or a set, or cannot be iterated at all.
@@ -83,10 +83,10 @@ def iterator_of(result: Any) -> Any:
 
 
 def encoded(output: Any) -> bytes:
-    """Return what an encoder gave, which is not `None`, as bytes (sink-1).
+    """Return an encoder's result, which is not `None`, as bytes (sink-1).
 
     Raises:
-        BadOutputError: it is neither bytes nor text of UTF-8.
+        BadOutputError: it is neither bytes nor text, or is text that UTF-8 refuses.
     """
     if isinstance(output, str):
         try:

@@ -1,4 +1,4 @@
-"""A state partition's keys: judged, encoded, numbered; and remembered, since most come again."""
+"""A state partition's keys: checked, encoded and numbered; remembered, since most come again."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from wallaroo.topology import StatePartition
 from wallaroo.trace import Reason
 from wallaroo_spark.worker.results import DeadLetterError
 
-_REMEMBERED = 1 << 16  # keys of a type and partition
+_REMEMBERED = 1 << 16  # keys remembered for each type and partition
 _LONGEST = 256  # bytes of an encoded key that is remembered
 
 
 class RefusedKeyError(DeadLetterError):
-    """A key that is none (`bad-key`) or is not listed (`unknown-key`; `key` is its encoding)."""
+    """A key is invalid (`bad-key`) or not listed (`unknown-key`; `key` is its encoding)."""
 
     def __init__(self, reason: Reason, error: str, key: bytes | None = None) -> None:
         super().__init__(error)
@@ -34,12 +34,12 @@ class Keys:
     """The keys of a state partition.
 
     Args:
-        partition: whose.
-        partitions: number of partitions they are divided into.
+        partition: the state partition.
+        partitions: number of partitions the keys are divided into.
 
     Attributes:
-        known: by exact type, since 1 and True are one key of a dict and two here, what `judge` has
-            returned. Tuples are left out: their items' types are not told by theirs.
+        known: results of `judge`, by exact type and then by key, since a dict takes 1 and True for
+            the same key. There are no tuples in it: their type says nothing about their items'.
     """
 
     def __init__(self, partition: StatePartition, partitions: int) -> None:
@@ -55,7 +55,7 @@ class Keys:
         """Return a key's encoding and its partition number (route-2, -3, -4, -5).
 
         Raises:
-            RefusedKeyError: it is none, or none of those listed.
+            RefusedKeyError: it is no valid key, or not a listed one.
         """
         try:
             encoded = encode_key(key)

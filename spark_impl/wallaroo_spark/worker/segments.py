@@ -3,13 +3,13 @@
 The entities of one *address* (case, component, partition number) are spread by hash over segments,
 each one value of the map: a pickled dict of entity id to pickled state. A segment is read when one
 of its entities is first asked for in a batch and written back at the batch's end if one changed.
-Nothing is kept from batch to batch, so nothing can be stale after a task was tried again.
+Nothing is kept from batch to batch, so nothing can be out of date after a task is repeated.
 
-The number of segments follows the entities one at a time, as in linear hashing: with ``n``
-segments and ``2**k <= n``, an id belongs to ``hash mod 2**(k+1)`` if there is such a segment, else
-to ``hash mod 2**k``; segment ``n`` takes its share from segment ``n - 2**k`` alone. So a batch that
-touches few of a million entities reads few segments of a few KB, and an address with ten entities
-has one. How many segments there are is written before the entities of the first.
+Segments are added one at a time as the entities grow, as in linear hashing. With ``n`` segments and
+``2**k <= n``, an id belongs to segment ``hash mod 2**(k+1)`` if that exists, else to segment
+``hash mod 2**k``; a new segment ``n`` takes entities only from segment ``n - 2**k``. So a batch
+that visits few of a million entities reads few segments of a few KB, and an address with ten
+entities has one segment. The number of segments is stored in segment 0, before its entities.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Segment = dict[bytes, bytes]
 
 
 class Map(Protocol):
-    """What entities are kept in: a state store's map, or a dict."""
+    """Where entities are stored: a state store's map, or a dict."""
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of `key`, or `None`."""
@@ -56,9 +56,9 @@ class Entities:
     """The entities of one address during one batch.
 
     Args:
-        store: where the segments are.
-        address: whose entities.
-        segment_bytes: see `SEGMENT_BYTES`; small values let few entities fill many segments.
+        store: the map that holds the segments.
+        address: which entities.
+        segment_bytes: see `SEGMENT_BYTES`; with a small value few entities fill many segments.
     """
 
     def __init__(self, store: Map, address: Address, segment_bytes: int = SEGMENT_BYTES) -> None:
@@ -90,7 +90,7 @@ class Entities:
         self._dirty.add(number)
 
     def flush(self) -> None:
-        """Split what has grown, and write what has changed."""
+        """Add segments for the entities that were added, and write the changed segments."""
         while self._weight > self._number * self._segment_bytes:
             self._split()
         counts = _COUNTS.pack(self._number, self._weight, self.count)
@@ -103,7 +103,7 @@ class Entities:
         self._dirty.clear()
 
     def _split(self) -> None:
-        """Add a segment, which takes its share from the one whose turn it is."""
+        """Add a segment, and move entities into it from the segment that is split."""
         fresh = self._number
         half = 1 << (fresh.bit_length() - 1)
         self._number += 1
@@ -131,7 +131,7 @@ class Entities:
         return _KEY.pack(*self._address, segment)
 
     def _weighed(self, entity: bytes, state: bytes) -> int:
-        # One huge entity must not split all the others: it weighs no more than fills a segment.
+        # One huge entity must not cause many splits: it counts as one full segment at most.
         return min(len(entity) + len(state) + _ENTRY_BYTES, self._segment_bytes)
 
 
@@ -149,5 +149,5 @@ def _load(blob: bytes) -> Segment:
 
 
 def _hash(entity: bytes) -> int:
-    """A hash that is the same in every process, and not the one that partition numbers are of."""
+    """Return a hash that is the same in every process, and independent of partition numbers."""
     return zlib.crc32(entity)

@@ -1,9 +1,9 @@
 """The entities a flow works on during a batch: built, handed to calls, kept.
 
-`IsolatedStates` keeps every entity pickled and gives each call a copy; what a call leaves is
-pickled at once, so an entity is only ever replaced whole. `TrustingStates` keeps live objects and
-pickles what changed when the batch ends; where that fails the batch has to be done again, isolated,
-to know which call left what cannot be pickled.
+`IsolatedStates` keeps every entity pickled and gives each call a copy; the state after a call is
+pickled at once, so an entity is never half replaced. `TrustingStates` keeps live objects and
+pickles the changed ones when the batch ends; if that fails, the batch is processed again in
+isolated mode, to find the call whose state cannot be pickled.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from wallaroo_spark.worker.stored import restored
 
 
 class NeedsIsolation(Exception):  # noqa: N818 - a request, not an error
-    """Only isolated mode can keep the rules here: the messages must be taken again in it."""
+    """Only isolated mode can keep the rules here: process the messages again in that mode."""
 
 
 ABSENT: Any = object()
-"""What there is where no entity has been built."""
+"""Stands for the state of an entity that has not been built."""
 
 
 class States(Protocol):
@@ -33,48 +33,48 @@ class States(Protocol):
         """Return the state for a call to work on, or `ABSENT`."""
 
     def build(self, entity: bytes, state: Any) -> Any:
-        """Add an entity, as built (state-1); return the state for a call to work on.
+        """Add a new entity (state-1); return the state for a call to work on.
 
         Raises:
-            UnportableError: it cannot be kept.
+            UnportableError: it cannot be pickled.
         """
 
     @property
     def keep(self) -> Callable[[bytes, Any], Any]:
-        """Make an entity what a call has left (state-3).
+        """Store the state that a call has left as the entity's state (state-3).
 
         Raises:
-            UnportableError: it cannot be kept; the entity is as it was.
+            UnportableError: it cannot be pickled; the entity is as it was.
         """
 
     def flush(self) -> None:
-        """Write what has changed.
+        """Write the changed entities.
 
         Raises:
-            NeedsIsolation: some of it cannot be.
+            NeedsIsolation: some of them cannot be pickled.
         """
 
 
 def entity_id(component: Component, partition: str, key: bytes) -> bytes:
-    """Return what an entity is known by among those of its component."""
+    """Return the entity's id, which is unique within its component."""
     if len(component.partitions) == 1:
         return key
     return component.partitions.index(partition).to_bytes(2, "big") + key
 
 
 def entity_of(component: Component, entity: bytes) -> tuple[str, bytes]:
-    """Return the state partition and encoded key of which `entity_id` made `entity`."""
+    """Return the state partition and encoded key of an entity id."""
     if len(component.partitions) == 1:
         return component.partitions[0], entity
     return component.partitions[int.from_bytes(entity[:2], "big")], entity[2:]
 
 
 class IsolatedStates:
-    """Entities of which every call gets a copy."""
+    """Entities in isolated mode: every call gets a copy."""
 
     def __init__(self, entities: Entities) -> None:
         self._entities = entities
-        self._spare: dict[bytes, Any] = {}  # copies made to see that a state can be read back
+        self._spare: dict[bytes, Any] = {}  # copies made to check that a state can be read back
 
     def __getitem__(self, entity: bytes) -> Any:
         """See `States`."""
@@ -100,10 +100,10 @@ class IsolatedStates:
 
 
 class TrustingStates(dict[bytes, Any]):
-    """Entities that calls work on themselves, by id; those that were asked for.
+    """Entities in trusting mode, by id: calls work on the entities themselves.
 
-    To ask for one that was asked for before, and to keep one, are `dict`'s own methods and run no
-    code of ours: with hundreds of messages for each entity of a batch, that tells.
+    To get a known entity and to keep one are `dict`'s own methods, without Python code. With
+    hundreds of messages for each entity of a batch, this saves much time.
     """
 
     def __init__(self, entities: Entities) -> None:
@@ -128,7 +128,7 @@ class TrustingStates(dict[bytes, Any]):
     def flush(self) -> None:
         """See `States`."""
         try:
-            # In an order that is the same in another process.
+            # Sorted, so that the order is the same in every process.
             blobs = [
                 (entity, _blob(freeze(self._changed[entity]))) for entity in sorted(self._changed)
             ]

@@ -1,4 +1,4 @@
-"""An entity as a checkpoint has it: reading it back, and what to say where that fails."""
+"""Reading an entity back from a checkpoint, and the error when that fails."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class StateError(WallarooError):
 
 
 def restored(blob: bytes) -> Any:
-    """Return a copy of an entity that this run or one before it has pickled.
+    """Return a copy of an entity that this run or an earlier run pickled.
 
     Raises:
-        StateError: its class is not there, or does not read what the former one has written.
+        StateError: its class is missing, or cannot read what an earlier version of it wrote.
     """
     try:
         return pickle.loads(blob)  # noqa: S301 - bytes we made; nobody else can write a checkpoint
@@ -36,7 +36,7 @@ def restored(blob: bytes) -> Any:
 
 
 class _Reader(pickle.Unpickler):
-    """Also reads what was pickled when modules' names held a hash of their paths; takes notes."""
+    """Also reads pickles of earlier versions, whose module names contain a hash of the path."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
@@ -48,7 +48,7 @@ class _Reader(pickle.Unpickler):
         return super().find_class(self._module, name)
 
     def explained(self, error: Exception) -> str:
-        """Return what to say of an error in reading."""
+        """Return the text for an error that happened while reading."""
         module, name = self._module, self._name
         told = f"{type(error).__name__}: {escaped(describe_error(error))}"  # one line
         if not name:

@@ -288,6 +288,7 @@ def test_frame_4_a_forked_child_holds_no_connection_open(forking):
             process.process.kill()
             with pytest.raises(ConnectionResetError):
                 sock.recv(1)
+            process.process.wait()  # its last descriptors may go after the connection
             socket.create_server(("127.0.0.1", process.port)).close()
         finally:
             os.kill(child, signal.SIGKILL)

@@ -117,26 +117,26 @@ def test_a_batch_ends_by_bytes_or_by_records(log):
     assert log.end_within(10, max_bytes=1) == 10
 
 
-def test_a_cut_frees_whole_segments_and_the_numbers_go_on(tmp_path):
+def test_dropping_frees_whole_segments_and_the_numbers_go_on(tmp_path):
     log = InputLog.open(tmp_path / "log", max_bytes=4000, segment_bytes=1000)
     while not log.full:
         log.append("a", [bytes(100)])
     end = log.sync()
-    log.cut(end // 2)
+    log.drop_before(end // 2)
     assert not log.full
     assert 0 < log.first_sequence <= end // 2
     assert len(log.read(end // 2, end)) == end - end // 2
-    log.cut(end)
+    log.drop_before(end)
     assert log.size < 2000
     log = reopened(log, segment_bytes=1000)
     assert log.next_sequence == end
     log.close()
 
 
-def test_a_cut_beyond_what_is_durable_is_an_error(log):
+def test_dropping_what_is_not_durable_is_an_error(log):
     log.append("a", [b"1"])
     with pytest.raises(InputLogError, match="only the frames before 0 are durable"):
-        log.cut(1)
+        log.drop_before(1)
 
 
 def test_a_torn_end_is_dropped_at_every_byte(tmp_path, caplog):
@@ -209,7 +209,7 @@ def test_one_process_at_a_time(log):
         InputLog.open(log.path, max_bytes=MIB)
 
 
-def test_threads_append_sync_read_and_cut_together(tmp_path):
+def test_threads_append_sync_read_and_drop_together(tmp_path):
     log = InputLog.open(tmp_path / "log", max_bytes=MIB, segment_bytes=2000)
     done = threading.Event()
 
@@ -224,7 +224,7 @@ def test_threads_append_sync_read_and_cut_together(tmp_path):
     while not (done.is_set() and seen == 500):
         end = log.sync()
         assert [r.payload for r in log.read(seen, end)] == [b"%d" % n for n in range(seen, end)]
-        log.cut(end)
+        log.drop_before(end)
         seen = end
     writer.join()
     log.close()
@@ -277,14 +277,14 @@ for payloads in ([b"x" * 1000] * 3, [b""]):  # until there is no room for a byte
     except InputLogFullError as error:
         print(error)
 log.sync()
-log.cut(taken)  # all of it, in a file that is not large enough to be cut otherwise
+log.drop_before(taken)  # all of it, in a file that is not large enough to be dropped otherwise
 assert log.append("b", [b"y" * 1000]) == taken + 1, "there is room again"
 log.sync()
 print(len(log.read(taken, taken + 1)))
 """
 
 
-def test_a_full_disk_has_room_again_once_all_is_cut(small_disk):
+def test_a_full_disk_has_room_again_once_all_is_dropped(small_disk):
     path, words = small_disk
     command = [*words, sys.executable, "-c", ON_A_SMALL_DISK, path]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

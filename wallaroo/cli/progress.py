@@ -1,4 +1,4 @@
-"""Showing what a run does meanwhile: one live line on a terminal, or JSON lines for machines."""
+"""The progress of a run: one live line on a terminal, or JSON lines for machines."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _WINDOW = 3.0  # seconds over which a rate is taken
 
 
-class Shower(Protocol):
-    """Shows progress."""
+class ProgressDisplay(Protocol):
+    """Shows the progress of a run; called every `interval` seconds."""
 
     interval: float
 
@@ -30,13 +30,13 @@ class Shower(Protocol):
 
 
 @contextmanager
-def shower(mode: str, stream: IO[str]) -> Iterator[Shower]:
-    """Give a function that shows progress on `stream`.
+def progress_display(mode: str, stream: IO[str]) -> Iterator[ProgressDisplay]:
+    """Yield what shows progress on `stream`.
 
     Args:
-        mode: ``json``; ``auto``: a live line if `stream` is a terminal and `rich` is installed;
-            anything else: nothing.
-        stream: where to.
+        mode: ``json``: JSON lines; ``auto``: a live line if `stream` is a terminal and `rich` is
+            installed; anything else: nothing is shown.
+        stream: where progress is shown.
     """
     if mode == "json":
         yield JSONLines(stream)
@@ -50,24 +50,24 @@ def shower(mode: str, stream: IO[str]) -> Iterator[Shower]:
         else:
             console = Console(file=stream, highlight=False)
             with Live(console=console, transient=True, auto_refresh=False) as live:
-                # `Live` has replaced sys.stderr: what is logged goes above the line, not through.
+                # `Live` has replaced sys.stderr: what is logged through it appears above the line.
                 before = _log_to(sys.stderr)
                 try:
                     yield LiveLine(live)
                 finally:
                     _log_to(before or stream)
             return
-    yield Nothing()
+    yield NoDisplay()
 
 
 class Rate:
-    """Messages a second, over the last few."""
+    """Messages a second, over the last few seconds."""
 
     def __init__(self) -> None:
         self._marks: deque[tuple[float, int]] = deque()
 
     def __call__(self, now: float, number: int) -> float:
-        """Return the rate at which `number` has been growing."""
+        """Return how fast `number` grew, per second."""
         self._marks.append((now, number))
         while len(self._marks) > 2 and now - self._marks[1][0] >= _WINDOW:
             self._marks.popleft()
@@ -75,7 +75,7 @@ class Rate:
         return (number - first) / (now - began) if now > began else 0.0
 
 
-class Nothing:
+class NoDisplay:
     """Shows nothing."""
 
     interval = 60.0
@@ -85,7 +85,7 @@ class Nothing:
 
 
 class JSONLines:
-    """A JSON object a second."""
+    """Prints a JSON object every second."""
 
     interval = 1.0
 
@@ -110,7 +110,7 @@ class JSONLines:
 
 
 class LiveLine:
-    """A line that changes four times a second."""
+    """Shows a line that changes four times a second."""
 
     interval = 0.25
 
@@ -136,7 +136,7 @@ class LiveLine:
 
 
 def _log_to(stream: IO[str]) -> IO[str] | None:
-    """Send what the commands log to `stream`, and return where it went before."""
+    """Log to `stream` from now on, and return the stream that was used before."""
     before: IO[str] | None = None
     for handler in logging.getLogger("wallaroo").handlers:
         if isinstance(handler, logging.StreamHandler):

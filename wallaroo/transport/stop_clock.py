@@ -1,0 +1,135 @@
+"""When a served run has to stop, and when a stop has had its time (stop-1).
+
+Somebody asks for a stop (a signal, a failure), or standard input ends. A stop that was asked for
+has `stop_timeout` seconds. At the end of standard input nobody is in a hurry: then the seconds
+count from the last progress, and a slow reader of standard output is waited for without end. A
+signal may still come meanwhile, and is a stop that was asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from wallaroo.engine import ServeOptions
+from wallaroo.transport.edges import Edges
+from wallaroo.transport.loop_thread import LoopThread
+
+_LOOK = 0.05  # seconds between looks whether a stop is overdue
+
+
+class StopClock:
+    """The stop of one run.
+
+    Args:
+        options: of the run.
+        loop: the thread of the edges.
+        edges: what is delivered there is progress, and is waited for.
+        progress: returns what changes whenever the engine goes on.
+        counts_from_progress: the time of a stop that was asked for counts from the last progress,
+            not from the request: for engines that do a lot in one piece.
+        least: seconds without progress that the end of standard input allows at least, as of now.
+
+    Attributes:
+        problem: why the run ended early, if it did; the first reason stays.
+    """
+
+    def __init__(
+        self,
+        options: ServeOptions,
+        loop: LoopThread,
+        edges: Edges,
+        progress: Callable[[], object],
+        *,
+        counts_from_progress: bool = False,
+        least: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self.problem: str | None = None
+        self._options = options
+        self._loop = loop
+        self._edges = edges
+        self._progress = progress
+        self._counts_from_progress = counts_from_progress
+        self._least = least
+        self._begun = asyncio.Event()
+        self._hurry = False
+        self._requested_at: float | None = None  # monotonic
+        self._last_seen = 0.0  # monotonic; when there was progress, or when the time began to count
+        self._mark: object = None
+
+    # -- in any thread -----------------------------------------------------------------------
+
+    def request(self) -> None:
+        """Ask for a stop, and return at once."""
+        if self._requested_at is None:
+            self._requested_at = time.monotonic()
+        self._loop.post(self._request)
+
+    def fail(self, problem: str) -> None:
+        """Ask for a stop because of a problem."""
+        self.problem = self.problem or problem
+        self.request()
+
+    def requested_for(self) -> float:
+        """Return for how many seconds a stop has been asked for; 0 if it has not."""
+        return 0.0 if self._requested_at is None else time.monotonic() - self._requested_at
+
+    # -- in the loop's thread ----------------------------------------------------------------
+
+    def input_ended(self, problem: str | None) -> None:
+        """Begin a stop that is in no hurry: standard input has ended, with what was wrong if so."""
+        self.problem = self.problem or problem
+        self._begun.set()
+
+    async def wait(self) -> None:
+        """Wait until a stop has to begin."""
+        await self._begun.wait()
+
+    async def in_time(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do the work of a stop and return `True`; or give it up in time, and return `False`."""
+        self._last_seen, self._mark = time.monotonic(), self._now()
+        return await unless(self._overdue, work)
+
+    def given_up(self, waiting: int) -> str:
+        """Return what to say of a stop that was given up with so many frames not processed."""
+        said = f"the stop was given up after {self._options.stop_timeout:g} s"
+        return f"{said}, with {waiting} frames received and not processed" if waiting else said
+
+    def _request(self) -> None:
+        self._hurry = True
+        self._begun.set()
+
+    def _now(self) -> tuple[object, int]:
+        return self._progress(), self._edges.written
+
+    def _overdue(self) -> bool:
+        now = time.monotonic()
+        before, self._mark = self._mark, self._now()
+        reading = self._options.stdout is not None and self._edges.pending
+        patience = self._options.stop_timeout
+        if not self._hurry:
+            patience = max(patience, self._least())
+            if self._mark != before or reading:
+                self._last_seen = now
+        elif not self._counts_from_progress and self._requested_at is not None:
+            self._last_seen = self._requested_at
+        elif self._mark != before:
+            self._last_seen = now
+        return now - self._last_seen > patience
+
+
+async def unless(overdue: Callable[[], bool], work: Coroutine[Any, Any, None]) -> bool:
+    """Do `work` and return `True`; or give it up once `overdue` says so, and return `False`."""
+    task = asyncio.create_task(work)
+    try:
+        while True:
+            done, _ = await asyncio.wait({task}, timeout=_LOOK)
+            if done:
+                task.result()
+                return True
+            if overdue():
+                return False
+    finally:
+        task.cancel()
