@@ -28,6 +28,7 @@ def _mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
 _line = Program._line
 _lineage_of = wallaroo_reference.codegen._lineage
 _fail = Compiled.fail
+_end = Compiled._end
 
 
 def _comments_not_counted(self: Program, indent: int, text: str) -> None:
@@ -66,6 +67,17 @@ def _any_type(_self: Program, _partition: StatePartition, _key: str) -> str:
 def _rest_of_batch_lost(self: Compiled, names: Mapping[str, Any]) -> None:
     _fail(self, names)
     raise _Stop
+
+
+class _AnotherStop(_Stop):
+    """A stop that the function around the one it comes from does not know."""
+
+
+def _stops_one_function(self: Compiled, *arguments: Any) -> None:
+    try:
+        _end(self, *arguments)
+    except _Stop:
+        raise _AnotherStop from None
 
 
 def _of_the_batch(_spot: Spot, names: Mapping[str, Any]) -> Lineage:
@@ -108,6 +120,12 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "lineage lost in a deep pipeline",
         "a function that continues another gets the frame's number only",
         (wallaroo_reference.codegen, "_lineage", _only_the_frame),
+    ),
+    _mutant(
+        "dead-4",
+        "stop lost in a deep pipeline",
+        "a stop in one function is an error to the function that called it",
+        (Compiled, "_end", _stops_one_function),
     ),
     _mutant(
         "route-2",

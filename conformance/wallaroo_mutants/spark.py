@@ -286,7 +286,7 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
 # which explains their `type: ignore`.
 
 
-def _second_skipped(original: Any) -> Any:
+def _second_batch_skipped(original: Any) -> Any:
     def next_batch(self: StreamJob) -> list[HeadBlock] | None:
         began = any(self._made.values())
         blocks: list[HeadBlock] | None = original(self)
@@ -298,7 +298,7 @@ def _second_skipped(original: Any) -> Any:
     return next_batch
 
 
-def _first_replayed(original: Any) -> Any:
+def _first_batch_replayed(original: Any) -> Any:
     def next_batch(self: StreamJob) -> list[HeadBlock] | None:
         again: list[HeadBlock] | None = getattr(self, "replayed", None)
         if again is not None:
@@ -364,13 +364,13 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
         "order-2",
         "micro-batch skipped",
         "an offset committed too early",
-        (StreamJob, "next_batch", _second_skipped),
+        (StreamJob, "next_batch", _second_batch_skipped),
     ),
     _mutant(
         "order-2",
         "micro-batch replayed",
         "an offset committed too late",
-        (StreamJob, "next_batch", _first_replayed),
+        (StreamJob, "next_batch", _first_batch_replayed),
     ),
     _mutant("order-2", "last frame of a run lost", "off by one in a slice"),
     _mutant("order-2", "first frame tried again", "a task's retry counts twice"),

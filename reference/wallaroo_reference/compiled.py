@@ -126,10 +126,11 @@ class Compiled:
             names: the variables of the generated function that caught the current exception.
         """
         spot = self._spots[_line_that_raised() - 1]
-        if spot is None:  # it comes from here: the run is over, or there is a bug
-            raise  # noqa: PLE0704 - what the caller is handling
         error = sys.exception()
         assert error is not None
+        # The run is over, perhaps in a function that this one has called; or there is a bug here.
+        if spot is None or type(error) is _Stop:
+            raise  # noqa: PLE0704 - what the caller is handling
         if type(error) is TooMuchOutputError:
             self._end("exit", spot, _lineage(spot, names), TooMuchOutputError.__name__)
         # By type: an object may say of itself that it is of another class.

@@ -382,6 +382,30 @@ def test_compute_2_loops_go_on_in_further_functions_where_python_has_no_more_blo
     assert {1, 3, steps + 1} <= {len(letter.lineage) for letter in one.dead_letters}
 
 
+@wallaroo.computation_multi(name="once")
+def once(text):
+    return [text]
+
+
+@wallaroo.encoder
+def never(text):
+    raise ValueError(text)
+
+
+@pytest.mark.parametrize("steps", [6, 7, 14])
+def test_dead_4_a_stop_in_a_further_function_ends_the_run(app, steps):
+    ways = [("to", once)] * steps
+    application = app(*ways, ("to", same), encoder=never)
+    assert "go_on" in compiled_source(application)
+    machines = [machine(application, on_error="stop") for machine in (Interpreter, Compiled)]
+    for machine in machines:
+        machine.feed("p", [b"a", b"b"])
+    one, other = machines
+    assert one.ended is not None
+    assert other.ended == one.ended
+    assert other.dead_letters == one.dead_letters
+
+
 class Traceless(Exception):
     """An exception that hides where it was raised."""
 

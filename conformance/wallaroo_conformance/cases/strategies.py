@@ -1,8 +1,8 @@
 """Hypothesis strategies of cases.
 
 Drawing is the slow part of generation, so a case is drawn as one string of bytes of fixed length.
-Each choice has a byte at a place of its own, scaled so that 0 is the plainest choice. Lowering
-bytes, which is what Hypothesis does to shrink, then simplifies one choice at a time.
+Each choice has a byte at a place of its own, scaled so that 0 is the plainest choice. To
+shrink a case, Hypothesis lowers bytes, which simplifies one choice at a time.
 """
 
 from __future__ import annotations
