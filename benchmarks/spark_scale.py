@@ -63,7 +63,7 @@ def rate_of(options: argparse.Namespace, count: int, *, keys: int, preload: bool
         payloads = messages(options.messages, keys, random.Random(1))
         began = time.perf_counter()
         served.through(payloads)
-        return options.messages / (time.perf_counter() - began)
+        return float(options.messages / (time.perf_counter() - began))
 
 
 def entities(options: argparse.Namespace) -> None:
@@ -162,7 +162,7 @@ def main() -> None:
         if part not in PARTS:
             parser.error(f"no part is called {part!r}; there are {', '.join(PARTS)}")
     for name in options.parts or PARTS:
-        summary = PARTS[name].__doc__.splitlines()[0].removeprefix("Print ")
+        summary = str(PARTS[name].__doc__).splitlines()[0].removeprefix("Print ")
         print(f"{name}: {summary}\n  {machine_facts()}", flush=True)
         PARTS[name](options)
 

@@ -22,7 +22,7 @@ import contextlib
 import random
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from facts import machine_facts, ratios
@@ -167,7 +167,7 @@ def serving(
     partitions: int,
     throughput: bool = False,
     arguments: Sequence[str] = (),
-):
+) -> Iterator[Served]:
     """Start a job, and end it."""
     served = Served(
         job,
@@ -207,7 +207,7 @@ def main() -> None:
         if part not in PARTS:
             parser.error(f"no part is called {part!r}; there are {', '.join(PARTS)}")
     for name in options.parts or PARTS:
-        summary = PARTS[name].__doc__.splitlines()[0].removeprefix("Print ")
+        summary = str(PARTS[name].__doc__).splitlines()[0].removeprefix("Print ")
         print(f"{name}: {summary}\n  {machine_facts()}", flush=True)
         PARTS[name](options)
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, find, settings
-from wallaroo_conformance import building, facts, observing, readable, strategies
+from wallaroo_conformance.cases import building, readable, strategies
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.operators import (
@@ -25,6 +25,7 @@ from wallaroo_conformance.cases.operators import (
 )
 from wallaroo_conformance.cases.reducing import reductions, size
 from wallaroo_conformance.cases.strategies import PAYLOADS, cases
+from wallaroo_conformance.judge import facts, observing
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.facts import facts_of
 from wallaroo_conformance.judge.laws import LAWS, exercised
