@@ -16,6 +16,7 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 from facts import machine_facts
 
 from wallaroo.frames import frame
@@ -29,12 +30,7 @@ PAUSE = 0.05  # seconds
 
 def resident(pid: int) -> float:
     """Return the resident memory of a process, in MB."""
-    if sys.platform == "linux":
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=True)
-    return int(shown.stdout) / 1024
+    return float(psutil.Process(pid).memory_info().rss / (1 << 20))
 
 
 def main() -> None:
