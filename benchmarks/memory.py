@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import psutil
-from facts import machine_facts
+from facts import Figures, add_json_option, machine_facts
 
 from wallaroo.frames import frame
 
@@ -37,6 +37,7 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--messages", type=int, default=10_000_000)
+    add_json_option(parser)
     options = parser.parse_args()
     print(machine_facts())
     sink = socket.create_server(("127.0.0.1", 0))
@@ -73,6 +74,10 @@ def main() -> None:
     print(f"resident: at most {max(first):.1f} MB in the first tenth, {max(later):.1f} MB after it")
     print(f"growth {growth:+.1f} MB (goal: under {GOAL}): {'met' if growth < GOAL else 'NOT MET'}")
     print(errors.strip().splitlines()[-1].strip(), f"(exit {process.returncode})")
+    figures = Figures(__file__)
+    figures.add("first-tenth", max(first), "MB")
+    figures.add("later", max(later), "MB", ratio=max(later) / max(first), baseline="first-tenth")
+    figures.write(options.json)
 
 
 def send(source: socket.socket, messages: int) -> None:
