@@ -106,7 +106,7 @@ def keep(figures: Figures, found: Search) -> None:
     figures.add(f"{name}/sustained", found.best, "messages/s")
     good = [result for result in found.results if why_not_sustained(result) is None]
     for place, rate in (("there", found.best), ("tenth", found.best / 10)):
-        result = min(good, key=lambda result: abs(result.config.rate - rate))
+        result = min(good, key=lambda result: abs(float(result.config["rate"]) - rate))
         for percentile in ("p50", "p99"):
             figures.add(f"{name}/{place}/{percentile}", result.latency[percentile] / 1000, "ms")
 
