@@ -8,11 +8,10 @@ Prints rates and a ratio: the search's time to that of generation alone, the lea
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import statistics
 import time
 
+from facts import Figures, add_json_option, machine_facts
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.judge.observing import observe
 from wallaroo_conformance.judge.oracle import Oracle
@@ -29,11 +28,10 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=2_000)
     parser.add_argument("--job", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=5)
+    add_json_option(parser)
     options = parser.parse_args()
-    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}")
-    print(
-        f"load {os.getloadavg()[0]:.1f}; each figure the median of {options.rounds} rounds, CPU s"
-    )
+    print(machine_facts())
+    print(f"each figure the median of {options.rounds} rounds, CPU s")
     reference = load_engine("reference")
     engine = load_engine(options.engine)
     drawing, observing, searching, ran = [], [], [], 0
@@ -62,6 +60,11 @@ def main() -> None:
         f"{whole / draw:.1f} x the generation; {ran} runs of {options.cases} cases"
     )
     print(f"last round by the clock     {options.cases / wall:8.0f} cases/s")
+    figures = Figures(__file__)
+    for name, seconds in (("generation", draw), ("reference", watch), (options.engine, whole)):
+        rate, ratio = options.cases / seconds, draw / seconds
+        figures.add(f"{name}/rate", rate, "cases/s", ratio=ratio, baseline="generation/rate")
+    figures.write(options.json)
 
 
 if __name__ == "__main__":

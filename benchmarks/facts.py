@@ -1,7 +1,10 @@
-"""The machine on which a figure was measured, and how to measure side by side."""
+"""The machine on which a figure was measured, how to measure side by side, and kept figures."""
 
 from __future__ import annotations
 
+import argparse
+import datetime
+import json
 import os
 import platform
 import statistics
@@ -11,16 +14,74 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def machine_facts() -> str:
-    """Return one line about the machine: processor, cores, load, Python."""
+def machine() -> dict[str, str | int | list[float]]:
+    """Return the machine's processor, cores, load (of 1, 5 and 15 minutes) and Python."""
     cpu = platform.processor() or platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines() if sys.platform == "linux" else ():
         if line.startswith("model name"):
             cpu = line.split(":", 1)[1].strip()
             break
-    load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{cpu}, {cores} cores, load {load}, Python {platform.python_version()}"
+    return {
+        "processor": cpu,
+        "cores": cores or 1,
+        "load": [round(value, 2) for value in os.getloadavg()],
+        "python": platform.python_version(),
+    }
+
+
+def machine_facts() -> str:
+    """Return one line about the machine: processor, cores, load, Python."""
+    load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
+    facts = machine()
+    return f"{facts['processor']}, {facts['cores']} cores, load {load}, Python {facts['python']}"
+
+
+class Figures:
+    """What a benchmark has measured, as JSON for the documents (docs/tools/regenerate.py).
+
+    Args:
+        script: the benchmark's file; the figures are called by its name.
+    """
+
+    def __init__(self, script: str) -> None:
+        self._benchmark = Path(script).stem
+        self._figures: list[dict[str, str | float]] = []
+
+    def add(
+        self, name: str, value: float, unit: str, *, ratio: float | None = None, baseline: str = ""
+    ) -> None:
+        """Keep a figure.
+
+        Args:
+            name: words joined by ``/``, such as ``throughput/reference``.
+            value: measured, in `unit`.
+            ratio: to what `baseline` measured in the same run.
+        """
+        figure: dict[str, str | float] = {"name": name, "value": value, "unit": unit}
+        if ratio is not None:
+            figure |= {"ratio": ratio, "baseline": baseline}
+        self._figures.append(figure)
+
+    def write(self, path: Path | None) -> None:
+        """Write all of them, if there is where to."""
+        if path is None:
+            return
+        kept = {
+            "benchmark": self._benchmark,
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "machine": machine(),
+            "figures": self._figures,
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json FILE``, for `Figures.write`."""
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="keep the figures there, for the documents"
+    )
 
 
 def side_by_side(

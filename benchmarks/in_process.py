@@ -22,10 +22,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
 import market_spread
 import word_count
-from facts import machine_facts, ratios, side_by_side
+from facts import Figures, add_json_option, machine_facts, ratios, side_by_side
 from wallaroo_reference.compiled import Compiled
 from wallaroo_reference.interpreter import Interpreter
 
+FIGURES = Figures(__file__)
 ADDRESSES = ["--in", "127.0.0.1:0,127.0.0.1:0", "--out", "127.0.0.1:0"]
 
 
@@ -124,18 +125,19 @@ def batches(lines: list[bytes]) -> list[tuple[str, list[bytes]]]:
     return [("Split and Count", lines[start : start + 100]) for start in range(0, len(lines), 100)]
 
 
-def compare(title: str, contenders: dict[str, Callable[[], Run]], rounds: int) -> None:
-    """Check that the contenders agree; print each one's cost per output and ratio to the first."""
-    results = {name: prepare()() for name, prepare in contenders.items()}
+def compare(name: str, title: str, contenders: dict[str, Callable[[], Run]], rounds: int) -> None:
+    """Check that the contenders agree; print and keep each one's cost and ratio to the first's."""
+    results = {contender: prepare()() for contender, prepare in contenders.items()}
     baseline = next(iter(contenders))
-    for name, outputs in results.items():
-        assert outputs == results[baseline], f"{title}: {name} disagrees with {baseline}"
+    for contender, outputs in results.items():
+        assert outputs == results[baseline], f"{title}: {contender} disagrees with {baseline}"
     messages = len(results[baseline])
     seconds = side_by_side(dict(contenders), rounds, time.process_time)
     print(f"\n{title} ({messages} outputs, median of {rounds} rounds)")
-    for name, ratio in ratios(seconds, baseline).items():
-        each = statistics.median(seconds[name]) / messages * 1e9
-        print(f"  {name:<12} {each:8.0f} ns/output   {ratio:6.2f} x {baseline}")
+    for contender, ratio in ratios(seconds, baseline).items():
+        each = statistics.median(seconds[contender]) / messages * 1e9
+        print(f"  {contender:<12} {each:8.0f} ns/output   {ratio:6.2f} x {baseline}")
+        FIGURES.add(f"{name}/{contender}", each, "ns/output", ratio=ratio, baseline=baseline)
 
 
 def main() -> None:
@@ -143,6 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--messages", type=int, default=100_000)
+    add_json_option(parser)
     options = parser.parse_args()
     print(machine_facts())
 
@@ -156,22 +159,26 @@ def main() -> None:
         size = statistics.median([len(state) for state in states])
         cut = batches(lines)
         contenders: dict[str, Callable[[], Run]] = {
-            "by hand": lambda: partial(word_count_by_hand, lines),  # noqa: B023 - called in this turn
+            "by-hand": lambda: partial(word_count_by_hand, lines),  # noqa: B023 - called in this turn
             "compiled": lambda: by_machine(Compiled(words), cut),  # noqa: B023 - called in this turn
         }
         if vocabulary <= 10_000:
             contenders["interpreter"] = lambda: by_machine(Interpreter(words), cut)  # noqa: B023 - the same
-        compare(f"word count, entities of {size:,.0f} bytes", contenders, options.rounds)
+        FIGURES.add(f"word-count/{vocabulary}/entity", size, "bytes")
+        title = f"word count, entities of {size:,.0f} bytes"
+        compare(f"word-count/{vocabulary}", title, contenders, options.rounds)
     frames = market_frames(options.messages, seed=2)
     compare(
+        "market-spread",
         "market spread",
         {
-            "by hand": lambda: partial(market_spread_by_hand, frames),
+            "by-hand": lambda: partial(market_spread_by_hand, frames),
             "compiled": lambda: by_machine(Compiled(market), frames),
             "interpreter": lambda: by_machine(Interpreter(market), frames),
         },
         options.rounds,
     )
+    FIGURES.write(options.json)
 
 
 if __name__ == "__main__":

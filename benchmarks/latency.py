@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from facts import machine_facts
+from facts import Figures, add_json_option, machine_facts
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.control.application import Application
 from wallaroo_loadgen.control.result import Result
@@ -74,7 +74,8 @@ def main() -> int:
     )
     parser.add_argument("--resolution", type=float, default=0.15, help="of the search (0.15)")
     parser.add_argument("--html", type=Path, default=Path("latency.html"))
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--results", type=Path, metavar="FILE", help="all runs, as `load` has them")
+    add_json_option(parser)
     options = parser.parse_args()
     print(machine_facts(), flush=True)
     results: list[Result] = []
@@ -87,10 +88,27 @@ def main() -> int:
         if interrupted(results):
             break
     write_html(options.html, results, searches)
-    if options.json is not None:
-        write_json(options.json, results, searches)
+    if options.results is not None:
+        write_json(options.results, results, searches)
+    figures = Figures(__file__)
+    for found in searches:
+        keep(figures, found)
+    figures.write(options.json)
     print(f"\nreport: {options.html}")
     return INTERRUPTED if interrupted(results) else 0
+
+
+def keep(figures: Figures, found: Search) -> None:
+    """Keep the highest rate sustained, and latencies there and at about a tenth of it."""
+    if found.best is None:
+        return
+    name = found.label.replace(" on ", "/")
+    figures.add(f"{name}/sustained", found.best, "messages/s")
+    good = [result for result in found.results if why_not_sustained(result) is None]
+    for place, rate in (("there", found.best), ("tenth", found.best / 10)):
+        result = min(good, key=lambda result: abs(float(result.config["rate"]) - rate))
+        for percentile in ("p50", "p99"):
+            figures.add(f"{name}/{place}/{percentile}", result.latency[percentile] / 1000, "ms")
 
 
 def interrupted(results: list[Result]) -> bool:

@@ -22,12 +22,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
-from facts import machine_facts
+from facts import Figures, add_json_option, machine_facts
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.session import Session
 from wallaroo_loadgen.control.verdict import show
 
+FIGURES = Figures(__file__)
 TARGET = Path(__file__).parents[1] / "tests" / "loadgen" / "target.py"
 DELAY = 0.02
 
@@ -36,17 +37,22 @@ def main() -> None:
     """Measure everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=0.5, help="at full rate, for memory (0.5)")
+    add_json_option(parser)
     options = parser.parse_args()
     print(machine_facts())
 
     result = run(2000, 20.0, "--raw")
     print("\n2,000 messages/s of 50 bytes against an echo")
     print_lateness(result)
+    for name in ("p50", "p99"):
+        FIGURES.add(f"2000/lateness/{name}", result.lateness[name], "µs")
 
     result = run(1000, 10.0, "--delay", str(DELAY))
     error = result.latency["p50"] - DELAY * 1e6
     print(f"\na fixed delay of {show(DELAY * 1e6)}: p50 {show(result.latency['p50'])}")
     print(f"  off by {error:+.0f} µs, {error / DELAY / 1e4:+.2f} % (aim: 5 % or 50 µs)")
+    measured = result.latency["p50"]
+    FIGURES.add("delay/p50", measured, "µs", ratio=measured / (DELAY * 1e6), baseline="the delay")
 
     result = run(200_000, 10.0, "--raw")
     print("\n200,000 messages/s of 50 bytes, one sender and one receiver process")
@@ -58,9 +64,17 @@ def main() -> None:
     with memory_sampled(samples):
         result = run(200_000, options.minutes * 60, "--raw")
     print_counts(result)
+    FIGURES.add("200000/latencies", result.latency["count"], "messages")
+    FIGURES.add("200000/missing", result.counts["missing"], "messages")
+    for name, part in result.busy.items():
+        FIGURES.add(f"200000/busy/{name}", 100 * part, "% of a core")
     for name, sizes in samples.items():
         settled = sizes[len(sizes) // 5 :]
         print(f"  {name}: {settled[0]:.0f} MB after a fifth, {settled[-1]:.0f} MB at the end")
+        growth = settled[-1] / settled[0]
+        FIGURES.add(f"memory/{name}/fifth", settled[0], "MB")
+        FIGURES.add(f"memory/{name}/end", settled[-1], "MB", ratio=growth, baseline="fifth")
+    FIGURES.write(options.json)
 
 
 def print_counts(result: Result) -> None:

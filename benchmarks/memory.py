@@ -16,7 +16,8 @@ import threading
 import time
 from pathlib import Path
 
-from facts import machine_facts
+import psutil
+from facts import Figures, add_json_option, machine_facts
 
 from wallaroo.frames import frame
 
@@ -29,18 +30,14 @@ PAUSE = 0.05  # seconds
 
 def resident(pid: int) -> float:
     """Return the resident memory of a process, in MB."""
-    if sys.platform == "linux":
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=True)
-    return int(shown.stdout) / 1024
+    return float(psutil.Process(pid).memory_info().rss / (1 << 20))
 
 
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--messages", type=int, default=10_000_000)
+    add_json_option(parser)
     options = parser.parse_args()
     print(machine_facts())
     sink = socket.create_server(("127.0.0.1", 0))
@@ -77,6 +74,10 @@ def main() -> None:
     print(f"resident: at most {max(first):.1f} MB in the first tenth, {max(later):.1f} MB after it")
     print(f"growth {growth:+.1f} MB (goal: under {GOAL}): {'met' if growth < GOAL else 'NOT MET'}")
     print(errors.strip().splitlines()[-1].strip(), f"(exit {process.returncode})")
+    figures = Figures(__file__)
+    figures.add("first-tenth", max(first), "MB")
+    figures.add("later", max(later), "MB", ratio=max(later) / max(first), baseline="first-tenth")
+    figures.write(options.json)
 
 
 def send(source: socket.socket, messages: int) -> None:

@@ -134,7 +134,8 @@ class Counting(StatefulProcessor):
         self._count = handle.getValueState("count", "count long")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
-        count = self._count.get()[0] if self._count.exists() else 0
+        stored = self._count.get() if self._count.exists() else None
+        count = stored[0] if stored else 0
         for row in rows:
             count += 1
             yield Row(output=f"{row.message} {count}\n")

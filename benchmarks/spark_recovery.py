@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import random
 import signal
 import socket
@@ -27,6 +26,9 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+
+import psutil
+from facts import Figures, add_json_option, machine_facts
 
 TARGETS = ("driver", "jvm", "worker", "all")
 APPLICATION = """
@@ -136,15 +138,10 @@ class Sender:
 
 def children(pid: int) -> list[int]:
     """Return the process's children."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = entry.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == pid:
-            found.append(int(entry.parent.name))
-    return found
+    try:
+        return [child.pid for child in psutil.Process(pid).children()]
+    except psutil.NoSuchProcess:
+        return []
 
 
 class Run:
@@ -203,8 +200,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=int, default=2000)
     parser.add_argument("--master", default="local[2]")
+    add_json_option(parser)
     options = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(machine_facts())
     draw = random.Random(options.seed)
     directory = Path(tempfile.mkdtemp(prefix="wallaroo-recovery-"))
     app = directory / "recovery.py"
@@ -245,11 +243,16 @@ def main() -> int:
     sender.thread.join()
     run.process.send_signal(signal.SIGTERM)
     code = run.ended()
-    return report(receiver, sender, killed, code, directory)
+    return report(receiver, sender, killed, code, directory, options.json)
 
 
 def report(
-    receiver: Receiver, sender: Sender, killed: Counter[str], code: int, directory: Path
+    receiver: Receiver,
+    sender: Sender,
+    killed: Counter[str],
+    code: int,
+    directory: Path,
+    kept: Path | None,
 ) -> int:
     """Print what happened; return 0 if there was no fault."""
     received: list[str] = []
@@ -278,6 +281,11 @@ def report(
     print(f"sent {sender.sent}, received and logged {len(received)} (the rest was in no log)")
     print(f"effects lost or doubled: {faults} places, {doubled} numbers twice")
     print(f"outputs repeated: {repeated}")
+    figures = Figures(__file__)
+    for name, number in (("kills", killed.total()), ("faults", faults), ("doubled", doubled)):
+        figures.add(name, number, "count")
+    figures.add("repeated", repeated, "outputs", ratio=repeated / len(received), baseline="all")
+    figures.write(kept)
     return 1 if faults or doubled or code else 0
 
 

@@ -21,9 +21,10 @@ import time
 from pathlib import Path
 
 import psutil
-from facts import machine_facts
+from facts import Figures, add_json_option, machine_facts
 from spark_served import Served, messages
 
+FIGURES = Figures(__file__)
 TOUCHED = 100  # messages of a micro-batch
 PRELOAD = 200_000  # messages on the way at a time, while entities are made
 
@@ -37,6 +38,7 @@ def cores(options: argparse.Namespace) -> None:
         )
         base = base or rate
         print(f"  {count} cores {rate:9,.0f} messages/s   {rate / base:.2f} x", flush=True)
+        FIGURES.add(f"cores/{count}", rate, "messages/s", ratio=rate / base, baseline="cores/1")
 
 
 def keys(options: argparse.Namespace) -> None:
@@ -51,6 +53,8 @@ def keys(options: argparse.Namespace) -> None:
         )
         base = base or rate
         print(f"  10^{exponent} keys {rate:9,.0f} messages/s   {rate / base:.2f} x", flush=True)
+        name = f"keys/{10**exponent}"
+        FIGURES.add(name, rate, "messages/s", ratio=rate / base, baseline="keys/100")
 
 
 def rate_of(options: argparse.Namespace, count: int, *, keys: int, preload: bool) -> float:
@@ -63,7 +67,7 @@ def rate_of(options: argparse.Namespace, count: int, *, keys: int, preload: bool
         payloads = messages(options.messages, keys, random.Random(1))
         began = time.perf_counter()
         served.through(payloads)
-        return options.messages / (time.perf_counter() - began)
+        return float(options.messages / (time.perf_counter() - began))
 
 
 def entities(options: argparse.Namespace) -> None:
@@ -80,6 +84,8 @@ def entities(options: argparse.Namespace) -> None:
             print(
                 f"  10^{exponent} entities: {shown(times)}; {memory:,.0f} MB of memory", flush=True
             )
+            keep_times(f"entities/{count}", times)
+            FIGURES.add(f"entities/{count}/memory", memory, "MB")
             served = start(options, Path(directory))
             with contextlib.closing(served):
                 started = time.perf_counter()
@@ -91,6 +97,9 @@ def entities(options: argparse.Namespace) -> None:
                 f"{started - served.began + first / 1000:.1f} s after the command",
                 flush=True,
             )
+            keep_times(f"entities/{count}/restarted", others)
+            first_output = started - served.began + first / 1000
+            FIGURES.add(f"entities/{count}/first-output", first_output, "s")
 
 
 def start(options: argparse.Namespace, checkpoint: Path) -> Served:
@@ -134,6 +143,12 @@ def resident(pid: int) -> float:
     return total / 1e6
 
 
+def keep_times(name: str, times: list[float]) -> None:
+    """Keep median and largest."""
+    FIGURES.add(f"{name}/median", statistics.median(times), "ms")
+    FIGURES.add(f"{name}/largest", max(times), "ms")
+
+
 def shown(times: list[float]) -> str:
     """Return median and largest."""
     return (
@@ -157,14 +172,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=90.0, help="of micro-batches (90)")
     parser.add_argument("--smallest", type=int, default=3, help="entities, as a power of 10 (3)")
     parser.add_argument("--largest", type=int, default=6, help="entities, as a power of 10 (6)")
+    add_json_option(parser)
     options = parser.parse_args()
     for part in options.parts:
         if part not in PARTS:
             parser.error(f"no part is called {part!r}; there are {', '.join(PARTS)}")
     for name in options.parts or PARTS:
-        summary = PARTS[name].__doc__.splitlines()[0].removeprefix("Print ")
+        summary = str(PARTS[name].__doc__).splitlines()[0].removeprefix("Print ")
         print(f"{name}: {summary}\n  {machine_facts()}", flush=True)
         PARTS[name](options)
+    FIGURES.write(options.json)
 
 
 if __name__ == "__main__":

@@ -22,12 +22,13 @@ import contextlib
 import random
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from facts import machine_facts, ratios
+from facts import Figures, add_json_option, machine_facts, ratios
 from spark_served import Served, messages
 
+FIGURES = Figures(__file__)
 RATE = 500  # messages a second, for latency
 KEYS = 1000
 CASES = 500  # in a job
@@ -44,6 +45,7 @@ def start(options: argparse.Namespace) -> None:
                 taken.append(time.perf_counter() - served.began)
         goal = "   (goal: 12 s)" if job == "wallaroo" else ""
         print(f"  {job:8} {statistics.median(taken):5.1f} s, {shown(taken)}{goal}", flush=True)
+        FIGURES.add(f"start/{job}", statistics.median(taken), "s")
 
 
 def latency(options: argparse.Namespace) -> None:
@@ -90,6 +92,8 @@ def compare_latency(
             f"   {goal if name != base else ''}",
             flush=True,
         )
+        FIGURES.add(f"p50/{name}", p50, "ms", ratio=r50, baseline=base)
+        FIGURES.add(f"p99/{name}", p99, "ms", ratio=r99, baseline=base)
 
 
 def throughput(options: argparse.Namespace) -> None:
@@ -117,6 +121,10 @@ def throughput(options: argparse.Namespace) -> None:
             f"{1 / to_memory[job]:5.2f} of the floor   "
             f"{cost:5.1f} µs of processor time each{goal}"
         )
+        FIGURES.add(f"throughput/{job}", rate, "messages/s", ratio=1 / to_row[job], baseline="row")
+        of_floor = 1 / to_memory[job]
+        FIGURES.add(f"of-floor/{job}", rate, "messages/s", ratio=of_floor, baseline="memory")
+        FIGURES.add(f"processor/{job}", cost, "µs/message")
 
 
 def cases(options: argparse.Namespace) -> None:
@@ -156,6 +164,7 @@ def cases(options: argparse.Namespace) -> None:
                 f"{right} of {len(cut)} right   (goal: {goal} ms)",
                 flush=True,
             )
+            FIGURES.add(f"cases/{kind}/{depth}", typical, "ms/case")
     close_session()
 
 
@@ -167,7 +176,7 @@ def serving(
     partitions: int,
     throughput: bool = False,
     arguments: Sequence[str] = (),
-):
+) -> Iterator[Served]:
     """Start a job, and end it."""
     served = Served(
         job,
@@ -202,14 +211,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0, help="of a latency round (15)")
     parser.add_argument("--messages", type=int, default=1_000_000, help="of a throughput round")
     parser.add_argument("--cases", type=int, default=CASES, help="in a job (500)")
+    add_json_option(parser)
     options = parser.parse_args()
     for part in options.parts:
         if part not in PARTS:
             parser.error(f"no part is called {part!r}; there are {', '.join(PARTS)}")
     for name in options.parts or PARTS:
-        summary = PARTS[name].__doc__.splitlines()[0].removeprefix("Print ")
+        summary = str(PARTS[name].__doc__).splitlines()[0].removeprefix("Print ")
         print(f"{name}: {summary}\n  {machine_facts()}", flush=True)
         PARTS[name](options)
+    FIGURES.write(options.json)
 
 
 if __name__ == "__main__":

@@ -24,12 +24,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
 import word_count
-from facts import machine_facts, ratios, side_by_side
+from facts import Figures, add_json_option, machine_facts, ratios, side_by_side
 from in_process import word_count_by_hand, word_lines
 
 from wallaroo.frames import frame, frames
 
 APPLICATION = Path(__file__).parent.parent / "examples" / "word_count.py"
+FIGURES = Figures(__file__)
 RATE = 2000  # messages a second, for latency
 CONTENDERS = ("by hand", "reference")
 
@@ -136,6 +137,8 @@ def saturation(rounds: int, words: int) -> None:
     for name, ratio in ratios(seconds, "by hand").items():
         rate = words / statistics.median(seconds[name])
         print(f"  {name:10} {rate:12,.0f} words/s   throughput {1 / ratio:5.2f} x the loop's")
+        label = name.replace(" ", "-")
+        FIGURES.add(f"throughput/{label}", rate, "words/s", ratio=1 / ratio, baseline="by-hand")
 
 
 def latencies(served: Served, seconds: float) -> list[float]:
@@ -181,6 +184,9 @@ def latency(rounds: int, seconds: float) -> None:
         by_round = [(mine[0] / theirs[0], mine[1] / theirs[1]) for mine, theirs in paired]
         r50, r99 = (statistics.median(column) for column in zip(*by_round, strict=True))
         print(f"  {name:10} p50 {p50:7,.0f} µs ({r50:.2f} x)   p99 {p99:7,.0f} µs ({r99:.2f} x)")
+        label = name.replace(" ", "-")
+        FIGURES.add(f"p50/{label}", p50, "µs", ratio=r50, baseline="by-hand")
+        FIGURES.add(f"p99/{label}", p99, "µs", ratio=r99, baseline="by-hand")
 
 
 def main() -> None:
@@ -190,6 +196,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=3_000_000)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each latency run")
     parser.add_argument("--serve-by-hand", type=int, metavar="PORT", help=argparse.SUPPRESS)
+    add_json_option(parser)
     options = parser.parse_args()
     if options.serve_by_hand:
         serve_by_hand(options.serve_by_hand)
@@ -199,6 +206,7 @@ def main() -> None:
     saturation(options.rounds, options.words)
     print(f"latency at {RATE:,} messages/s, {options.seconds:g} s, {options.rounds} rounds:")
     latency(options.rounds, options.seconds)
+    FIGURES.write(options.json)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """What all tests share: how long Hypothesis looks, and small applications to look at.
 
 `HYPOTHESIS_PROFILE` chooses among *dev* (a quick look, new examples each time), *ci* (the same
-examples each time; taken when ``CI`` is ``true``) and *nightly* (a long look, and what it finds is
-kept for the next).
+examples each time; taken when ``CI`` is ``true``), *nightly* (a long look, and what it finds is
+kept for the next) and *brief* (few examples, the same each time: for the other versions of Python,
+since more examples would tell more about our code and not about the version).
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ settings.register_profile(
     ),
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "brief", deadline=None, max_examples=5, derandomize=True, database=None, print_blob=True
 )
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "dev")

@@ -1,4 +1,4 @@
-"""Rewrite what the documents show: the specification's results and guards, and pictures.
+"""Rewrite what the documents show: the specification's results and guards, pictures, figures.
 
 ``python docs/tools/regenerate.py`` rewrites; with ``--check`` it only says what would change, and
 exits 1 if anything would.
@@ -13,13 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wallaroo_docs.blocks import chapters, examples
+from wallaroo_docs.figures import with_figures
 from wallaroo_docs.guards import guarded, page
+from wallaroo_docs.pages import DOCS
 from wallaroo_docs.pictures import pictures
 from wallaroo_docs.running import rewritten
 
 
 def main() -> int:
-    """Rewrite or check every chapter and picture."""
+    """Rewrite or check every chapter, picture and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     arguments.add_argument("--check", action="store_true", help="change nothing; exit 1 if stale")
     check = arguments.parse_args().check
@@ -47,6 +49,8 @@ def _current() -> Iterator[tuple[Path, str]]:
             own = [example.parsed for example in examples(path, lambda _: None)]
             yield path, guarded(rewritten(path, own))
     yield from pictures()
+    for path in sorted(DOCS.glob("*.md")):
+        yield path, with_figures(path.read_text("utf-8"))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -59,12 +60,8 @@ def test_ctrl_c_stops_it_and_its_children(number, tmp_path):
 def children(marker):
     """Return the processes `wallaroo run` that carry our mark, not the demo itself."""
     found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (entry / "cmdline").read_bytes()
-            environment = (entry / "environ").read_bytes()
-        except OSError:
-            continue  # it has ended, or is not ours
-        if b"\0run\0" in command and f"WALLAROO_DEMO_TEST={marker}".encode() in environment:
-            found.append(entry.name)
+    for process in psutil.process_iter(["cmdline", "environ"]):  # None where it is not ours
+        command, environment = process.info["cmdline"] or [], process.info["environ"] or {}
+        if "run" in command and environment.get("WALLAROO_DEMO_TEST") == str(marker):
+            found.append(process.pid)
     return found

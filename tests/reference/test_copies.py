@@ -10,6 +10,7 @@ import pickle
 import sqlite3
 import typing
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -114,7 +115,7 @@ class ReduceEx:
 
 class NewArgs:
     def __new__(cls, made="bare"):
-        self = super().__new__(cls)
+        self: Any = super().__new__(cls)
         self.made = made
         return self
 
@@ -219,7 +220,7 @@ class Flags(enum.IntFlag):
 
 
 def _slots(**attributes):
-    value = SlotsAndDict()
+    value: Any = SlotsAndDict()
     value.one = 1
     value.__dict__.update(attributes)
     return value
@@ -408,7 +409,7 @@ def _reachable(value):
 
 
 def test_isolation_what_is_changed_later_does_not_show():
-    value = Empty()
+    value: Any = Empty()
     value.number = 1
     frozen = freeze(value)
     value.number = 2
@@ -439,7 +440,7 @@ def test_isolation_sharing_inside_one_value_is_kept():
 
 
 def test_isolation_a_value_that_contains_itself():
-    value = Empty()
+    value: Any = Empty()
     value.me = value
     copy = thaw(freeze(value))
     assert copy.me is copy
@@ -522,7 +523,7 @@ class Once:
 
 def test_isolation_what_fails_only_later_is_unportable_then():
     Once.thawed = 0
-    value = Once()
+    value: Any = Once()
     value.something = 1
     frozen = freeze(value)
     thaw(frozen)
@@ -555,7 +556,7 @@ def test_isolation_same_is_never_said_of_what_has_changed(value, item):
 
 
 def test_isolation_same_sees_a_changed_class():
-    value = Empty()
+    value: Any = Empty()
     value.a = 1
     frozen = freeze(value)
     assert frozen.same(value)

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -44,6 +45,7 @@ class Liar(Plain):
 
 class Slots:
     __slots__ = ("left", "right")
+    right: object
 
     def __init__(self, left):
         self.left = left
@@ -300,7 +302,8 @@ print(structure([set(words), frozenset(words), Bag(words), {w: {w} for w in word
 
 def test_isolation_cycles():
     def loop(length):
-        first = last = Plain(name="n")
+        first: Any = Plain(name="n")
+        last: Any = first
         for _ in range(length - 1):
             last.next = last = Plain(name="n")
         last.next = first
@@ -341,7 +344,7 @@ def test_isolation_a_type_is_told_by_its_qualified_name():
         pass
 
     Plain2.__qualname__ = Plain2.__name__ = "Plain"
-    there = Plain2()
+    there: Any = Plain2()
     there.a = 1
     assert structure(here)[0].endswith("test_canonical.Plain")
     assert structure(here)[0] == structure(there)[0]

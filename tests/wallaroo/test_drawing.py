@@ -151,7 +151,7 @@ def test_svg_is_described_for_those_who_do_not_see_it() -> None:
     root = ET.fromstring(svg(market_spread()))
     assert root.get("role") == "img"
     labelled_by = (root.get("aria-labelledby") or "").split()
-    assert labelled_by == [root.find(f"{SVG}{kind}").get("id") for kind in ("title", "desc")]  # type: ignore[union-attr]
+    assert labelled_by == [root.find(f"{SVG}{kind}").get("id") for kind in ("title", "desc")]
     assert root.findtext(f"{SVG}desc") == tree(market_spread())
 
 

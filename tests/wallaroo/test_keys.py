@@ -395,3 +395,9 @@ def test_route_2_a_float_gets_a_hint():
     for key in (1.0, numpy.float64(1), (1, 2.0)):
         with pytest.raises(BadKeyError, match="for a whole number divide by //, not by /"):
             encode_key(key)
+
+
+@pytest.mark.parametrize("form", [None, 1.5, {}, {"str": 1}, {"tuple": "ab"}, {"what": "a"}])
+def test_what_is_no_key_in_json_is_refused(form):
+    with pytest.raises(ValueError, match="no type-tagged key"):
+        key_from_json(form)

@@ -234,3 +234,14 @@ def test_what_cannot_be_found_is_said(app: str, expected: str) -> None:
     with pytest.raises(ApplicationLoadError) as caught:
         load_application(app)
     assert expected in str(caught.value)
+
+
+def test_a_standard_module_is_no_application_and_the_file_of_its_name_is_pointed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ApplicationLoadError, match=r"build\(\)$"):
+        load_application("queue", [])
+    write(tmp_path / "queue.py")
+    with pytest.raises(ApplicationLoadError, match=r"in this directory write: queue\.py$"):
+        load_application("queue", [])

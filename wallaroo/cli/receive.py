@@ -17,6 +17,7 @@ from wallaroo.config import format_address
 from wallaroo.errors import WallarooError
 from wallaroo.frames import FrameParser
 from wallaroo.text import escaped
+from wallaroo.transport.streams import LineParser, TooLongError
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
@@ -109,8 +110,12 @@ class Lines:
     """Messages end with a newline; the last line of a connection gets one if it has none."""
 
     def __init__(self) -> None:
-        self._rest: list[bytes] = []
-        self.held = 0
+        self._parser = LineParser(_LARGEST)
+
+    @property
+    def held(self) -> int:
+        """Bytes of a line whose newline has not come."""
+        return self._parser.held
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the lines that `data` completes.
@@ -118,24 +123,17 @@ class Lines:
         Raises:
             WallarooError: a line is too long.
         """
-        *lines, rest = data.split(b"\n")
-        if lines:
-            lines[0] = b"".join([*self._rest, lines[0]])
-            self._rest, self.held = [], 0
-        if rest:
-            self._rest.append(rest)
-            self.held += len(rest)
-            if self.held > _LARGEST:
-                raise WallarooError(
-                    f"it sent {_LARGEST:,} bytes without a newline; for what is no text "
-                    "there are --raw and --framed"
-                )
-        return [line + b"\n" for line in lines]
+        try:
+            return [line + b"\n" for line in self._parser.feed(data)]
+        except TooLongError as error:
+            raise WallarooError(
+                f"it sent {_LARGEST:,} bytes without a newline; for what is no text "
+                "there are --raw and --framed"
+            ) from error
 
     def end(self) -> list[bytes]:
         """Return the last line, if it has no newline."""
-        rest, self._rest, self.held = b"".join(self._rest), [], 0
-        return [rest + b"\n"] if rest else []
+        return [line + b"\n" for line in self._parser.end()]
 
 
 class Framed:

@@ -22,11 +22,15 @@ class LineParser:
 
     Args:
         max_size: the longest line taken, in bytes.
+
+    Attributes:
+        held: bytes of a line whose newline has not come.
     """
 
     def __init__(self, max_size: int) -> None:
         self._max_size = max_size
-        self._rest = bytearray()
+        self._rest: list[bytes] = []  # in pieces: a long line is put together once
+        self.held = 0
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the lines that `data` completes.
@@ -34,16 +38,24 @@ class LineParser:
         Raises:
             TooLongError: a line is longer than `max_size`; its `lines` are the lines before it.
         """
-        *lines, rest = (bytes(self._rest) + data).split(b"\n")
-        self._rest = bytearray(rest)
-        for index, line in enumerate([*lines, rest]):
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*self._rest, lines[0]])
+            self._rest, self.held = [], 0
+        if rest:
+            self._rest.append(rest)
+            self.held += len(rest)
+        for index, line in enumerate(lines):
             if len(line) > self._max_size:
                 raise TooLongError(self._max_size, lines[:index])
+        if self.held > self._max_size:
+            raise TooLongError(self._max_size, lines)
         return lines
 
     def end(self) -> list[bytes]:
         """Return the text after the last newline as a line, if there is any."""
-        return [bytes(self._rest)] if self._rest else []
+        rest, self._rest, self.held = b"".join(self._rest), [], 0
+        return [rest] if rest else []
 
 
 class TooLongError(FrameError):

@@ -14,6 +14,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 
 def archive_for(java: Path, jars: Path, options: Sequence[str]) -> Path:
     """Return the path of the archive for a Java, a Spark and these options; it may not exist.
@@ -22,8 +24,7 @@ def archive_for(java: Path, jars: Path, options: Sequence[str]) -> Path:
     """
     parts = [str(java.resolve()), str(jars), str(jars.stat().st_mtime_ns), *options]
     name = hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "wallaroo" / f"spark-{name}.jsa"
+    return user_cache_path("wallaroo", appauthor=False) / f"spark-{name}.jsa"
 
 
 def unfinished(archive: Path) -> Path | None:

@@ -14,8 +14,9 @@ from wallaroo_conformance.cases.counterexamples import (
     stored,
 )
 from wallaroo_conformance.cases.reading import BadCaseError
+from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import ANSWERS, LAWS
-from wallaroo_conformance.judge.metamorphic import RELATIONS
+from wallaroo_conformance.judge.metamorphic import RELATIONS, Relation
 
 
 @pytest.mark.parametrize("field", ["rule", "law"])
@@ -35,7 +36,8 @@ def test_a_rule_or_law_that_is_no_name_is_refused(tmp_path: Path, field: str, na
 
 def test_every_law_gives_its_counterexamples_a_name(tmp_path: Path) -> None:
     case = next(iter(stored())).case
-    for law in (*LAWS, *RELATIONS, ANSWERS):
+    laws: list[Law | Relation] = [*LAWS, *RELATIONS, ANSWERS]
+    for law in laws:
         path = Counterexample(case, law.rule, law.name).store(tmp_path)
         assert path.parent == tmp_path
         assert path.name.startswith(law.rule)

@@ -10,7 +10,8 @@ import sys
 
 import pytest
 from wallaroo_spark.live import checkpoint as module
-from wallaroo_spark.live.checkpoint import Checkpoint, CheckpointError
+from wallaroo_spark.live.checkpoint import Checkpoint
+from wallaroo_spark.live.identity import CheckpointError
 
 import wallaroo
 

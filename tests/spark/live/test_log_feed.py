@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 from wallaroo_spark.live.log_feed import LogFeed
@@ -19,7 +20,7 @@ def open_feed(tmp_path):
     opened = []
 
     def open_it(*, max_bytes=1 << 20, batch_bytes=1000, tasks=2):
-        feed = LogFeed(
+        feed: Any = LogFeed(
             InputLog.open(tmp_path / "log", max_bytes),
             CASE,
             tasks=tasks,

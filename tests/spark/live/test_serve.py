@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
@@ -12,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import Checkpoint
@@ -146,7 +148,7 @@ def test_stop_1_what_was_received_is_delivered_and_the_jvm_is_gone(spark_engine,
     assert (summary.exit_code, summary.problem) == (0, None)
     assert summary.received == {"p": 7}
     assert receiver.data == b"a 1\nb 1\na 2\nb 2\nc 1\nc 2\nc 3\n"
-    assert not Path(f"/proc/{pid}").exists()
+    assert not psutil.pid_exists(pid)
 
 
 @pytest.mark.alone
@@ -269,24 +271,15 @@ def test_the_jvm_does_not_outlive_us(number, receiver):
         finally:
             process.kill()
     assert process.returncode == (0 if number == signal.SIGTERM else -signal.SIGKILL)
-    until(lambda: not Path(f"/proc/{jvm}").exists(), 10)
+    until(lambda: not psutil.pid_exists(jvm), 10)
 
 
 def child_of(pid):
-    try:
-        children = []
-        for path in Path(f"/proc/{pid}/task").glob("*/children"):
-            children.extend(path.read_text().split())
-    except OSError:
-        return None
-    return next((int(child) for child in children if b"SparkSubmit" in cmdline(child)), None)
-
-
-def cmdline(pid):
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+    with contextlib.suppress(psutil.NoSuchProcess):  # it, or the child, has just ended
+        for child in psutil.Process(pid).children():
+            if any("SparkSubmit" in word for word in child.cmdline()):
+                return child.pid
+    return None
 
 
 ECHO = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from types import ModuleType
+from typing import Any
 
 import pytest
 from wallaroo_spark.worker.stored import StateError, restored
@@ -30,7 +31,7 @@ def module(monkeypatch):
     """A function that pickles a `Count` as one of a module's own."""
 
     def pickled(name, kind=Count):
-        made = ModuleType(name)
+        made: Any = ModuleType(name)
         made.Count = type("Count", (kind,), {"__module__": name, "__qualname__": "Count"})
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, name, made)

@@ -25,7 +25,7 @@ from builder_parts import (
 )
 
 from wallaroo import ApplicationBuilder, TCPSinkConfig
-from wallaroo.topology import Sink, Source, Step
+from wallaroo.topology import Sink, Source, Stateful, Step
 
 
 def test_build_1_calls_chain_or_stand_alone():
@@ -115,6 +115,7 @@ def test_build_1_decoder_encoder_and_partition_function_may_be_classes():
             .build()
         )
         (step,) = application.steps
+        assert isinstance(step.operation, Stateful)
         assert step.operation.route.call("xyz") == "x"
         assert application.sources["p"].config.decoder.call(b"a") == b"a"
         assert application.sinks["p", 0].config.encoder.call(b"a") == b"a"

@@ -105,7 +105,7 @@ def test_route_reads_keys(
         "    return ab.to_state_partition(count, dict, 'counts', key).done().build()\n"
     )
     text = output(capsys, "route", str(path), *arguments, "--partitions", "7")
-    row = f"counts {key!r} {partition_number(key, 7)}"  # type: ignore[arg-type]
+    row = f"counts {key!r} {partition_number(key, 7)}"
     assert " ".join(text.splitlines()[1].split()) == row
 
 

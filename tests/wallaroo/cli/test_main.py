@@ -34,7 +34,7 @@ def greet(options):
 
 def wallaroo(*arguments: str, **kwargs: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "wallaroo", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, **kwargs)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **kwargs)
 
 
 @pytest.fixture

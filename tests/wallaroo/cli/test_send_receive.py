@@ -165,7 +165,7 @@ def test_frame_4_send_believes_no_close_that_came_before_its_last_bytes() -> Non
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         command = [sys.executable, "-m", "wallaroo", "send", "-", "--to", address]
         pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
-        with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]  # pipes
+        with subprocess.Popen(command, **pipes) as process:  # pipes
             listener.accept()[0].close()
             _, said = process.communicate(b"a\n", timeout=60)
     assert process.returncode == 1

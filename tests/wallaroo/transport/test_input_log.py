@@ -463,3 +463,21 @@ def test_a_directory_that_others_can_write_is_refused_with_what_to_do(tmp_path):
         InputLog.open(path, max_bytes=MIB)
     subprocess.run(str(caught.value).rpartition("with: ")[2], shell=True, check=True)
     InputLog.open(path, max_bytes=MIB).close()
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        (lambda path: path.unlink(), "No such file"),
+        (lambda path: os.truncate(path, path.stat().st_size - 1), "checksum does not fit"),
+        (lambda path: os.truncate(path, 40), "cut off"),
+    ],
+    ids=["gone", "a byte short", "cut inside a header"],
+)
+def test_reading_what_was_harmed_meanwhile_names_the_file(log, harm, says):
+    log.append("a", [b"1", b"2"])
+    log.sync()
+    (path,) = [path for path in log.path.iterdir() if path.stat().st_size and path.suffix == ".log"]
+    harm(path)
+    with pytest.raises(InputLogError, match=rf"the input log's file .*{path.name}: .*{says}"):
+        log.read(0, 2)

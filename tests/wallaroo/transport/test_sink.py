@@ -178,7 +178,7 @@ def test_sink_3_a_peer_that_comes_and_goes_under_load_misses_nothing(loop_thread
 
 def test_sink_3_what_is_kept_is_bounded_and_room_is_announced(loop_thread, sink_to, peer):
     told = []
-    sink = sink_to(peer.port, limit=250_000, on_room=lambda: told.append(sink.full))
+    sink: TCPSink = sink_to(peer.port, limit=250_000, on_room=lambda: told.append(sink.full))
     written = 0
     while not loop_thread.call(lambda: sink.full):
         loop_thread.call(sink.write, [bytes(1000)])
