@@ -36,9 +36,9 @@ def what_sinks_do(
     with Run(engine, reference, pipes, options, patience) as run:
         run.peers["late", 0].go_away()
         run.tell("the sink of late is away")
-        run.send("sink-3", "late", [b"early", b""])
-        run.send("frame-5", "together", [b"a", b"", b"b"])
+        run.send("sink-2", "together", [b"a", b"", b"b"])
         run.on_connections_of_their_own("together")
+        run.send("sink-3", "late", [b"early", b""])
         _breaks_off_twice(run)
         with _full(run, most):
             run.peers["bulk", 0].read_on()
@@ -114,12 +114,20 @@ def _stop_in_the_midst(run: Run, most: int) -> None:
         run.handle.stop()
         run.peers["late", 0].come_back()
         run.peers["bulk", 0].read_on()
+        _came_during_the_stop(run, run.peers["late", 0])
         summary = run.ended("stop-1", 0)
     run.log += [("together", payload) for payload in payloads]
     bulk = [entry for entry in run.log if entry[0] == "bulk"]
     others = [entry for entry in run.log if entry[0] != "bulk"]
     run.log = others + bulk[: summary.received.get("bulk", 0)]
     run.counted_all(summary)
+
+
+def _came_during_the_stop(run: Run, peer: SinkPeer) -> None:
+    """Wait until the stop, which waits for a sink, has found it, or is over (sink-3)."""
+    wait_until(lambda: bool(peer.size) or run.handle.wait(0) is not None, run.patience)
+    if not peer.size and run.handle.wait(0) is None:
+        run.broken("sink-3", "the sink of late is back, and nobody has connected to it")
 
 
 def _wait_until_full(peer: SinkPeer, patience: float) -> None:

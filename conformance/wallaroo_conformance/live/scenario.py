@@ -102,6 +102,7 @@ class Scenario:
         self._frames: list[Input] = []
         self._connections = 0  # made so far
         self._dropped = 0
+        self._refused = False  # a header, since the last start
         self._restarted = False
         self._before_kill = 0  # frames received before the last kill
         self._stopped = False
@@ -147,7 +148,7 @@ class Scenario:
         data = b"".join([self._frame(pipeline, payload) for payload in payloads])
         self._tell(f"connection {connection} sends {list(payloads)!r} in pieces of {list(cuts)}")
         self._frames += [Input(pipeline, payload, connection) for payload in payloads]
-        sender.send(data, cuts)
+        self._hand_over(sender, data, cuts)
         others = any(one.held for _, one in self.senders)
         if b"" in payloads and not cuts and not others:
             rule = "frame-2"
@@ -162,7 +163,7 @@ class Scenario:
         pipeline, sender = self.senders[connection]
         data = self._frame(pipeline, payload)
         kept_back = 1 + kept_back % (len(data) - 1)
-        sender.send(data[:-kept_back])
+        self._hand_over(sender, data[:-kept_back])
         sender.held = data[-kept_back:]
         self._tell(f"connection {connection} sends {payload!r} but for {kept_back} bytes")
 
@@ -172,7 +173,7 @@ class Scenario:
         self._tell(f"connection {connection} sends the rest of {payload!r}")
         self._frames.append(Input(pipeline, payload, connection))
         rest, sender.held = sender.held, b""
-        sender.send(rest)
+        self._hand_over(sender, rest)
         self._received("frame-1" if self._connections == 1 else "frame-5")
 
     def finish(self, connection: int) -> None:
@@ -187,6 +188,8 @@ class Scenario:
             self._broken("frame-4", "the source does not close its side after a half-close")
         if end == "reset":
             self._broken("frame-4", "a connection is reset though all on it was received")
+        if not self._restarted and self._handle.progress().received > len(self._frames):
+            self._broken("frame-4", "an incomplete frame counts as received")
         self.touched["frame-4"] += 1
 
     def claim_too_much(self, connection: int) -> bool:
@@ -199,11 +202,12 @@ class Scenario:
         self.senders.pop(connection)
         self._tell(f"connection {connection} sends a header that claims {MAX_CLAIM} bytes")
         self._dropped += 1
-        sender.send(claim)
+        self._hand_over(sender, claim)
         end = sender.end()
         sender.close()
         if end == "none":
             self._broken("frame-3", "the connection is not closed")
+        self._refused = True
         self.touched["frame-3"] += 1
         self._not_in_order(end, "the connection of a refused header")
         return True
@@ -228,7 +232,7 @@ class Scenario:
         self._tell("kill and restart")
         self._kill()
         self._handle = self._handle.restart()
-        self._restarted = True
+        self._refused, self._restarted = False, True
         self._before_kill = len(self._frames)
         self.touched["recover-1"] += 1
         self.touched["recover-2"] += 1
@@ -290,6 +294,14 @@ class Scenario:
     def _frame(self, pipeline: int, payload: bytes) -> bytes:
         return header(DECODERS[self.case.pipelines[pipeline].decoder], len(payload)) + payload
 
+    def _hand_over(self, sender: Sender, data: bytes, cuts: Sequence[int] = ()) -> None:
+        """Send on a connection, which must be open."""
+        try:
+            sender.send(data, cuts)
+        except OSError as error:
+            rule = "frame-3" if self._refused else "frame-5"
+            self._broken(rule, f"a connection ended that was to go on: {error}")
+
     def _received(self, rule: str) -> None:
         """Wait until every frame sent has been received; after a restart nobody counts them."""
         wanted = len(self._frames)
@@ -297,6 +309,8 @@ class Scenario:
             self.settle(rule)
         elif not wait_until(lambda: self._handle.progress().received >= wanted, self._patience):
             received = self._handle.progress().received
+            if self._refused and not all(sender.is_open() for _, sender in self.senders):
+                rule = "frame-3"  # the refused one is closed, and others are with it
             self._broken(rule, f"{received} frames received, {wanted} were sent")
         self.touched[rule] += 1
 
