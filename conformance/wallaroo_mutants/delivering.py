@@ -24,7 +24,9 @@ def _one_for_an_address(original: Any) -> Any:
     def make_sinks(self: Edges, sinks: Mapping[SinkId, Sink]) -> dict[SinkId, OutputSink]:
         made: dict[SinkId, OutputSink] = original(self, sinks)
         address = {id_: getattr(sink.config, "address", id_) for id_, sink in sinks.items()}
-        first = {address[id_]: id_ for id_ in reversed(sinks)}
+        first: dict[Any, SinkId] = {}
+        for id_ in sinks:
+            first.setdefault(address[id_], id_)
         # Started once for each sink, so that it may not be started twice.
         return {id_: _Second(made[first[address[id_]]], first[address[id_]] != id_) for id_ in made}
 

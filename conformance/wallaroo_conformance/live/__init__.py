@@ -174,6 +174,8 @@ def tour(scenario: Scenario, *, recovery: bool) -> None:
     scenario.send(first, [b"", b"a"])
     scenario.begin(first, b"b", 1)
     scenario.complete(first, b"b")
+    scenario.begin(first, b"cab", 0)
+    scenario.complete(first, b"cab")
     second = scenario.connect(0)
     scenario.send(second, [b"ab", b"a"], cuts=[1])
     scenario.begin(second, b"ba", 1)

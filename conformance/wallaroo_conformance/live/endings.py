@@ -70,11 +70,18 @@ def user_code_that_exits(
 
 
 def _ends_by_itself(run: Run, rule: str, last: bytes, letters: int) -> None:
-    """Send what ends the run, with frames before and behind it in one piece."""
+    """Send what ends the run, with frames before and behind it in one piece.
+
+    One of the sinks is away and comes back: what precedes the end is delivered to it as well.
+    """
+    run.tell("the second sink of checked is away, and comes back when frames are received")
+    run.peers["checked", 1].go_away()
     payloads = [b"first", b"second", last, b"after", last]
     run.tell(f"send {payloads} in one piece")
     run.log += [("checked", payload) for payload in payloads]
     run.connect("checked").send(run.framed("checked", payloads))
+    wait_until(lambda: run.handle.progress().received > 0, run.patience)
+    run.peers["checked", 1].come_back()
     summary = run.ended(rule, 1)
     run.delivered(rule, payloads.index(last), over=True)
     if (found := sum(summary.dead_letters.values())) != letters:

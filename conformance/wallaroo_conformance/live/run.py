@@ -17,7 +17,8 @@ from wallaroo.engine import Case, Engine, Handle, ServeOptions, Summary
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo_conformance.live.peers import Sender, SinkPeer, header, wait_until
-from wallaroo_conformance.live.scenario import BrokenRuleError, missing
+from wallaroo_conformance.live.scenario import BrokenRuleError
+from wallaroo_conformance.live.stretches import missing
 
 UNREADABLE, BAD, UNWRITABLE, QUIT = b"unreadable", b"bad", b"unwritable", b"quit"
 
