@@ -126,7 +126,7 @@ _SECONDS = 20.0  # for steps in any order
 PATIENCE = 120.0
 """Seconds that any one thing may take."""
 _STEPS = 10
-_MOST_RUNS = 30
+_MOST_RUNS = 24
 _SAID = 12  # last lines of the server's that are shown
 
 
