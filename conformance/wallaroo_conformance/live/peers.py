@@ -138,7 +138,8 @@ class SinkPeer:
         self._server: socket.socket | None = None
         self._connections: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
-        self._listen(0)
+        self._kept_back: socket.socket | None = None  # while it is away
+        self._listen(self._bound(0))
         assert self._server is not None
         self.address: Address = self._server.getsockname()
 
@@ -207,18 +208,32 @@ class SinkPeer:
         threads, self._threads = self._threads, []
         for thread in threads:
             thread.join()
+        if server is not None:
+            self._kept_back = self._bound(self.address[1])
+
+    def close(self) -> None:
+        """Go away for good."""
+        self.go_away()
+        if self._kept_back is not None:
+            self._kept_back.close()
 
     def come_back(self) -> None:
         """Listen again, where it did before."""
         if self._server is None:
-            self._listen(self.address[1])
+            assert self._kept_back is not None
+            self._listen(self._kept_back)
+            self._kept_back = None
 
-    def _listen(self, port: int) -> None:
+    def _bound(self, port: int) -> socket.socket:
+        """Return a socket that has the port; nobody else gets it, and who connects is refused."""
         server = socket.socket()
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if self._receive_buffer is not None:  # connections inherit it
             server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer)
         server.bind(("127.0.0.1", port))
+        return server
+
+    def _listen(self, server: socket.socket) -> None:
         server.listen()
         self._server = server
         self._start(self._accept, self._server)

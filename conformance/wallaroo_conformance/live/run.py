@@ -143,7 +143,7 @@ class Run:
             self.handle.wait(_CLOSING)
         self.handle.kill()
         for peer in self.peers.values():
-            peer.go_away()
+            peer.close()
 
     # -- what is sent ------------------------------------------------------------------------
 

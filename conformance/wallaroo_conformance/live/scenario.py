@@ -130,7 +130,7 @@ class Scenario:
             self._handle.wait(_CLOSING)
         self._handle.kill()
         for peer in self.sinks.values():
-            peer.go_away()
+            peer.close()
 
     # -- steps -------------------------------------------------------------------------------
 
