@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.compiled import Compiled
@@ -18,11 +17,9 @@ from wallaroo.frames import FrameParser
 from wallaroo.trace import Trace
 from wallaroo.transport.listener import Connection
 from wallaroo.transport.sink import TCPSink
-from wallaroo_mutants.engine import patched
+from wallaroo_mutants.delivering import DELIVERY_MUTANTS
+from wallaroo_mutants.engine import edge
 from wallaroo_mutants.recovering import RECOVERY_EQUIVALENT, RECOVERY_MUTANTS
-
-Make: TypeAlias = Callable[[Any], Any]
-"""What to make of what stands there."""
 
 
 def _split_header_lost(original: Any) -> Any:
@@ -37,6 +34,14 @@ def _split_header_lost(original: Any) -> Any:
 
 def _empty_lost(original: Any) -> Any:
     return lambda self, data: [payload for payload in original(self, data) if payload]
+
+
+def _none_before_a_refusal(original: Any) -> Any:
+    def feed(self: FrameParser, data: bytes) -> list[bytes]:
+        payloads: list[bytes] = original(self, data)
+        return payloads if self.error is None else []
+
+    return feed
 
 
 def _claim_believed(original: Any) -> Any:
@@ -168,96 +173,96 @@ class LateRefusal(ReferenceEngine):
         return super().run(case)
 
 
-def _edge(rule: str, name: str, says: str, owner: Any, attribute: str, make: Make) -> Mutant:
-    def during() -> AbstractContextManager[None]:
-        return patched(((owner, attribute, make(owner.__dict__[attribute])),))
-
-    return Mutant(name, rule, says, ReferenceEngine, "edges", shown_by="live", during=during)
-
-
 EDGE_MUTANTS: tuple[Mutant, ...] = (
-    _edge(
+    edge(
         "frame-1",
         "split header lost",
         "a read shorter than a header",
         FrameParser, "feed", _split_header_lost,
     ),
-    _edge(
+    edge(
         "frame-2", "empty frames lost live", "`if payload:`", FrameParser, "feed", _empty_lost
     ),
-    _edge(
+    edge(
         "frame-3",
         "claim believed",
         "no limit to a frame",
         FrameParser, "__init__", _claim_believed,
     ),
-    _edge(
+    edge(
+        "frame-3",
+        "frames before a refused header lost",
+        "an exception loses what the same read has brought",
+        FrameParser, "feed", _none_before_a_refusal,
+    ),
+    edge(
         "frame-4",
         "unfinished frame not counted",
         "dropped with its buffer",
         FrameParser, "pending", _not_counted,
     ),
-    _edge(
+    edge(
         "frame-4",
         "orderly death",
         "an engine's death looks like the end of a stop",
         Connection, "abort", _orderly_death,
     ),
-    _edge(
+    edge(
         "frame-5", "connections mixed", "one buffer for all", FrameParser, "feed", _one_buffer
     ),
-    _edge(
+    edge(
         "sink-3", "not sent again", "written is taken for read", TCPSink, "_lost", _forgets_kept
     ),
-    _edge(
+    edge(
         "frame-1",
         "one frame a read",
         "what comes behind it is forgotten",
         FrameParser, "feed", _first_of_a_read,
     ),
-    _edge(
+    edge(
         "frame-1",
         "short headers lost",
         "a header is at least two bytes long",
         FrameParser, "feed", _wide_headers_only,
     ),
-    _edge(
+    edge(
         "frame-3",
         "negative claim is empty",
         "`max(0, length)`",
         FrameParser, "__init__", _negative_is_empty,
     ),
-    _edge(
+    edge(
         "frame-3", "one byte too many", "`>=` for `>`", FrameParser, "__init__", _one_more_taken
     ),
-    _edge(
+    edge(
         "frame-3",
         "largest frame refused",
         "`<` for `<=`",
         FrameParser, "__init__", _largest_refused,
     ),
-    _edge(
+    edge(
         "sink-3",
         "rest of a short send forgotten",
         "`sock.send(data)`, and what it returns is not looked at",
         TCPSink, "_send", _rest_forgotten,
     ),
-    _edge(
+    edge(
         "dead-4",
         "no stop when trusting",
         "the option is not handed on",
         Compiled, "__init__", _stops_late,
     ),
-    _edge(
+    edge(
         "order-2",
         "last frame of a read lost when trusting",
         "off by one on one path of two",
         Compiled, "feed", _last_of_a_read_lost,
     ),
-    _edge(
+    edge(
         "stop-1", "wrong exit code", "a stop is taken for a failure",
         Server, "_summary", _wrong_code,
     ),
+    *DELIVERY_MUTANTS,
     Mutant("late refusal", "build-2", "found out while it runs", LateRefusal, home="edges"),
 )  # fmt: skip
 

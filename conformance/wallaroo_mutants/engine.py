@@ -7,11 +7,12 @@ stay right.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
 from typing import Any, TypeAlias
 
 import wallaroo_reference.engine
+from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
@@ -73,3 +74,23 @@ def patched(patches: tuple[Patch, ...]) -> Iterator[None]:
 def batches_replaced(replacement: Callable[[Case], list[tuple[str, list[bytes]]]]) -> Patch:
     """Return a patch of how a case's input is divided into batches."""
     return (wallaroo_reference.engine, "_batches", replacement)
+
+
+def edge(
+    rule: str, name: str, says: str, owner: Any, attribute: str, make: Callable[[Any], Any]
+) -> Mutant:
+    """Return a mutant of the reference engine's that only a live server shows.
+
+    Args:
+        rule: the rule it breaks.
+        name: what it does wrong.
+        says: what real engines do that is like it.
+        owner: the class that is altered, for the time of the check.
+        attribute: which of its attributes.
+        make: makes the broken attribute of the right one.
+    """
+
+    def during() -> AbstractContextManager[None]:
+        return patched(((owner, attribute, make(owner.__dict__[attribute])),))
+
+    return Mutant(name, rule, says, ReferenceEngine, "edges", shown_by="live", during=during)

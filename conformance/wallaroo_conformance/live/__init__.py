@@ -1,7 +1,8 @@
 """Rules that only a live server can keep or break: framing, sinks that go away, stops, recovery.
 
 First a tour that touches each of them once, in each mode that the engine has; then special runs
-(`special`), in the mode in which most applications run; then steps in any order, in any mode.
+(`coming_in`, `going_out`, `endings`), in the mode in which most applications run; then steps in any
+order, in any mode.
 """
 
 from __future__ import annotations
@@ -21,9 +22,15 @@ from wallaroo.cli.logs import logging_to
 from wallaroo.engine import Engine, load_engine
 from wallaroo_conformance.judge.law import PlainLaw
 from wallaroo_conformance.judge.results import Failure, LawResult, Status, fits
+from wallaroo_conformance.live.coming_in import what_comes_in
+from wallaroo_conformance.live.endings import (
+    dead_letters_and_a_sink_that_never_comes,
+    on_error_stop,
+    user_code_that_exits,
+)
+from wallaroo_conformance.live.going_out import what_sinks_do
 from wallaroo_conformance.live.machine import LiveMachine
 from wallaroo_conformance.live.scenario import BrokenRuleError, Scenario, modes_of
-from wallaroo_conformance.live.special import on_error_stop, sizes_and_a_slow_sink
 from wallaroo_conformance.search.running import crash
 
 
@@ -60,9 +67,28 @@ _LAWS: tuple[PlainLaw, ...] = (
         "each sink gets one exact byte string, live as well",
     ),
     _law(
+        "sink-2",
+        "two sinks at one address have a connection each",
+        "connections are kept by address",
+    ),
+    _law(
         "sink-3",
         "a sink that went away gets every output, from an output's first byte",
         "what was under way is lost, or sent again from where it broke off",
+    ),
+    _law(
+        "dead-1",
+        "dead letters of a live run are counted, and stand in the file behind what it held",
+        "what is counted, logged and written is not the same, or the file is begun anew",
+    ),
+    _law(
+        "dead-2",
+        "live too, dead letters take no output of others along",
+    ),
+    _law(
+        "dead-3",
+        "live too, SystemExit ends the run with exit 1, names the step, delivers what precedes",
+        "what ends the run is known to the machine alone",
     ),
     _law(
         "dead-4",
@@ -71,7 +97,7 @@ _LAWS: tuple[PlainLaw, ...] = (
     ),
     _law(
         "stop-1",
-        "a stop processes what was received, delivers, counts, and exits with 0",
+        "a stop processes what was received, delivers, counts; exits with 0, or 1 if it gave up",
     ),
     _law(
         "recover-1",
@@ -88,11 +114,19 @@ _LAWS: tuple[PlainLaw, ...] = (
 LIVE_LAWS: Mapping[str, PlainLaw] = {law.rule: law for law in _LAWS}
 """What holds for a live server, one law a rule."""
 
+_SPECIAL = (
+    what_comes_in,
+    what_sinks_do,
+    dead_letters_and_a_sink_that_never_comes,
+    on_error_stop,
+    user_code_that_exits,
+)
+
 _SECONDS = 20.0  # for steps in any order
 PATIENCE = 120.0
 """Seconds that any one thing may take."""
 _STEPS = 10
-_MOST_RUNS = 40
+_MOST_RUNS = 24
 _SAID = 12  # last lines of the server's that are shown
 
 
@@ -140,6 +174,8 @@ def tour(scenario: Scenario, *, recovery: bool) -> None:
     scenario.send(first, [b"", b"a"])
     scenario.begin(first, b"b", 1)
     scenario.complete(first, b"b")
+    scenario.begin(first, b"cab", 0)
+    scenario.complete(first, b"cab")
     second = scenario.connect(0)
     scenario.send(second, [b"ab", b"a"], cuts=[1])
     scenario.begin(second, b"ba", 1)
@@ -189,9 +225,9 @@ def _run(
                     # Where state and outputs are after a kill does not depend on the mode.
                     tour(scenario, recovery=recovery and mode == modes[0])
                     touched.update(scenario.touched)
-            for special in (sizes_and_a_slow_sink, on_error_stop):
+            took = (time.monotonic() - begun) / len(modes)
+            for special in _SPECIAL:
                 touched.update(special(engine, reference, modes[-1], patience))
-            took = (time.monotonic() - begun) / (len(modes) + 1)
             if not recovery:  # else the tour has a kill
                 with Scenario(engine, reference, 0, modes[0], patience) as scenario:
                     death(scenario)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
+import fcntl
 import socket
+import struct
+import termios
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -52,6 +56,7 @@ class Sender:
     """
 
     def __init__(self, address: Address, patience: float) -> None:
+        self._patience = patience
         self._socket = socket.create_connection(address, timeout=patience)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.held = b""  # the rest of a frame whose beginning has been sent
@@ -83,9 +88,37 @@ class Sender:
             return "none"
         return "in order"
 
+    def reset(self) -> None:
+        """End the connection as if we had died."""
+        _reset(self._socket)
+
+    def is_open(self) -> bool:
+        """Return whether the other side has neither closed nor reset it."""
+        self._socket.setblocking(False)
+        try:
+            return bool(self._socket.recv(_LONGEST_READ))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        finally:
+            self._socket.settimeout(self._patience)
+
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
+
+
+def _reset(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def _unread(connection: socket.socket) -> int:
+    """Return how many bytes the system has received that have not been read."""
+    count = array.array("i", [0])
+    fcntl.ioctl(connection.fileno(), termios.FIONREAD, count, True)
+    return count[0]
 
 
 class SinkPeer:
@@ -105,7 +138,8 @@ class SinkPeer:
         self._server: socket.socket | None = None
         self._connections: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
-        self._listen(0)
+        self._kept_back: socket.socket | None = None  # while it is away
+        self._listen(self._bound(0))
         assert self._server is not None
         self.address: Address = self._server.getsockname()
 
@@ -135,6 +169,25 @@ class SinkPeer:
         """Read again."""
         self._reading.set()
 
+    def unread(self) -> int:
+        """Return how many bytes of its newest connection wait to be read."""
+        with self._lock:
+            return _unread(self._connections[-1]) if self._connections else 0
+
+    def break_off(self) -> None:
+        """Reset the newest connection, in the midst of what comes, and go on listening.
+
+        All that the system has acknowledged counts as brought. It must not be reading (`hold`),
+        and the system must take nothing more (`unread` does not grow).
+        """
+        with self._lock:
+            if not self._connections:
+                return
+            connection, stretch = self._connections.pop(), self._stretches[-1]
+            if waiting := _unread(connection):  # to read it would make room for more
+                stretch += connection.recv(waiting, socket.MSG_PEEK)
+            _reset(connection)
+
     @property
     def present(self) -> bool:
         """Whether it listens."""
@@ -155,18 +208,32 @@ class SinkPeer:
         threads, self._threads = self._threads, []
         for thread in threads:
             thread.join()
+        if server is not None:
+            self._kept_back = self._bound(self.address[1])
+
+    def close(self) -> None:
+        """Go away for good."""
+        self.go_away()
+        if self._kept_back is not None:
+            self._kept_back.close()
 
     def come_back(self) -> None:
         """Listen again, where it did before."""
         if self._server is None:
-            self._listen(self.address[1])
+            assert self._kept_back is not None
+            self._listen(self._kept_back)
+            self._kept_back = None
 
-    def _listen(self, port: int) -> None:
+    def _bound(self, port: int) -> socket.socket:
+        """Return a socket that has the port; nobody else gets it, and who connects is refused."""
         server = socket.socket()
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if self._receive_buffer is not None:  # connections inherit it
             server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer)
         server.bind(("127.0.0.1", port))
+        return server
+
+    def _listen(self, server: socket.socket) -> None:
         server.listen()
         self._server = server
         self._start(self._accept, self._server)

@@ -23,6 +23,7 @@ from wallaroo_conformance.cases.case import (
 )
 from wallaroo_conformance.cases.operators import DECODERS
 from wallaroo_conformance.live.peers import Address, Sender, SinkPeer, header, wait_until
+from wallaroo_conformance.live.stretches import missing, recovery_rule
 
 APPLICATIONS: tuple[ConformanceCase, ...] = (
     ConformanceCase(
@@ -102,6 +103,7 @@ class Scenario:
         self._frames: list[Input] = []
         self._connections = 0  # made so far
         self._dropped = 0
+        self._refusals = 0  # of headers, since the last start
         self._restarted = False
         self._before_kill = 0  # frames received before the last kill
         self._stopped = False
@@ -128,7 +130,7 @@ class Scenario:
             self._handle.wait(_CLOSING)
         self._handle.kill()
         for peer in self.sinks.values():
-            peer.go_away()
+            peer.close()
 
     # -- steps -------------------------------------------------------------------------------
 
@@ -147,7 +149,7 @@ class Scenario:
         data = b"".join([self._frame(pipeline, payload) for payload in payloads])
         self._tell(f"connection {connection} sends {list(payloads)!r} in pieces of {list(cuts)}")
         self._frames += [Input(pipeline, payload, connection) for payload in payloads]
-        sender.send(data, cuts)
+        self._hand_over(sender, data, cuts)
         others = any(one.held for _, one in self.senders)
         if b"" in payloads and not cuts and not others:
             rule = "frame-2"
@@ -162,7 +164,7 @@ class Scenario:
         pipeline, sender = self.senders[connection]
         data = self._frame(pipeline, payload)
         kept_back = 1 + kept_back % (len(data) - 1)
-        sender.send(data[:-kept_back])
+        self._hand_over(sender, data[:-kept_back])
         sender.held = data[-kept_back:]
         self._tell(f"connection {connection} sends {payload!r} but for {kept_back} bytes")
 
@@ -172,7 +174,7 @@ class Scenario:
         self._tell(f"connection {connection} sends the rest of {payload!r}")
         self._frames.append(Input(pipeline, payload, connection))
         rest, sender.held = sender.held, b""
-        sender.send(rest)
+        self._hand_over(sender, rest)
         self._received("frame-1" if self._connections == 1 else "frame-5")
 
     def finish(self, connection: int) -> None:
@@ -187,6 +189,8 @@ class Scenario:
             self._broken("frame-4", "the source does not close its side after a half-close")
         if end == "reset":
             self._broken("frame-4", "a connection is reset though all on it was received")
+        if not self._restarted and self._handle.progress().received > len(self._frames):
+            self._broken("frame-4", "an incomplete frame counts as received")
         self.touched["frame-4"] += 1
 
     def claim_too_much(self, connection: int) -> bool:
@@ -199,11 +203,12 @@ class Scenario:
         self.senders.pop(connection)
         self._tell(f"connection {connection} sends a header that claims {MAX_CLAIM} bytes")
         self._dropped += 1
-        sender.send(claim)
+        self._hand_over(sender, claim)
         end = sender.end()
         sender.close()
         if end == "none":
             self._broken("frame-3", "the connection is not closed")
+        self._refusals += 1
         self.touched["frame-3"] += 1
         self._not_in_order(end, "the connection of a refused header")
         return True
@@ -222,13 +227,18 @@ class Scenario:
         self._tell(f"sink {name} is back")
         self.touched["sink-3"] += 1
         self.settle("sink-3")
+        if self._restarted or not all(peer.present for peer in self.sinks.values()):
+            return
+        if not wait_until(lambda: not self._handle.progress().pending, self._patience):
+            pending = self._handle.progress().pending
+            self._broken("sink-3", f"all outputs have come, and {pending} are still pending")
 
     def kill_and_restart(self) -> None:
         """Kill the server in the midst of it, and start it from the same checkpoint."""
         self._tell("kill and restart")
         self._kill()
         self._handle = self._handle.restart()
-        self._restarted = True
+        self._refusals, self._restarted = 0, True
         self._before_kill = len(self._frames)
         self.touched["recover-1"] += 1
         self.touched["recover-2"] += 1
@@ -270,7 +280,9 @@ class Scenario:
             self._broken("stop-1", f"exit code {summary.exit_code}: {summary.problem}")
         if not self._restarted:
             self._agree("stop-1", "frames received", len(self._frames), summary.received)
-            self._agree("frame-4", "frames dropped", self._dropped, summary.dropped_frames)
+            dropped = sum(summary.dropped_frames.values())
+            rule = "frame-3" if dropped == self._dropped - self._refusals else "frame-4"
+            self._agree(rule, "frames dropped", self._dropped, summary.dropped_frames)
         # Delivered is what the kernel has; our own reader may be a little behind it.
         expected = self._expected()
         wait_until(
@@ -290,6 +302,14 @@ class Scenario:
     def _frame(self, pipeline: int, payload: bytes) -> bytes:
         return header(DECODERS[self.case.pipelines[pipeline].decoder], len(payload)) + payload
 
+    def _hand_over(self, sender: Sender, data: bytes, cuts: Sequence[int] = ()) -> None:
+        """Send on a connection, which must be open."""
+        try:
+            sender.send(data, cuts)
+        except OSError as error:
+            rule = "frame-3" if self._refusals else "frame-5"
+            self._broken(rule, f"a connection ended that was to go on: {error}")
+
     def _received(self, rule: str) -> None:
         """Wait until every frame sent has been received; after a restart nobody counts them."""
         wanted = len(self._frames)
@@ -297,6 +317,8 @@ class Scenario:
             self.settle(rule)
         elif not wait_until(lambda: self._handle.progress().received >= wanted, self._patience):
             received = self._handle.progress().received
+            if self._refusals and not all(sender.is_open() for _, sender in self.senders):
+                rule = "frame-3"  # the refused one is closed, and others are with it
             self._broken(rule, f"{received} frames received, {wanted} were sent")
         self.touched[rule] += 1
 
@@ -334,61 +356,3 @@ class Scenario:
 
     def _broken(self, rule: str, text: str) -> NoReturn:
         raise BrokenRuleError(rule, text, self.story)
-
-
-def recovery_rule(
-    before: Sequence[bytes], after: Sequence[bytes], stretches: Sequence[bytes]
-) -> str:
-    """Return which rule is broken where outputs did not come as they must, after a kill.
-
-    Args:
-        before: outputs of what was received before it.
-        after: outputs of what was received after it, which tell what the state was.
-        stretches: what came.
-    """
-    if not after or (stretches and stretches[-1].endswith(b"".join(after))):
-        return "recover-2"  # for all that shows the state is right: something was lost on its way
-    brought = any(
-        not missing(before, [*stretches[:number], stretch[:length]])
-        for number, stretch in enumerate(stretches)
-        for length in range(len(stretch) + 1)
-    )
-    return "recover-1" if brought else "recover-2"
-
-
-def missing(outputs: Sequence[bytes], stretches: Sequence[bytes]) -> str:
-    """Return what is wrong with how `outputs` came, or nothing (sink-3, recover-2).
-
-    Each stretch is what one connection brought: it begins at an output's first byte, no later than
-    where the one before it ended; its last output may be cut off. All outputs must have come.
-    """
-    reached = {0}
-    for number, stretch in enumerate(stretches):
-        ends = {
-            max(start, end)
-            for start in range(max(reached) + 1)
-            if (end := _end(outputs, start, stretch)) is not None
-        }
-        if not ends:
-            got = f"{stretch[:60]!r}{'…' if len(stretch) > 60 else ''}"
-            return f"connection {number} brought {got}, which is no stretch of what must come"
-        reached = {max(one, end) for one in reached for end in ends}
-    if len(outputs) in reached:
-        return ""
-    came = max(reached)
-    return f"{came} of {len(outputs)} outputs came; the next is {outputs[came]!r}"
-
-
-def _end(outputs: Sequence[bytes], start: int, stretch: bytes) -> int | None:
-    """Return how far outputs are complete if `stretch` begins with number `start`."""
-    position = 0
-    for number in range(start, len(outputs)):
-        if position == len(stretch):
-            return number
-        output = outputs[number]
-        came = stretch[position : position + len(output)]
-        position += len(came)
-        if came != output:
-            cut_off = position == len(stretch) and output.startswith(came)
-            return number if cut_off else None
-    return len(outputs) if position == len(stretch) else None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from wallaroo_conformance.live import LIVE_LAWS, check_live
-from wallaroo_conformance.live.scenario import missing
+from wallaroo_conformance.live.stretches import missing
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import load_engine
