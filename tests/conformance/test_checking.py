@@ -222,3 +222,42 @@ def test_the_page_stands_alone_and_escapes(kept: Report, broken: Report) -> None
     assert "&lt;script&gt;" in page
     assert "http" not in page
     assert page.count("<details") > 30
+
+
+class Unhashable(ReferenceEngine):
+    """Gives outputs that are not bytes, and cannot be hashed."""
+
+    name = "unhashable"
+
+    def run(self, case: Case) -> Trace:
+        trace = super().run(case)
+        outputs: Any = {
+            sink: tuple(bytearray(output + b"?") for output in given)
+            for sink, given in trace.outputs.items()
+        }
+        return replace(trace, outputs=outputs)
+
+
+def test_outputs_of_any_type_are_told_apart() -> None:
+    report = check_engine(Unhashable(), cases=60, counterexamples=None)
+    assert report.exit_code == BROKEN
+    assert report.problems == ()
+
+
+class Interrupted(ReferenceEngine):
+    """Lets an interrupt through: one that user code raised, or Ctrl-C."""
+
+    name = "interrupted"
+
+    def __init__(self, interrupt: KeyboardInterrupt) -> None:
+        self.interrupt = interrupt
+
+    def run(self, case: Case) -> Trace:
+        raise self.interrupt
+
+
+def test_an_interrupt_of_user_code_is_the_engine_s_answer_and_ctrl_c_is_not() -> None:
+    report = check_engine(Interrupted(KeyboardInterrupt("halt")), cases=20, counterexamples=None)
+    assert report.exit_code == BROKEN
+    with pytest.raises(KeyboardInterrupt):
+        check_engine(Interrupted(KeyboardInterrupt()), cases=20, counterexamples=None)
