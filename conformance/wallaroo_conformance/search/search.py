@@ -37,7 +37,7 @@ MOST_FAILURES = 12
 """Failures that a report holds at most."""
 
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
-_ENOUGH_BEYOND = 8  # cases beyond an engine to believe that all of that kind are
+_ENOUGH_BEYOND = 4  # cases beyond an engine to believe that all of that kind are
 _DEAR_JOB = 0.25  # seconds
 _FEW = 16
 _FIRST_JOB = 256
@@ -359,7 +359,8 @@ class Search:
         isolated = bool(differences(reduced.meaning.trace, alone))
         ended = end_of(reduced.meaning.trace, reduced.result)
         law = blame(reduced.meaning.facts, reduced.kinds, ended)
-        if isinstance(reduced.result, Crash) and reduced.result.refusal:
+        result = reduced.result
+        if isinstance(result, Crash) and (result.refusal or not reduced.case.inputs):
             law = ANSWERS
         failure = Failure(
             *(law.rule, law.name, law.says, law.cause, reduced.case),
