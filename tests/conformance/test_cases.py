@@ -68,4 +68,4 @@ def test_a_readable_case_gives_the_same_trace() -> None:
 def _nameless(trace: Trace) -> str:
     """Return a trace without the modules that its states' classes are defined in."""
     form = json.dumps(trace.comparable(), sort_keys=True)
-    return re.sub(r"(wallaroo_conformance\.operators\.\w+|written_by_a_user)\.", "", form)
+    return re.sub(r"(wallaroo_conformance\.cases\.operators\.\w+|written_by_a_user)\.", "", form)

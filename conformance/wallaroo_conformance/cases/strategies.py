@@ -7,6 +7,7 @@ Lowering bytes, which is what Hypothesis does to shrink, then simplifies one cho
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from typing import Literal, TypeVar
 
@@ -47,13 +48,13 @@ _TEXTS = (
     *("", "0", "1", "'1'", "b'1'", "(1,)", "True", "False", "None", "[]", "[1, 'a']", "''"),
     *("b''", "()", "{}", "{'a': 1}", "-1", "2", "3", "1.5", "{1, 2}", "['b']", "'a'", "'x y'"),
     *("x", "ax", "a x b", "['x']", "y", "ya", "yab", "y a b", "z", "az", "['z', 1]"),
-    *[f"{letter}x" for letter in "bcdefghijk"],  # each another exception, see `complain`
-    *["ya" * times + tail for times in range(2, 6) for tail in ("", "y")],
+    # To each letter another exception, or another wrong shape: see `complain` and `chosen`.
+    *[letter + mark for mark in "xy" for letter in string.ascii_lowercase if letter + mark != "ax"],
     *("(['a'], 1)", "{'a': ['b']}", "1.0", "-0.0", "(1, True)", "(True,)", "[[]]", "2.5"),
     *("\u00e9", "e\u0301", "\u00c9t\u00e9", "\u00df", "\u0130", "\ufb01", "\0", "a\0b"),
     *("\u03a9", "\u65e5\u672c", "\U0001f600", "\ufeffa", "\u200b", "\ud800", "'\\ud800'"),
     *("18446744073709551615", "18446744073709551616", "9223372036854775808"),
-    *(" ", "\n", "a\nb", "quit", "'quit'", "many", "k" * 300),
+    *(" ", "\n", "a\nb", "quit", "'quit'", "halt", "many", "k" * 300),
 )
 
 PAYLOADS: tuple[bytes, ...] = (
@@ -144,7 +145,7 @@ class _Tables:
 
 _TABLES: dict[Tone, _Tables] = {"any": _Tables("any"), "tame": _Tables("tame")}
 _SHAPES: tuple[Shape, ...] = ("single", "keyed", "keyed", "keyed", "u64")
-_MARKED = (b"x", b"ax", b"y", b"ya", b"yab", b"az", b"quit")
+_MARKED = (b"x", b"ax", b"y", b"ya", b"yab", b"az", b"quit", b"halt")
 _PAYLOAD_TABLE = (*(PAYLOADS[:_COMMON] * 3), *_MARKED, *PAYLOADS)
 
 
