@@ -64,7 +64,7 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     _interpreted("compute-2", "None items passed on", "a filter forgotten", _i.PassesNoneItems),
     _interpreted("compute-2", "falsy items left out", "`if item`", _i.FiltersFalsyItems),
     _interpreted(
-        "compute-2",
+        "order-1",
         "gaps not counted",
         "items are numbered after leaving out",
         _i.CountsWithoutGaps,

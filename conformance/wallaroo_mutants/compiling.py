@@ -11,10 +11,11 @@ import wallaroo_reference.compiled
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.codegen import Program, Spot
 from wallaroo_reference.compiled import Compiled, _Stop
+from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.engine import CompiledEngine
 
 from wallaroo.topology import StatePartition
-from wallaroo.trace import Lineage
+from wallaroo.trace import Lineage, Reason
 from wallaroo_mutants.engine import Patch, patched
 
 
@@ -54,6 +55,18 @@ def _announced_text_believed(self: Program, indent: int, text: str) -> None:
     announced = [line.strip() for line in self._lines[-3:-2]] == ["if data is not None:"]
     caught = "UnicodeEncodeError" if announced else "(TypeError, UnicodeEncodeError)"
     _line(self, indent, text.replace("(TypeError, UnicodeEncodeError)", caught))
+
+
+def _asked_whether_equal(self: Program, indent: int, text: str) -> None:
+    _line(self, indent, text.replace(" is None:", " == None:"))
+
+
+def _interrupts_let_through(self: Program, indent: int, text: str) -> None:
+    _line(self, indent, text.replace("except BaseException:", "except (Exception, SystemExit):"))
+
+
+def _told_by_qualified_name(error: BaseException, reason: Reason) -> DeadLetterError:
+    return DeadLetterError(dead_letter_from(error, reason).reason, "", type(error).__qualname__)
 
 
 def _only_the_frame(loops: tuple[tuple[str, str], ...]) -> str:
@@ -114,6 +127,24 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "an encoder's annotation believed",
         "what says it gives text may give bytes",
         (Program, "_line", _announced_text_believed),
+    ),
+    _mutant(
+        "compute-1",
+        "None told by ==",
+        "`if message == None`, which an object's own class may answer",
+        (Program, "_line", _asked_whether_equal),
+    ),
+    _mutant(
+        "dead-3",
+        "KeyboardInterrupt let through",
+        "`except (Exception, SystemExit)`",
+        (Program, "_line", _interrupts_let_through),
+    ),
+    _mutant(
+        "dead-1",
+        "error type by qualified name",
+        "`__qualname__`, which for a nested class is another",
+        (wallaroo_reference.compiled, "dead_letter_from", _told_by_qualified_name),
     ),
     _mutant(
         "order-1",

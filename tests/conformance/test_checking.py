@@ -139,3 +139,23 @@ def test_dead_3_user_code_that_ends_the_engine_does_not_end_the_check() -> None:
     report = check_engine(Leaving(), Check(Budget(600), counterexamples=None))
     assert [failure.rule for failure in report.failures] == ["dead-3"]
     assert report.problems == ()
+
+
+class Interrupted(ReferenceEngine):
+    """Lets an interrupt through: one that user code raised, or Ctrl-C."""
+
+    name = "interrupted"
+
+    def __init__(self, interrupt: KeyboardInterrupt) -> None:
+        self.interrupt = interrupt
+
+    def run(self, case: Case) -> Trace:
+        raise self.interrupt
+
+
+def test_an_interrupt_of_user_code_is_the_engine_s_answer_and_ctrl_c_is_not() -> None:
+    check = Check(Budget(20), counterexamples=None)
+    report = check_engine(Interrupted(KeyboardInterrupt("halt")), check)
+    assert report.exit_code == BROKEN
+    with pytest.raises(KeyboardInterrupt):
+        check_engine(Interrupted(KeyboardInterrupt()), check)

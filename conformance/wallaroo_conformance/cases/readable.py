@@ -189,7 +189,8 @@ def _expression(table: Table, name: str) -> str:
     """Return how a user writes a component of the catalogue: as a function, class or instance."""
     if name not in table.arguments:
         return name
-    return f"{name}({', '.join(map(ascii, table.arguments[name]))})"
+    made = type(table[name]).__name__
+    return f"{made}({', '.join(map(ascii, table.arguments[name]))})"
 
 
 def _definition(target: Any) -> str:
@@ -197,7 +198,7 @@ def _definition(target: Any) -> str:
     lines = textwrap.dedent(inspect.getsource(target)).rstrip().splitlines()
     [definition] = ast.parse("\n".join(lines)).body
     assert isinstance(definition, (ast.FunctionDef, ast.ClassDef))
-    for decorator in definition.decorator_list:
+    for decorator in reversed(definition.decorator_list):
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         if isinstance(called, ast.Attribute) and called.attr == "add":
             assert decorator.end_lineno is not None

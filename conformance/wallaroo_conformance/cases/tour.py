@@ -1,7 +1,9 @@
 """The tour: each operator in a pipeline that does nothing else, over all payloads.
 
 Chance brings an operator together with all others; but what shows only where one certain operator
-meets one certain payload, a short search may leave out. The tour leaves out none.
+meets one certain payload, a short search may leave out. The tour leaves out none. Over few payloads
+it also takes each operator to where engines do something else than usual: behind a long row of
+multi computations, and to the end of a run that stops at the first dead letter.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from wallaroo_conformance.cases.case import (
     Input,
     PartitionSpec,
     PipelineSpec,
+    Shape,
     StepSpec,
 )
 from wallaroo_conformance.cases.operators import (
@@ -24,8 +27,10 @@ from wallaroo_conformance.cases.operators import (
     ENCODERS,
     KEY_LISTS,
     ROUTES,
+    STATE_MULTI_COMPUTATIONS,
     STATEFUL,
     STATELESS,
+    STEPS,
     U64_KEY_LISTS,
     Table,
     Trait,
@@ -33,13 +38,18 @@ from wallaroo_conformance.cases.operators import (
 from wallaroo_conformance.cases.strategies import PAYLOADS, Tone
 
 _LAST = b"quit"  # ends the run where an operator listens to it
-_PAYLOADS = (*[payload for payload in PAYLOADS if payload != _LAST], _LAST)
+_PAYLOADS = (*[payload for payload in PAYLOADS if payload != _LAST and payload != b"halt"], _LAST)
 _INPUTS = tuple(Input(0, payload) for payload in _PAYLOADS)
+_FEW = tuple(Input(0, payload) for payload in (b"a", b"b a c", b"", b"y", b"zx", b"x", b"a"))
+_TO_STOP_AT = tuple(Input(0, payload) for payload in (b"a", b"y", b"cy", b"ax", b"halt", b"a"))
 
 _PLAIN = PipelineSpec()
 [_ANYTHING] = DECODERS.having(Trait.ANY_TYPE)
 [_EXACT] = ENCODERS.having(Trait.EXACT)
 _STATEFUL = tuple(STATEFUL)[: len(PIPELINES)]  # the plainest
+_NARROW = tuple([name for name in STEPS.having(Trait.NARROW) if name in STATELESS])
+[_LISTS] = DECODERS.having(Trait.LISTS)
+_PARTITIONS = 5
 
 
 def tour(tone: Tone) -> list[ConformanceCase]:
@@ -51,17 +61,23 @@ def tour(tone: Tone) -> list[ConformanceCase]:
 def _cases(tone: Tone) -> Iterator[ConformanceCase]:
     for decoder in _those(DECODERS, tone):
         yield _case(PipelineSpec(decoder, (), (_EXACT,)))
+        yield _stopped(PipelineSpec(decoder))
     for encoder in _those(ENCODERS, tone):
         yield _case(PipelineSpec(_ANYTHING, (), (encoder,)))
         yield _case(PipelineSpec(_PLAIN.decoder, (), (encoder, *_PLAIN.sinks)))
-    for decoder in (_PLAIN.decoder, _ANYTHING):
-        for operator in _those(STATELESS, tone):
-            yield _case(PipelineSpec(decoder, (StepSpec(operator),), (_EXACT,)))
+        yield _stopped(PipelineSpec(sinks=(*_PLAIN.sinks, encoder)))
+        yield _few(PipelineSpec(steps=_row(14), sinks=(encoder,)))
+    for operator in _those(STATELESS, tone):
+        yield _case(PipelineSpec(_ANYTHING, (StepSpec(operator),), (_EXACT,)))
     for operator in _those(STATEFUL, tone):
         yield _with_state(operator, PartitionSpec("keyed"))
-        yield _with_state(operator, PartitionSpec("single"))
+        yield _visited_again(operator)
+    for operator in _those(STEPS, tone):
+        yield _few(PipelineSpec(_LISTS, (*_row(6), StepSpec(operator)), (_EXACT,)))
+        yield _stopped(PipelineSpec(steps=(StepSpec(operator),), sinks=()))
     for route in _those(ROUTES, tone):
         yield _with_state(_STATEFUL[0], PartitionSpec("keyed"), route)
+        yield _stopped(PipelineSpec(steps=(StepSpec(_STATEFUL[0], route=route),)), "keyed")
         if ROUTES.has(route, Trait.NUMBERS):
             yield _with_state(_STATEFUL[0], PartitionSpec("u64"), route)
     for name, listed in KEY_LISTS.items():
@@ -71,6 +87,7 @@ def _cases(tone: Tone) -> Iterator[ConformanceCase]:
     for builder in _those(BUILDERS, tone):
         yield _shared(PartitionSpec("keyed", builder))
         yield _shared(PartitionSpec("single", builder))
+    yield from _siblings()
 
 
 def _those(table: Table, tone: Tone) -> list[str]:
@@ -83,8 +100,28 @@ def _case(pipeline: PipelineSpec, partition: PartitionSpec | None = None) -> Con
 
 def _with_state(operator: str, partition: PartitionSpec, route: str = "") -> ConformanceCase:
     step = StepSpec(operator, route=route or StepSpec.route)
-    decoder = _PLAIN.decoder if partition.shape == "single" else _ANYTHING
-    return _case(PipelineSpec(decoder, (step,), (_EXACT,)), partition)
+    case = _case(PipelineSpec(_ANYTHING, (step,), (_EXACT,)), partition)
+    return replace(case, number=_PARTITIONS)
+
+
+def _visited_again(operator: str) -> ConformanceCase:
+    """Return a case in which a later step visits, and alters, the same entity."""
+    last = StepSpec(next(iter(STATE_MULTI_COMPUTATIONS)))
+    return _case(PipelineSpec(steps=(StepSpec(operator), StepSpec(), last), sinks=(_EXACT,)))
+
+
+def _row(length: int) -> tuple[StepSpec, ...]:
+    """Return so many multi computations in a row that hardly multiply what they get."""
+    return tuple([StepSpec(_NARROW[number % len(_NARROW)]) for number in range(length)])
+
+
+def _few(pipeline: PipelineSpec) -> ConformanceCase:
+    return replace(_case(pipeline), inputs=_FEW)
+
+
+def _stopped(pipeline: PipelineSpec, shape: Shape = "single") -> ConformanceCase:
+    case = _case(pipeline, PartitionSpec(shape))
+    return replace(case, inputs=_TO_STOP_AT, on_error="stop")
 
 
 def _shared(partition: PartitionSpec) -> ConformanceCase:
@@ -94,3 +131,16 @@ def _shared(partition: PartitionSpec) -> ConformanceCase:
         (partition,),
         tuple(Input(at % len(_STATEFUL), payload) for at, payload in enumerate(_PAYLOADS)),
     )
+
+
+def _siblings() -> Iterator[ConformanceCase]:
+    """Yield cases in which instances of one class stand beside one another."""
+    for encoders in ENCODERS.siblings():
+        yield _few(PipelineSpec(sinks=encoders))
+    for operators in STEPS.siblings():
+        yield _few(PipelineSpec(steps=tuple([StepSpec(operator) for operator in operators])))
+    for builders in BUILDERS.siblings():
+        partitions = tuple(PartitionSpec("single", builder) for builder in builders)
+        numbers = range(len(builders))
+        steps = tuple(StepSpec(_STATEFUL[2], partition=number) for number in numbers)
+        yield ConformanceCase((PipelineSpec(steps=steps),), partitions, _FEW)

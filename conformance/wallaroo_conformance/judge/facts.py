@@ -22,7 +22,10 @@ from wallaroo_conformance.cases.operators import (
 from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.observing import Call, Observation
 
+_PLAIN_ENCODERS = (next(iter(ENCODERS)), *ENCODERS.having(Trait.EXACT))
 _EXTREME = 1 << 63
+_LONGEST_DECIMAL = 1_000  # bits
+_LONG = 1_000  # characters
 _ENDS = {"exit": Fact.EXITED, "on-error": Fact.STOPPED}
 _LETTERS = {
     Reason.DECODE: Fact.DECODE_LETTER,
@@ -46,6 +49,8 @@ def facts_of(observation: Observation) -> Facts:
         facts.add(_ENDS[trace.ended.kind])
     if trace.entities:
         facts.add(Fact.ENTITIES)
+        if len({entry.pipeline for entry in case.inputs}) > 1:
+            facts.add(Fact.STATE_BESIDE_OTHERS)
     if any(entity.number for entity in trace.entities):
         facts.add(Fact.OTHER_PARTITION)
     if any(len(outputs) > 1 for outputs in trace.outputs.values()):
@@ -84,9 +89,11 @@ def _compute(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
         facts.add(Fact.PARALLEL)
     if name in MULTI_COMPUTATIONS:
         _items(name, call, facts)
-    elif call.changed is not None:
-        return  # a pair, which is only a message here
-    elif call.result == "none":
+        return
+    facts.add(Fact.COMPUTED)
+    if call.changed is not None:
+        return  # a pair, and no more than a message here
+    if call.result == "none":
         facts.add(Fact.COMPUTATION_FILTERS)
     elif call.result == "falsy":
         facts.add(Fact.COMPUTATION_GIVES_FALSY)
@@ -106,6 +113,8 @@ def _items(name: str, call: Call, facts: set[Fact]) -> None:
         facts.add(Fact.MULTI_GIVES_FALSY)
     if STEPS.has(name, Trait.SAME_OBJECT):
         facts.add(Fact.MULTI_GIVES_SAME_OBJECT)
+    if STEPS.has(name, Trait.ODD_ITEMS):
+        facts.add(Fact.MULTI_ODD)
     if STEPS.has(name, Trait.OWN_LIST):
         facts.add(Fact.MULTI_GIVES_OWN_LIST)
     if call.result in ("value", "falsy") and STEPS.has(name, Trait.WRONG_ITEMS):
@@ -152,6 +161,8 @@ def _encode(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
     elif call.result == "falsy":
         facts.add(Fact.ENCODER_GIVES_FALSY)
     sinks = case.pipelines[PIPELINES.index(call.place)].sinks
+    if sinks[call.position] not in _PLAIN_ENCODERS:
+        facts.add(Fact.ENCODER_UNUSUAL)
     if ENCODERS.has(sinks[call.position], Trait.ANNOTATED):
         facts.add(Fact.ENCODER_ANNOTATED)
     if len(sinks) > 1:
@@ -202,6 +213,7 @@ def _routing_facts(observation: Observation, facts: set[Fact]) -> None:
             encoded = encode_key(call.key)
         except BadKeyError:
             continue
+        facts.add(Fact.KEY_FOUND)
         met[partition, encoded] += 1
         _visit(visits, (partition, encoded), call, facts)
         keys.setdefault(partition, []).append(call.key)
@@ -248,7 +260,12 @@ def _visit(
 
 def _letter_facts(observation: Observation, facts: set[Fact]) -> None:
     case = observation.case
-    stateless: set[int] = set()  # frames with a dead letter that depends on no other frame
+    letters = {letter.lineage for letter in observation.trace.dead_letters}
+    if len(letters) > len({lineage[0] for lineage in letters}):
+        facts.add(Fact.LETTERS_OF_SEVERAL_ITEMS)
+    if any(len(lineage) > 1 for lineage in letters):
+        facts.add(Fact.SEVERAL_MESSAGES)
+    stateless: set[int] = set()  # frames with a letter that nothing but themselves can have caused
     for letter in observation.trace.dead_letters:
         facts.add(Fact.LETTER)
         if letter.reason in _LETTERS:
@@ -283,11 +300,13 @@ def _looks(key: Any) -> str:
         return _looks(key[0]) if len(key) == 1 else "".join(_looks(item) for item in key)
     if isinstance(key, bytes):
         key = key.decode("latin-1")
+    if isinstance(key, int) and key.bit_length() > _LONGEST_DECIMAL:
+        return hex(key)  # Python refuses to write very long ones as decimals
     folded = unicodedata.normalize("NFKC", str(key)).casefold()
     return folded.encode("ascii", "ignore").decode().strip("\0")
 
 
 def _unusual(key: Any) -> bool:
-    return not isinstance(key, (str, int)) or (
-        isinstance(key, str) and (not key or not key.isascii() or not key.isprintable())
-    )
+    if isinstance(key, str):
+        return not (0 < len(key) < _LONG and key.isascii() and key.isprintable())
+    return not (isinstance(key, int) and 0 <= key < _EXTREME)

@@ -12,6 +12,9 @@ from wallaroo_conformance.judge.rules import rule_id
 CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields", "lineage"}
 """The differences that show most laws broken."""
 
+STATE: frozenset[Kind] = CONTENT - {"existence", "keys"}
+"""What is left of it for laws about an entity that there is."""
+
 
 @dataclass(frozen=True)
 class PlainLaw:

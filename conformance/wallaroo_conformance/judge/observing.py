@@ -16,7 +16,8 @@ from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.case import ConformanceCase
 
 Result: TypeAlias = Literal["raised", "none", "empty", "falsy", "value", "items"]
-"""What came of a call: `empty` and `items` for lists and tuples, `falsy` for other false values."""
+"""What came of a call: `empty` and `items` for lists and tuples; `falsy` for other values that are
+false, or cannot be tested for truth."""
 
 
 class Call(NamedTuple):
@@ -105,9 +106,16 @@ def _kind(result: Any) -> tuple[Result, bool, bool]:
     try:
         if isinstance(result, (list, tuple)):
             gaps = any(item is None for item in result)
-            falsy = any(item is not None and not item for item in result)
+            falsy = any(item is not None and _false(item) for item in result)
             return "items" if result else "empty", gaps, falsy
-        truth = bool(result)
-    except Exception:  # noqa: BLE001 - an operator's own __bool__ may raise anything
+    except Exception:  # noqa: BLE001 - an operator's own __iter__ may raise anything
         return "value", False, False
-    return "value" if truth else "falsy", False, False
+    return "falsy" if _false(result) else "value", False, False
+
+
+def _false(value: Any) -> bool:
+    """Whether a value is false, or cannot be tested for truth at all."""
+    try:
+        return not value
+    except Exception:  # noqa: BLE001 - an operator's own __bool__ may raise anything
+        return True

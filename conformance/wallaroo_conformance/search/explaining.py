@@ -82,7 +82,8 @@ class Explainer:
 
 def _law(reduced: Failing) -> Law:
     """Return the law that a reduced case speaks of."""
-    if isinstance(reduced.result, Crash) and reduced.result.refusal:
+    result = reduced.result
+    if isinstance(result, Crash) and (result.refusal or not reduced.case.inputs):
         return ANSWERS
     ended = end_of(reduced.meaning.trace, reduced.result)
     return blame(reduced.meaning.facts, reduced.kinds, ended)

@@ -17,7 +17,7 @@ from wallaroo_conformance.judge.results import Failure, LawResult, fits
 
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
 _MOST_REFUSED = 64
-_ENOUGH_BEYOND = 8  # so many cases of a law are beyond an engine: then all of that law are
+_ENOUGH_BEYOND = 4  # so many cases of a law are beyond an engine: then all of that law are
 
 
 @dataclass(frozen=True)

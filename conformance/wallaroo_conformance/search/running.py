@@ -98,8 +98,10 @@ class Runner:
             return self._checked(self.engine.run(self._engine_case(case)))
         except HarnessError:
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is an engine's answer
-            return crash(error)
+        except BaseException as error:
+            if _is_ours(error):
+                raise
+            return crash(error)  # it is an engine's answer
 
     def _engine_case(self, case: ConformanceCase) -> Case:
         small = self.capabilities.small if case.small else {}
@@ -114,7 +116,9 @@ class Runner:
         begun = time.perf_counter()
         try:
             traces = self.engine.run_many(built)
-        except (Exception, SystemExit):  # noqa: BLE001 - one case caused it: run halves to find it
+        except BaseException as error:  # one case caused it: run halves to find it
+            if _is_ours(error):
+                raise
             half = len(cases) // 2
             return self._run_job(cases[:half]) + self._run_job(cases[half:])
         self.seconds_a_job = time.perf_counter() - begun
@@ -132,6 +136,11 @@ class Runner:
                 f"engine {self.engine.name!r} answered with a {type(trace).__name__}, not a Trace"
             )
         return trace
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether Ctrl-C was meant for the check: that of the catalogue's operators says something."""
+    return isinstance(error, KeyboardInterrupt) and not error.args
 
 
 def crash(error: BaseException) -> Crash:

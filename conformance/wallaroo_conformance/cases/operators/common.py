@@ -2,27 +2,65 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
+
+from wallaroo.errors import FrameError
+from wallaroo.keys import BadKeyError
+
+
+class Shop:
+    """Holds a class that is called otherwise within its module than by itself."""
+
+    class ClosedError(Exception):
+        """Nested, so that its ``__qualname__`` is not its ``__name__``."""
+
+
+class SpeechlessError(KeyError):
+    """Of a class derived from one that engines catch, and without text."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@cache
+def again() -> Exception:
+    """Return one and the same exception each time."""
+    return ValueError("again")
 
 
 def chosen(message: Any, what: Sequence[Any]) -> Any:
-    """Return one of `what`, by the length of the message's text."""
-    return what[len(str(message)) % len(what)]
+    """Return one of `what`, by the characters of the message's text."""
+    return what[sum(map(ord, str(message))) % len(what)]
 
 
 def complain(message: Any) -> None:
-    """Raise on a message with an x: one of the exceptions that engines themselves catch."""
-    written = str(message)
-    if "x" not in written:
+    """Raise on a message with an x: what engines themselves catch, or may take for their own."""
+    if "x" not in str(message):
         return
     errors: tuple[Exception, ...] = (
         *(ValueError("no"), KeyError("no"), TypeError("no"), StopIteration("no")),
         *(IndexError("no"), AttributeError("no"), UnicodeEncodeError("utf-8", "x", 0, 1, "no")),
         *(OverflowError("no"), RuntimeError("no"), StopAsyncIteration("no"), EOFError("no")),
-        NotImplementedError("no"),
+        *(NotImplementedError("no"), AssertionError("no"), Shop.ClosedError("no")),
+        *(SpeechlessError("no"), BadKeyError("no"), FrameError("no"), LookupError("no")),
+        *(pickle.PicklingError("no"), TimeoutError("no"), MemoryError("no"), NameError("no")),
+        *(again(), again()),  # so that a case may well meet it twice
+        *(ExceptionGroup("no", [KeyError("no")]), UserWarning("no"), BrokenPipeError("no")),
     )
-    raise errors[ord(written[0]) % len(errors)]
+    raise chosen(message, errors) from OSError("why")
+
+
+def leave(message: Any) -> None:
+    """End the process on the message quit; on the message halt as Ctrl-C does."""
+    written = str(message)
+    if written in ("quit", "b'quit'"):
+        sys.exit("asked to leave")
+    if written in ("halt", "b'halt'"):
+        raise KeyboardInterrupt("asked to halt")  # Ctrl-C itself has nothing to say
 
 
 def alter(value: Any, mark: str) -> None:

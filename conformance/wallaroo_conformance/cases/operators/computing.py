@@ -7,12 +7,12 @@ small however the operators are combined: containers are not nested deeper, text
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import alter, chosen, complain
+from wallaroo_conformance.cases.operators.common import alter, chosen, complain, leave
 from wallaroo_conformance.cases.operators.table import Table, Trait
+from wallaroo_conformance.cases.operators.values import uncommon
 
 COMPUTATIONS = Table()
 
@@ -84,7 +84,7 @@ def record(message: Any) -> Any:
 
 
 @COMPUTATIONS.add()
-@wallaroo.computation(name="label")
+@wallaroo.computation(name='m\u00b2 to \u00bd, "quoted"\n{and} \\ broken')
 def label(message: Any) -> Any:
     """Make a tuple of the message."""
     return (str(message)[:4], 1)
@@ -166,6 +166,37 @@ def awkward(message: Any) -> Any:
     return message
 
 
+@COMPUTATIONS.add()
+@wallaroo.computation(name="odd value")
+def odd_value(message: Any) -> Any:
+    """Give a message that is easily taken for none."""
+    return uncommon(message)
+
+
+@COMPUTATIONS.add()
+@wallaroo.computation(name="annotated value")
+def annotated_value(message: Any) -> str:
+    """Give text as announced, and for a mark what was not announced."""
+    return None if "z" in str(message) else str(message)[:8]  # type: ignore[return-value]
+
+
+@COMPUTATIONS.add(made=("<",), name="Opened")
+@COMPUTATIONS.add(made=(">",), name="Closed")
+class Bracketed:
+    """Puts a bracket before the text: instances of one class, and of one name, not alike."""
+
+    def __init__(self, bracket: str) -> None:
+        self.bracket = bracket
+
+    def name(self) -> str:
+        """Return a name that both instances have."""
+        return "bracketed"
+
+    def compute(self, message: Any) -> Any:
+        """Return the bracket and the text."""
+        return f"{self.bracket}{str(message)[:8]}"
+
+
 @COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.computation(name="closure")
 def closure(message: Any) -> Any:
@@ -174,9 +205,8 @@ def closure(message: Any) -> Any:
 
 
 @COMPUTATIONS.add()
-@wallaroo.computation(name="leave")
-def leave(message: Any) -> Any:
+@wallaroo.computation(name="leaving")
+def leaving(message: Any) -> Any:
     """End the process on the message quit."""
-    if message in ("quit", b"quit"):
-        sys.exit("asked to leave")
+    leave(message)
     return message

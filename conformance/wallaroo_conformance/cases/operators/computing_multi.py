@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections import deque
+from array import array
+from collections import ChainMap, Counter, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Iterator
 from typing import Any
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import chosen, complain
+from wallaroo_conformance.cases.operators.common import chosen, complain, leave
 from wallaroo_conformance.cases.operators.table import Table, Trait
+from wallaroo_conformance.cases.operators.values import uncommon
 
 MULTI_COMPUTATIONS = Table()
 
@@ -119,6 +120,35 @@ def stumble_over_anything(message: Any) -> Iterator[Any]:
     yield "end"
 
 
+class Line(str):
+    """Text of a type of its own."""
+
+    __slots__ = ()
+
+
+class Page(dict[str, int]):
+    """A mapping of a type of its own, with nothing in it."""
+
+
+@MULTI_COMPUTATIONS.add()
+@wallaroo.computation_multi(name="odd items")
+def odd_items(message: Any) -> Any:
+    """Give messages that are easily taken for none, behind a gap."""
+    return [None, uncommon(message), str(message)[:4]]
+
+
+@MULTI_COMPUTATIONS.add()
+@wallaroo.computation_multi(name="annotated items")
+def annotated_items(message: Any) -> list[str]:
+    """Give a list as announced, and for some marks what was not announced."""
+    written = str(message)[:6]
+    if "z" in written:
+        return None  # type: ignore[return-value]
+    if "y" in written:
+        return written  # type: ignore[return-value]
+    return iter((written, "lazy")) if "x" in written else [written]  # type: ignore[return-value]
+
+
 @MULTI_COMPUTATIONS.add()
 @wallaroo.computation_multi(name="wrong shape")
 def wrong_shape(message: Any) -> Any:
@@ -127,9 +157,11 @@ def wrong_shape(message: Any) -> Any:
     if "y" not in written:
         return [message]
     pages = {written: 1}
-    shapes = (
+    shapes: tuple[Any, ...] = (
         *(bytearray(b"y"), written, written.encode(), pages, {1, 2}, 7, frozenset({1})),
-        *(pages.keys(), pages.items(), True, 0.5, ""),
+        *(pages.keys(), pages.items(), True, 0.5, "", Line("ab"), Counter("ab"), UserDict(pages)),
+        *(defaultdict(int, pages), OrderedDict(pages), pages.keys().mapping, ChainMap(pages)),
+        *(Page(), list, object(), {}, (), b"", False),
     )
     return chosen(written, shapes)
 
@@ -155,14 +187,15 @@ class Drawer(list[Any]):
         return reversed(self)
 
 
-@MULTI_COMPUTATIONS.add(Trait.FALSY_ITEMS)
+@MULTI_COMPUTATIONS.add(Trait.FALSY_ITEMS, Trait.ODD_ITEMS)
 @wallaroo.computation_multi(name="odd shape")
 def odd_shape(message: Any) -> Any:
     """Give a list of messages that does not look like one."""
     written = str(message)[:6]
     shapes = (
         *(range(2), deque([written, 0]), {"a": written, "b": 0}.values(), memoryview(b"ab")),
-        *(zip("ab", (1, 2), strict=True), Counted(), Drawer(["a", 0, written])),
+        *(zip("ab", (1, 2), strict=True), Counted(), Drawer(["a", 0, written]), array("b", [1])),
+        *(iter(()), iter([written, None]), (), (written, True), map(str, (1, 2)), reversed("ab")),
     )
     return chosen(message, shapes)
 
@@ -198,8 +231,7 @@ def closure_last(message: Any) -> Any:
 def leave_midway(message: Any) -> Iterator[Any]:
     """Give a message, then end the process on the message quit."""
     yield message
-    if message in ("quit", b"quit"):
-        sys.exit("asked to leave")
+    leave(message)
 
 
 @MULTI_COMPUTATIONS.add()

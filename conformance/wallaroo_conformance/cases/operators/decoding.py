@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import sys
 from typing import Any
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import complain
+from wallaroo_conformance.cases.operators.common import complain, leave
 from wallaroo_conformance.cases.operators.table import Table, Trait
+from wallaroo_conformance.cases.operators.values import uncommon
 
 DECODERS = Table()
 
@@ -20,14 +20,25 @@ def text(payload: bytes) -> Any:
     return payload.decode()
 
 
-@DECODERS.add(Trait.COMMON, Trait.ANY_TYPE)
+@DECODERS.add()
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def literal(payload: bytes) -> Any:
     """A Python literal: any type of message, falsy ones and `None` among them."""
     return ast.literal_eval(payload.decode())
 
 
-@DECODERS.add(Trait.COMMON)
+@DECODERS.add(Trait.COMMON, Trait.ANY_TYPE)
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def anything(payload: bytes) -> Any:
+    """A Python literal where the payload is one, else text."""
+    written = payload.decode(errors="surrogateescape")
+    try:
+        return ast.literal_eval(written)
+    except (SyntaxError, ValueError):
+        return written
+
+
+@DECODERS.add(Trait.COMMON, Trait.LISTS)
 @wallaroo.decoder(header_length=2, length_fmt=">H")
 def words(payload: bytes) -> Any:
     """A list of words, which can be altered."""
@@ -82,9 +93,23 @@ def complaining_text(payload: bytes) -> Any:
 @wallaroo.decoder(header_length=4, length_fmt="<I")
 def leaving_text(payload: bytes) -> Any:
     """Text; ends the process on the payload quit."""
-    if payload == b"quit":
-        sys.exit("asked to leave")
+    leave(payload)
     return payload.decode(errors="replace")
+
+
+@DECODERS.add()
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def odd_message(payload: bytes) -> Any:
+    """A message that is easily taken for none."""
+    return uncommon(payload)
+
+
+@DECODERS.add()
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def annotated_text(payload: bytes) -> str:
+    """Text as announced, and for a mark what was not announced."""
+    decoded = payload.decode(errors="replace")
+    return None if "z" in decoded else decoded  # type: ignore[return-value]
 
 
 @DECODERS.add(Trait.COMMON)

@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
-import sys
+from array import array
 from typing import Any
 
 import wallaroo
 from wallaroo.frames import frame
-from wallaroo_conformance.cases.operators.common import alter, chosen, complain
+from wallaroo_conformance.cases.operators.common import alter, chosen, complain, leave
 from wallaroo_conformance.cases.operators.table import Table, Trait
+from wallaroo_conformance.cases.operators.values import uncommon
 
 ENCODERS = Table()
 
 
 class Plain(bytes):
-    """Bytes of a type of its own."""
+    """Bytes of a type of its own, which lies about them."""
 
     __slots__ = ()
+
+    def __bytes__(self) -> bytes:
+        return b"?"
+
+    def __len__(self) -> int:
+        return 0
 
 
 class Loud(str):
-    """Text of a type of its own."""
+    """Text of a type of its own, which lies when it is asked for its bytes."""
 
     __slots__ = ()
+
+    def encode(self, *arguments: Any) -> bytes:
+        """Return other bytes than the text's."""
+        return b"?"
+
+    def __str__(self) -> str:
+        return "?"
+
+
+class Encodable:
+    """Is neither bytes nor text, and looks like both."""
+
+    def encode(self, *arguments: Any) -> bytes:
+        """Return bytes, as text does."""
+        return b"?"
+
+    def __bytes__(self) -> bytes:
+        return b"?"
+
+    def __len__(self) -> int:
+        return 0
 
 
 @ENCODERS.add(Trait.COMMON)
@@ -71,7 +99,7 @@ def picky(message: Any) -> Any:
     return Loud(f"{message}|")
 
 
-@ENCODERS.add(Trait.FINDING, Trait.ALTERS_MESSAGE)
+@ENCODERS.add(Trait.COMMON, Trait.FINDING, Trait.ALTERS_MESSAGE)
 @wallaroo.encoder
 def stamping(message: Any) -> Any:
     """Alter the message before it is written."""
@@ -85,9 +113,30 @@ def odd_output(message: Any) -> Any:
     """Return what is, or is not quite, bytes or text."""
     outputs: tuple[Any, ...] = (
         *(bytearray(b"a"), Plain(b"plain"), 1, [], memoryview(b"a"), True, Loud("loud")),
-        *(0, 0.0, ("a",), False, object),
+        *(0, 0.0, ("a",), False, object, Encodable(), array("B", b"a"), "", b"", "\ud800"),
+        *(Plain(), [b"a"], iter([b"a"]), b"plain", "plain", None, {}),
     )
     return chosen(message, outputs)
+
+
+@ENCODERS.add()
+@wallaroo.encoder
+def uncommon_output(message: Any) -> Any:
+    """Return what is easily taken for nothing, and is neither bytes nor text."""
+    return uncommon(message)
+
+
+@ENCODERS.add(made=("!",), name="Exclaiming")
+@ENCODERS.add(made=("?",), name="Asking")
+class Ended:
+    """Puts a character behind the text: instances of one class that are not alike."""
+
+    def __init__(self, end: str) -> None:
+        self.end = end
+
+    def encode(self, message: Any) -> Any:
+        """Return the text and its end."""
+        return f"{message!a}{self.end}"
 
 
 @ENCODERS.add(Trait.ANNOTATED)
@@ -130,6 +179,5 @@ def complaining_line(message: Any) -> Any:
 @wallaroo.encoder
 def leaving_line(message: Any) -> Any:
     """End the process on the message quit."""
-    if message in ("quit", b"quit"):
-        sys.exit("asked to leave")
+    leave(message)
     return f"{message}\n"

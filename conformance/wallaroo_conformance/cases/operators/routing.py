@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import enum
 import string
-import sys
 from typing import Any, NamedTuple
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import alter, chosen, complain
+from wallaroo_conformance.cases.operators.common import alter, chosen, complain, leave
 from wallaroo_conformance.cases.operators.table import Table, Trait
+from wallaroo_conformance.cases.operators.values import Agreeable, Disguised, Undecided
 
 ROUTES = Table()
 
@@ -82,7 +82,11 @@ def alike(message: Any) -> Any:
 @wallaroo.partition
 def unusual(message: Any) -> Any:
     """Return text that is easily taken for other text."""
-    keys = ("\u00e9", "e\u0301", "\u00df", "ss", "", "\0", "\0\0", "\ud800", "\udc00", "\ufeffe")
+    keys = (
+        *("\u00e9", "e\u0301", "\u00df", "ss", "", "\0", "\0\0", "\ud800", "\udc00", "\ufeffe"),
+        *("a", "A", " a", "a ", "a\0", "a\n", "\U0001f600", "\ud83d\ude00", b"\xc3\xa9", b"\xe9"),
+        *(b"a", b""),
+    )
     return chosen(message, keys)
 
 
@@ -96,19 +100,40 @@ def first_of_any(message: Any) -> Any:
 @ROUTES.add()
 @wallaroo.partition
 def nested(message: Any) -> Any:
-    """Return tuples in tuples."""
-    written = str(message)[:2]
-    return ((), (written,), ((written,),), (written, written), (written * 2,))[len(written) % 5]
+    """Return tuples in tuples, many of which look alike when they are flattened."""
+    deep: Any = ()
+    for _ in range(60):
+        deep = (deep,)
+    keys = (
+        *((), ((),), ((), ()), ("a",), (("a",),), ("a", "a"), ("aa",), (b"a",), ("", "a")),
+        *((("a",), "b"), ("a", ("b",)), ("a", "b"), ("a", b"b"), (1, 2), (12,), (-1,), (-2,)),
+        *(deep, ("\u00e9",), ("e\u0301",), ("\ud800",), ("a", "")),
+    )
+    return chosen(message, keys)
+
+
+@ROUTES.add()
+@wallaroo.partition
+def annotated_key(message: Any) -> str:
+    """Return text as announced, and for some marks what was not announced."""
+    written = str(message)[:4]
+    if "z" in written:
+        return None  # type: ignore[return-value]
+    if "y" in written:
+        return written.encode()  # type: ignore[return-value]
+    return len(written) if "x" in written else written  # type: ignore[return-value]
 
 
 @ROUTES.add(Trait.NUMBERS)
 @wallaroo.partition
 def no_key(message: Any) -> Any:
     """Return a key for some messages, and what is no key for others."""
-    if len(str(message)) % 2:
-        others = (Suit.HEARTS, Name("1"), None, ["1"], ("1", None), 1.5, bytearray(b"1"), {1})
-        return chosen(message, others)
-    return "even"
+    others: tuple[Any, ...] = (
+        *(Suit.HEARTS, Name("1"), None, ["1"], ("1", None), 1.5, bytearray(b"1"), {1}, True, False),
+        *(frozenset(), {}, float("nan"), 0.0, ..., range(1), memoryview(b"1"), str, ("1", ["1"])),
+        *(Agreeable(), Undecided(), Disguised(), (Agreeable(),), Name(""), Point(0, 0), 1j),
+    )
+    return chosen(message, ("even", 1, *others, "1", 0, (0, 0)))
 
 
 @ROUTES.add()
@@ -143,12 +168,11 @@ def complaining_key(message: Any) -> Any:
 @wallaroo.partition
 def leaving_key(message: Any) -> Any:
     """End the process on the message quit."""
-    if message in ("quit", b"quit"):
-        sys.exit("asked to leave")
+    leave(message)
     return str(message)[:2]
 
 
-@ROUTES.add(Trait.FINDING, Trait.NUMBERS, Trait.ALTERS_MESSAGE)
+@ROUTES.add(Trait.COMMON, Trait.FINDING, Trait.NUMBERS, Trait.ALTERS_MESSAGE)
 @wallaroo.partition
 def taking(message: Any) -> Any:
     """Find the key by taking the message apart."""
@@ -166,15 +190,26 @@ def taking(message: Any) -> Any:
 @wallaroo.partition
 def long(message: Any) -> Any:
     """Return a key just short enough, or just too long, on a message with an x."""
-    return "k" * (65531 + len(str(message)) % 2) if "x" in str(message) else "short"
+    if "x" not in str(message):
+        return "short"
+    bits = 8 * 65531
+    keys = (
+        *("k" * 65531, "k" * 65532, b"k" * 65531, b"k" * 65532, "\u00e9" * 32765, "\u00e9" * 32766),
+        *(1 << bits - 2, 1 << bits, -1 << bits - 1, -1 << bits, ("k" * 32760, "l" * 32761)),
+        *(("k" * 32760, "l" * 32762), ("k" * 65527,), ("",) * 13106, ("",) * 13107),
+    )
+    return chosen(message, keys)
 
 
 @ROUTES.add(Trait.NUMBERS)
 @wallaroo.partition
 def number(message: Any) -> Any:
     """Return a number of any size, from 0 to the largest 64-bit one and beyond."""
-    numbers = (0, 1, 2**64 - 1, 2**64, -1, 2**63, 10**40, 255, 256)
-    return message if type(message) is int else numbers[len(str(message)) % 9]
+    numbers = (
+        *(0, 1, 2**64 - 1, 2**64, -1, 2**63, 10**40, 255, 256, -2, 127, 128, -128, -129, -32768),
+        *(2**31, -(2**31), 2**32, 2**53, 2**53 + 1, -(2**63), 2**63 - 1, 2**64 + 1, 10**5000),
+    )
+    return message if type(message) is int else chosen(message, numbers)
 
 
 class KeyList(NamedTuple):
@@ -186,8 +221,10 @@ class KeyList(NamedTuple):
 
 KEY_LISTS: dict[str, KeyList] = {
     "letters": KeyList([*string.ascii_lowercase, "!"], "by_letter"),
-    "few": KeyList(["hot", "a", "even", "1", b"1", 1, (1,)], "hot"),
+    "few": KeyList(["hot", "a", "even", "1", b"1", 1, (1,)], "alike"),
     "strange": KeyList(["\u00e9", "\ud800", "", "\0", (), ("a",), 2, -1], "unusual"),
+    "tuples": KeyList([(), ("a",), ((),), ("a", "b"), (-1,), "a"], "nested"),
+    "mixed": KeyList(["even", 0, "1"], "no_key"),
 }
 
 U64_KEY_LISTS: dict[str, KeyList] = {

@@ -5,12 +5,17 @@ Marks in a message as in `computing`; states are those of `states`, or not even 
 
 from __future__ import annotations
 
-import sys
 from typing import Any, NamedTuple
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import alter, chosen, complain
+from wallaroo_conformance.cases.operators.common import alter, chosen, complain, leave
 from wallaroo_conformance.cases.operators.table import Table, Trait
+from wallaroo_conformance.cases.operators.values import (
+    Agreeable,
+    Disguised,
+    Undecided,
+    uncommon,
+)
 
 PLAIN_PAIRS = Table()
 
@@ -20,6 +25,18 @@ class Answer(NamedTuple):
 
     output: Any
     changed: Any
+
+
+class Strange(tuple[Any, ...]):
+    """A `tuple` of a type of its own, which lies about its length and its truth."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return 3 if tuple.__len__(self) == 2 else 2
+
+    def __bool__(self) -> bool:
+        return False
 
 
 @PLAIN_PAIRS.add()
@@ -40,7 +57,7 @@ def note(message: Any, state: Any) -> Any:
 
 
 @PLAIN_PAIRS.add()
-@wallaroo.state_computation(name="read")
+@wallaroo.state_computation(name="# read\n'it' {twice} \u00b2")
 def read(message: Any, state: Any) -> Any:
     """Send what is written, and change nothing."""
     return (f"{str(message)[:4]}:{state.pages}{state.notes[-3:]}", False)
@@ -153,11 +170,35 @@ def wrong_pair_then_count(message: Any, state: Any) -> Any:
         shapes = (
             *(None, written, [written, True], (written,), (written, 1), (True, written)),
             *((written, None), {written: 1, True: 2}, (written, "True"), (written, True, True)),
-            iter((written, True)),
+            *(iter((written, True)), (written, Agreeable()), (written, Undecided()), Agreeable()),
+            *((written, Disguised()), Answer(written, 1), Answer(written, None), (), True, False),
+            *((None, 1), (None, 0), (written, 1.0), ((written, True),), Strange((written,))),
         )
         return chosen(written, shapes)
     state.pages += 1
-    return Answer(written[:6], True)
+    pair: tuple[Any, ...] = (written[:6], True)
+    return chosen(written, (Answer(*pair), Strange(pair), pair))
+
+
+@PLAIN_PAIRS.add()
+@wallaroo.state_computation(name="odd value of state")
+def odd_value_of_state(message: Any, state: Any) -> Any:
+    """Send a message that is easily taken for none."""
+    state.pages += 1
+    return (uncommon(message), True)
+
+
+@PLAIN_PAIRS.add()
+@wallaroo.state_computation(name="annotated pair")
+def annotated_pair(message: Any, state: Any) -> tuple[str, bool]:
+    """Return a pair as announced, and for some marks what was not announced."""
+    written = str(message)[:6]
+    if "z" in written:
+        return (None, True)  # type: ignore[return-value]
+    if "y" in written:
+        return [written, True]  # type: ignore[return-value]
+    state.pages += 1
+    return (written, True)
 
 
 @PLAIN_PAIRS.add(Trait.FINDING)
@@ -212,8 +253,7 @@ def mark_in_secret(message: Any, state: Any) -> Any:
 @wallaroo.state_computation(name="leave early")
 def leave_early(message: Any, state: Any) -> Any:
     """End the process on the message quit, before anything is altered."""
-    if message in ("quit", b"quit"):
-        sys.exit(3)
+    leave(message)
     state.pages += 1
     return (state.pages, True)
 
@@ -223,6 +263,5 @@ def leave_early(message: Any, state: Any) -> Any:
 def leave_late(message: Any, state: Any) -> Any:
     """End the process on the message quit, when the state is altered already."""
     state.pages += 1
-    if message in ("quit", b"quit"):
-        sys.exit(3)
+    leave(message)
     return (state.pages, True)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import chosen, complain
+from wallaroo_conformance.cases.operators.common import chosen, complain, leave
 from wallaroo_conformance.cases.operators.table import Table, Trait
+from wallaroo_conformance.cases.operators.values import Agreeable, uncommon
 
 STATE_MULTI_COMPUTATIONS = Table()
 
@@ -29,7 +30,7 @@ def numbered(message: Any, state: Any) -> Any:
     return ([None, f"{state.pages}{str(message)[:6]}"], True)
 
 
-@STATE_MULTI_COMPUTATIONS.add(Trait.FALSY_ITEMS)
+@STATE_MULTI_COMPUTATIONS.add(Trait.FALSY_ITEMS, Trait.ODD_ITEMS)
 @wallaroo.state_computation_multi(name="items of any shape")
 def items_of_any_shape(message: Any, state: Any) -> Any:
     """Send what is false and still a message, out of what looks like no list."""
@@ -128,9 +129,32 @@ def wrong_items_then_count(message: Any, state: Any) -> Any:
     written = str(message)
     if "y" in written:
         pairs: list[Any] = [(written, True), ({}, True), (5, True), ([written], 1)]
-        return chosen(written, [*pairs, [[written], True], [written], ({}.keys(), True)])
+        pairs += [[[written], True], [written], ({}.keys(), True), (set(), True), (b"", False)]
+        pairs += [(frozenset({1}), True), (0, True), (bytearray(b"a"), True), ([1], Agreeable())]
+        return chosen(written, [*pairs, ([1], None), ([1, 2], True, True), (True, [1]), None])
     state.pages += 1
     return ([written[:6], state.pages], True)
+
+
+@STATE_MULTI_COMPUTATIONS.add()
+@wallaroo.state_computation_multi(name="odd items of state")
+def odd_items_of_state(message: Any, state: Any) -> Any:
+    """Send messages that are easily taken for none, behind a gap."""
+    state.pages += 1
+    return ([None, uncommon(message), state.pages], True)
+
+
+@STATE_MULTI_COMPUTATIONS.add()
+@wallaroo.state_computation_multi(name="leave amid items")
+def leave_amid_items(message: Any, state: Any) -> Any:
+    """Give a message, then end the process on the message quit."""
+
+    def pages() -> Iterator[Any]:
+        yield state.pages
+        leave(message)
+        state.pages += 1
+
+    return (pages(), True)
 
 
 @STATE_MULTI_COMPUTATIONS.add(Trait.RAISES_CONSUMED)

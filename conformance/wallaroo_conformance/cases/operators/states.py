@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from wallaroo.keys import BadKeyError
 from wallaroo_conformance.cases.operators.table import Table, Trait
 
 BUILDERS = Table()
@@ -70,6 +71,19 @@ class Denying(Notebook):
         return False
 
 
+@BUILDERS.add(Trait.FALSY_STATE)
+class Wavering(Notebook):
+    """Can be neither compared nor tested for truth, as an array of several numbers."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("equal to what?")
+
+    def __bool__(self) -> bool:
+        raise ValueError("true of what?")
+
+
 @BUILDERS.add()
 class Linked(Notebook):
     """Holds one list twice."""
@@ -88,6 +102,7 @@ class Folded(Notebook):
         self.last = ("folded", self.notes)
 
 
+@BUILDERS.add(made=(1,), name="Thinly")
 @BUILDERS.add(Trait.COMMON, made=(2,))
 class Stocked:
     """A builder with an attribute, so that instances may agree or not (state-8)."""
@@ -130,6 +145,42 @@ class Missing:
     def build(self) -> Any:
         """Raise."""
         raise KeyError("no paper")
+
+
+@BUILDERS.add(made=())
+class Exhausted:
+    """A builder that raises what ends a loop."""
+
+    def build(self) -> Any:
+        """Raise."""
+        raise StopIteration("no paper")
+
+
+@BUILDERS.add(made=())
+class Misled:
+    """A builder that raises what a wrong call may raise."""
+
+    def build(self) -> Any:
+        """Raise."""
+        raise TypeError("no paper")
+
+
+@BUILDERS.add(made=())
+class Refusing:
+    """A builder that raises what a wrong key may raise."""
+
+    def build(self) -> Any:
+        """Raise."""
+        raise BadKeyError("no paper")
+
+
+@BUILDERS.add(made=())
+class Interrupted:
+    """A builder that is interrupted, as by Ctrl-C."""
+
+    def build(self) -> Any:
+        """Raise what Ctrl-C raises."""
+        raise KeyboardInterrupt("no paper at all")
 
 
 @BUILDERS.add(made=())

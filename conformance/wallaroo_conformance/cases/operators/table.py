@@ -16,6 +16,7 @@ class Trait(enum.Enum):
     COMMON = "is drawn more often than others"
     FINDING = "makes a finding: `trusting` mode is not promised to it"
     ANY_TYPE = "of a decoder: gives messages of any type"
+    LISTS = "of a decoder: gives lists, which can be altered"
     EXACT = "of an encoder: tells messages apart that look alike"
     NARROW = "of a multi computation: gives one or two messages, so that many can stand in a row"
     NUMBERS = "of a partition function: gives numbers, as 64-bit partitions want them"
@@ -29,6 +30,7 @@ class Trait(enum.Enum):
     RAISES_CONSUMED = "raises while its multi result is consumed"
     SAME_OBJECT = "gives one object twice in a multi result"
     FALSY_ITEMS = "gives items that are false, by an iterator, into which nobody can look"
+    ODD_ITEMS = "gives a multi result that does not look like one"
     WRONG_ITEMS = "gives what is no multi result"
     OWN_LIST = "gives a list of its state's as multi result"
 
@@ -50,22 +52,25 @@ class Table(dict[str, Any]):
             self.traits |= table.traits
             self.arguments |= table.arguments
 
-    def add(self, *traits: Trait, made: tuple[Any, ...] | None = None) -> Callable[[C], C]:
+    def add(
+        self, *traits: Trait, made: tuple[Any, ...] | None = None, name: str = ""
+    ) -> Callable[[C], C]:
         """Return a decorator that adds a component under its own name.
 
         Args:
             traits: of the operator.
             made: add an instance of the decorated class instead, made with these arguments.
+            name: of the operator, where its class has several.
         """
 
         def added(component: C) -> C:
             operator: Any = component
-            name = inspect.unwrap(operator).__name__
-            self.traits[name] = frozenset(traits)
+            called = name or inspect.unwrap(operator).__name__
+            self.traits[called] = frozenset(traits)
             if made is not None:
-                self.arguments[name] = made
+                self.arguments[called] = made
                 operator = operator(*made)
-            self[name] = operator
+            self[called] = operator
             return component
 
         return added
@@ -77,3 +82,10 @@ class Table(dict[str, Any]):
     def having(self, trait: Trait) -> tuple[str, ...]:
         """Return the names of the operators that have a trait."""
         return tuple([name for name in self if trait in self.traits[name]])
+
+    def siblings(self) -> list[tuple[str, ...]]:
+        """Return the names of operators that are instances of one class, for each such class."""
+        families: dict[type, list[str]] = {}
+        for name in self.arguments:
+            families.setdefault(type(self[name]), []).append(name)
+        return [tuple(family) for family in families.values() if len(family) > 1]

@@ -1,0 +1,58 @@
+"""The laws: which rule a case speaks about, and which difference from the reference breaks it.
+
+A law holds for a case if the engine's whole trace is the reference's: outputs to the byte and in
+order, dead letters, final entities. A case *exercises* a law if it has met the facts the law needs.
+When a case fails, it is reduced first, so that what is left of it is there because it must be;
+the *blame* then falls on the first law in `LAWS` that the reduced case exercises and that speaks of
+this kind of difference. The order is from what a reduction would have removed had it been able to
+(batch cuts, a second source, a mark in a payload) to what every case has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wallaroo_conformance.judge.differences import Kind
+from wallaroo_conformance.judge.fact import Fact, Facts
+from wallaroo_conformance.judge.law import Law, law
+from wallaroo_conformance.judge.laws.plain import PLAIN_LAWS
+from wallaroo_conformance.judge.laws.results import RESULT_LAWS
+from wallaroo_conformance.judge.laws.routing import ROUTING_LAWS
+from wallaroo_conformance.judge.laws.runs import RUN_LAWS
+from wallaroo_conformance.judge.laws.state import STATE_LAWS
+
+LAWS: tuple[Law, ...] = (*RUN_LAWS, *ROUTING_LAWS, *STATE_LAWS, *RESULT_LAWS, *PLAIN_LAWS)
+"""From the most particular to what every case has; see the module's text."""
+
+
+def exercised(facts: Facts) -> tuple[Law, ...]:
+    """Return the laws that a case with these facts exercises."""
+    return tuple([law for law in LAWS if law.needs <= facts])
+
+
+def blame(facts: Facts, kinds: Iterable[Kind], ended: str | None = None) -> Law:
+    """Return the law that a reduced case with these facts and differences speaks of.
+
+    Args:
+        facts: what the case has met.
+        kinds: how the traces differ.
+        ended: how the run ended early, of `end_of`. Where the ends differ, it is nothing else: if
+            the case failed without them, the reduction would have taken them away.
+    """
+    kinds = frozenset(kinds)
+    if "ended" in kinds and ended is not None:
+        return _ENDS[ended]
+    return next((law for law in LAWS if law.blamed_for(facts, kinds)), _EXACT)
+
+
+_BY_ID = {law.id: law for law in LAWS}
+_EXACT = _BY_ID["order-2/exact"]
+_ENDS = {"on-error": _BY_ID["dead-4/stop"], "exit": _BY_ID["dead-3/exit"]}
+
+ANSWERS = law(
+    "build-2/answers",
+    {Fact.DECODED},
+    "an engine that cannot run an application says so when it is asked, before it reads input",
+    "check() accepts what run() then refuses",
+)
+"""Blamed for `UnsupportedTopology` from `run`, which no difference of traces shows."""

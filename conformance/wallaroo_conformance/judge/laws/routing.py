@@ -1,0 +1,55 @@
+"""Which entity a message meets, and what is no key."""
+
+from __future__ import annotations
+
+from wallaroo_conformance.judge.fact import Fact
+from wallaroo_conformance.judge.law import Law, law
+
+ROUTING_LAWS: tuple[Law, ...] = (
+    law(
+        "route-3/unknown", {Fact.UNKNOWN_KEY_LETTER},
+        "where keys are listed, a message with another is a dead letter",
+        "it is dropped in silence, or given an entity",
+    ),
+    law(
+        "route-3/listed", {Fact.LISTED_KEY},
+        "a listed key has its entity",
+        "keys are listed in one form and looked up in another",
+    ),
+    law(
+        "route-2/alike", {Fact.KEYS_ALIKE},
+        "keys are the same when types and values are, at every depth",
+        "keys are turned into text, normalised, or compared with ==",
+    ),
+    law(
+        "route-5/range", {Fact.BAD_U64_KEY},
+        "64-bit keys are ints from 0 to 2**64 - 1; else the message is a dead letter",
+        "the number is cut to 64 bits, or its type is not looked at",
+    ),
+    law(
+        "route-2/bad", {Fact.BAD_KEY},
+        "what is no key is a dead letter, not a guess",
+        "a subclass of str or int, or something unhashable, is let through, or ends the run",
+    ),
+    law(
+        "route-5/extreme", {Fact.EXTREME_U64_KEY},
+        "keys up to 2**64 - 1 are keys",
+        "they are stored as signed 64-bit integers",
+    ),
+    law(
+        "route-2/unusual", {Fact.UNUSUAL_KEY},
+        "any text, bytes and tuples are keys, without normalisation",
+        "keys take a way that only plain text survives",
+    ),
+    law(
+        "route-1/hidden", {Fact.ROUTE_ALTERS},
+        "what a partition function does to the message is invisible, and it is called once",
+        "it is given the message itself instead of a copy",
+    ),
+    law(
+        "route-2/given", {Fact.KEY_FOUND},
+        "an entity's key is what the partition function gave",
+        "the key is converted, to text perhaps",
+        frozenset({"keys", "numbers"}),
+    ),
+)  # fmt: skip
