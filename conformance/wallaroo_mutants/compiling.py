@@ -28,6 +28,7 @@ def _mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
 
 _line = Program._line
 _lineage_of = wallaroo_reference.codegen._lineage
+_lineage_when_asked = wallaroo_reference.compiled._lineage
 _fail = Compiled.fail
 _end = Compiled._end
 
@@ -93,6 +94,11 @@ def _stops_one_function(self: Compiled, *arguments: Any) -> None:
         raise _AnotherStop from None
 
 
+def _in_32_bits(spot: Spot, names: Mapping[str, Any]) -> Lineage:
+    first, *others = _lineage_when_asked(spot, names)
+    return (first & 0xFFFFFFFF, *others)
+
+
 def _of_the_batch(_spot: Spot, names: Mapping[str, Any]) -> Lineage:
     return (names["start"],)
 
@@ -151,6 +157,12 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "lineage lost in a deep pipeline",
         "a function that continues another gets the frame's number only",
         (wallaroo_reference.codegen, "_lineage", _only_the_frame),
+    ),
+    _mutant(
+        "order-1",
+        "sequence numbers in 32 bits",
+        "a number that is packed too tightly, found after four billion frames",
+        (wallaroo_reference.compiled, "_lineage", _in_32_bits),
     ),
     _mutant(
         "dead-4",

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
+from typing import Any, Final
 
 from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.topology import Application
-from wallaroo.trace import Trace, sorted_entities
+from wallaroo.trace import Lineage, Trace, sorted_entities
 from wallaroo_reference.compiled import Compiled, compiled_source
 from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
+
+_LATE_IN_A_LONG_RUN: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 2}
+"""`Case.options` under which the third frame's sequence number needs more than 32 bits."""
 
 
 class ReferenceEngine:
@@ -22,7 +27,7 @@ class ReferenceEngine:
 
     def capabilities(self) -> Capabilities:
         """Return what it claims: everything but recovery and faults."""
-        return Capabilities()
+        return Capabilities(small=_LATE_IN_A_LONG_RUN)
 
     def check(self, application: Application) -> None:
         """Refuse nothing: it runs every application that can be built."""
@@ -32,16 +37,30 @@ class ReferenceEngine:
         return compiled_source(application)
 
     def run(self, case: Case) -> Trace:
-        """Run one case; the option ``thorough=True`` looks for findings at every call."""
+        """Run one case.
+
+        The option ``thorough=True`` looks for findings at every call; ``first_sequence=N`` numbers
+        the frames from N inside the machine, while the trace counts from 0 as always.
+        """
         machine = self._machine(case)
+        first = machine.sequence = case.options.get("first_sequence", 0)
         for source, payloads in _batches(case):
             machine.feed(source, payloads)
+
+        def from_zero(lineage: Lineage) -> Lineage:
+            return (lineage[0] - first, *lineage[1:])
+
+        ended = machine.ended
         return Trace(
             outputs={sink: tuple(outputs) for sink, outputs in machine.outputs.items()},
-            dead_letters=tuple(machine.dead_letters),
+            dead_letters=tuple(
+                [replace(one, lineage=from_zero(one.lineage)) for one in machine.dead_letters]
+            ),
             entities=sorted_entities(machine.entities()),
-            ended=machine.ended,
-            findings=tuple(machine.findings),
+            ended=None if ended is None else replace(ended, lineage=from_zero(ended.lineage)),
+            findings=tuple(
+                [replace(one, lineage=from_zero(one.lineage)) for one in machine.findings]
+            ),
         )
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
@@ -81,7 +100,7 @@ class CompiledEngine(ReferenceEngine):
 
     def capabilities(self) -> Capabilities:
         """Return what it claims: it has no `isolated` mode."""
-        return Capabilities(isolation=frozenset({"trusting"}))
+        return Capabilities(isolation=frozenset({"trusting"}), small=_LATE_IN_A_LONG_RUN)
 
     def run(self, case: Case) -> Trace:
         """Run one case in `trusting` mode.
