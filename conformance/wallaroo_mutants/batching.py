@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wallaroo_conformance.cases.operators import BUILDERS, Trait
 from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.places import Store
 
@@ -108,6 +109,9 @@ class RetriesBatch(Batched):
         self.sequence, self.outputs, self.dead_letters = sequence, outputs, letters
 
 
+_ENDING = tuple([type(BUILDERS[name]) for name in BUILDERS.having(Trait.ENDS_THE_RUN)])
+
+
 class BySource(Interpreter):
     """Takes one source after the other where no entity is shared: an equivalent mutant."""
 
@@ -120,6 +124,8 @@ class BySource(Interpreter):
                 visitors.setdefault(partition, set()).add(step.pipeline)
         self._apart = all(len(pipelines) == 1 for pipelines in visitors.values())
         self._apart = self._apart and not self._stop_on_error
+        for part in application.partitions:
+            self._apart = self._apart and not isinstance(part.builder.component, _ENDING)
         self._kept: list[tuple[int, str, bytes]] = []
 
     def feed(self, source: str, payloads: Any) -> None:
@@ -131,7 +137,7 @@ class BySource(Interpreter):
             super().feed(source, payloads)
             return
         for payload in payloads:
-            if b"quit" in payload:
+            if b"quit" in payload or b"halt" in payload:
                 self._drain()
                 self._apart = False
                 super().feed(source, [payload])

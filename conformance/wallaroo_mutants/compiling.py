@@ -62,10 +62,6 @@ def _asked_whether_equal(self: Program, indent: int, text: str) -> None:
     _line(self, indent, text.replace(" is None:", " == None:"))
 
 
-def _interrupts_let_through(self: Program, indent: int, text: str) -> None:
-    _line(self, indent, text.replace("except BaseException:", "except (Exception, SystemExit):"))
-
-
 def _told_by_qualified_name(error: BaseException, reason: Reason) -> DeadLetterError:
     return DeadLetterError(dead_letter_from(error, reason).reason, "", type(error).__qualname__)
 
@@ -139,12 +135,6 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "None told by ==",
         "`if message == None`, which an object's own class may answer",
         (Program, "_line", _asked_whether_equal),
-    ),
-    _mutant(
-        "dead-3",
-        "KeyboardInterrupt let through",
-        "`except (Exception, SystemExit)`",
-        (Program, "_line", _interrupts_let_through),
     ),
     _mutant(
         "dead-1",

@@ -174,7 +174,7 @@ class Refusing:
         raise BadKeyError("no paper")
 
 
-@BUILDERS.add(made=())
+@BUILDERS.add(Trait.ENDS_THE_RUN, made=())
 class Interrupted:
     """A builder that is interrupted, as by Ctrl-C."""
 
@@ -183,7 +183,7 @@ class Interrupted:
         raise KeyboardInterrupt("no paper at all")
 
 
-@BUILDERS.add(made=())
+@BUILDERS.add(Trait.ENDS_THE_RUN, made=())
 class Leaving:
     """A builder that ends the process."""
 

@@ -23,6 +23,7 @@ class Trait(enum.Enum):
     REMEMBERS = "keeps something from call to call: each case gets one of its own"
     ANNOTATED = "of an encoder: says what it returns, and does not always"
     FALSY_STATE = "of a builder: builds a state that is false"
+    ENDS_THE_RUN = "of a builder: ends the process, whatever the message"
     ALTERS_MESSAGE = "alters a message that it is only to read"
     ALTERS_SILENTLY = "alters the state and says changed=False"
     ALIASES = "puts into output or state what another holds too"

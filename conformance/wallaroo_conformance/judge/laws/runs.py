@@ -57,6 +57,12 @@ RUN_LAWS: tuple[Law, ...] = (
         "something is lost, repeated or forgotten where one batch ends and the next begins",
     ),
     law(
+        "order-1/letters", {Fact.LETTER},
+        "dead letters come in order of lineage, step and sink",
+        "steps are run one after the other over many messages",
+        frozenset({"order"}),
+    ),
+    law(
         "compute-2/shape", {Fact.MULTI_ODD},
         "items come in the order in which whatever gives them is iterated",
         "a list of a kind of its own is copied past its own iterator, or an iterator refused",
@@ -65,12 +71,6 @@ RUN_LAWS: tuple[Law, ...] = (
         "order-1/outputs", {Fact.OUTPUTS},
         "each sink gets its outputs in order of lineage, depth first",
         "outputs of one message are sent breadth first, or messages overtake one another",
-        frozenset({"order"}),
-    ),
-    law(
-        "order-1/letters", {Fact.LETTER},
-        "dead letters come in order of lineage, step and sink",
-        "steps are run one after the other over many messages",
         frozenset({"order"}),
     ),
     law(
