@@ -82,7 +82,7 @@ class _Restarting:
     def restart(self) -> Handle:
         server: Any = self._handle.restart()
         # Deliver no frames: the server then sends what the machine has given so far.
-        server._thread.call(server._deliver, next(iter(server.addresses)), [])
+        server._thread.call(server.deliver, next(iter(server.addresses)), [])
         return _Restarting(server)
 
 

@@ -241,6 +241,10 @@ def _one_partition(_: Any) -> Any:
     )
 
 
+def _own_methods_asked(_: Any) -> Any:
+    return lambda output: bytes(output) if isinstance(output, bytes) else output.encode()
+
+
 def _decodes_twice(original: Any) -> Any:
     def decode(self: Flow, source: str, first: int, payloads: Sequence[bytes]) -> None:
         if first == 0:
@@ -276,6 +280,9 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
         (wallaroo_spark.worker.nodes, "entity_id", _one_partition),
     ),
     "first frame tried again": ((Flow, "decode", _decodes_twice),),
+    "outputs asked for their bytes": (
+        (wallaroo_spark.worker.nodes, "encoded", _own_methods_asked),
+    ),
 }  # fmt: skip
 
 
@@ -372,6 +379,7 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
         "an offset committed too late",
         (StreamJob, "next_batch", _first_batch_replayed),
     ),
+    _mutant("sink-1", "outputs asked for their bytes", "a subclass gives others than it holds"),
     _mutant("order-2", "last frame of a run lost", "off by one in a slice"),
     _mutant("order-2", "first frame tried again", "a task's retry counts twice"),
     _mutant(

@@ -29,7 +29,7 @@ def test_the_toy_engine_is_what_the_document_says() -> None:
     assert shown == [
         failure_text(failure, "toy", width=72)
         for failure in report.failures
-        if failure.rule == "decode-1"
+        if failure.rule == "frame-2"
     ]
     assert [failure.may_be_same for failure in report.failures] == [
         number > 0 for number in range(len(report.failures))

@@ -40,7 +40,8 @@ def split_pair(result: Any) -> tuple[Any, bool]:
     Raises:
         BadResultError: it is not a tuple of two with a `bool` in second place.
     """
-    if not isinstance(result, tuple) or len(result) != _PAIR_LENGTH:
+    # By tuple's own methods, whatever a subclass makes of them.
+    if not isinstance(result, tuple) or tuple.__len__(result) != _PAIR_LENGTH:
         slip = ""
         if result is None:
             slip = "; does it return on every path?"
@@ -49,7 +50,7 @@ def split_pair(result: Any) -> tuple[Any, bool]:
         raise BadResultError(
             f"expected (output, changed) of a state computation, not {_article(result)}{slip}"
         )
-    output, changed = result
+    output, changed = tuple.__iter__(result)
     if type(changed) is not bool:
         slip = "; output and changed are in each other's place" if type(output) is bool else ""
         raise BadResultError(f"expected changed to be a bool, not {_article(changed)}{slip}")
@@ -90,11 +91,11 @@ def encoded(output: Any) -> bytes:
     """
     if isinstance(output, str):
         try:
-            return output.encode("utf-8")
+            return str.encode(output)  # whatever a subclass makes of it
         except UnicodeEncodeError as error:
             raise BadOutputError(f"it cannot be written as UTF-8: {error}") from None
     if isinstance(output, bytes):
-        return bytes(output)
+        return b"".join((output,))  # whatever its __bytes__ says
     raise BadOutputError(
         f"expected bytes, str or None of an encoder, not a {type(output).__name__}"
     )
