@@ -15,9 +15,10 @@ from wallaroo_spark.jvm.settings import SessionSettings
 def main() -> int:
     """Make the archive for the default settings, if there is none."""
     running = Session(SessionSettings(), makes_archive=True)
-    if running.archive.exists():
+    archive = running.archive
+    if archive.exists():
         running.close()
-        print(f"{running.archive} is there already")
+        print(f"{archive} is there already")
         return 0
     application = (
         wallaroo.ApplicationBuilder("archive")
@@ -28,7 +29,6 @@ def main() -> int:
     )
     case = Case(application, [("p", b"a"), ("p", b"b")], batches=(1,))
     run_cases(running, [case, Case(application, case.input_log)])
-    archive = running.archive
     running.close()
     if not archive.exists():
         print(f"Java did not write {archive}", file=sys.stderr)
