@@ -18,7 +18,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Generic, Never, ParamSpec, TypeVar, overload
 
-from wallaroo.components import decoder_format
+from wallaroo.components import OwnState, decoder_format
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import MAX_HEADER_LENGTH, StructLength
 
@@ -79,7 +79,17 @@ class PartitioningFunction(Decorated[P, R]):
         self.partition = function
 
 
+class KeyExtractingFunction(PartitioningFunction[P, R]):
+    """A decorated key extractor."""
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        super().__init__(function)
+        self.extract_key = function
+
+
 class _Named(Decorated[P, R]):
+    own_state: OwnState | None = None  # of a state computation that says its state (key-3)
+
     def __init__(self, function: Callable[P, R], name: str) -> None:
         super().__init__(function)
         self._name = name
@@ -161,6 +171,16 @@ def partition(function: Callable[P, R]) -> PartitioningFunction[P, R]:
     return PartitioningFunction(function)
 
 
+def key_extractor(function: Callable[P, R]) -> KeyExtractingFunction[P, R]:
+    """Make a key extractor of a function ``(message) -> key`` (key-1).
+
+    Raises:
+        WallarooParameterError: it decorates no such function.
+    """
+    _expect(function, 1, "key_extractor", "(message)")
+    return KeyExtractingFunction(function)
+
+
 def computation(name: str) -> Callable[[Callable[P, R]], ComputingFunction[P, R]]:
     """Make a computation of a function ``(message) -> message | None``.
 
@@ -179,26 +199,70 @@ def computation_multi(name: str) -> Callable[[Callable[P, R]], MultiComputingFun
     return _named("computation_multi", name, 1, MultiComputingFunction)
 
 
-def state_computation(name: str) -> Callable[[Callable[P, R]], ComputingFunction[P, R]]:
-    """Make a state computation of a function ``(message, state) -> (message | None, changed)``.
+def state_computation(
+    name: str,
+    state: Any = None,
+    state_name: str | None = None,
+    expire_after: int | None = None,
+) -> Callable[[Callable[P, R]], ComputingFunction[P, R]]:
+    """Make a state computation.
+
+    Without `state` it belongs to `ApplicationBuilder`, and decorates a function ``(message, state)
+    -> (message | None, changed)``. With it, it belongs to pipelines, and decorates a function
+    ``(message, state) -> message | None``; what that leaves of the state is kept (key-3).
+
+    Args:
+        name: the computation's name.
+        state: the state's class, or a builder whose `build()` returns the state.
+        state_name: the state partition's name; computations that give the same share its entities.
+            The computation's name unless given.
+        expire_after: nanoseconds after its last visit at which an entity is gone (key-4).
 
     Raises:
         WallarooParameterError: it has no name, or decorates no such function.
     """
-    return _named("state_computation", name, 2, ComputingFunction)
+    own = _own_state("state_computation", name, state, state_name, expire_after)
+    return _named("state_computation", name, 2, ComputingFunction, own)
 
 
-def state_computation_multi(name: str) -> Callable[[Callable[P, R]], MultiComputingFunction[P, R]]:
-    """Make a state computation of a function ``(message, state) -> (iterable | None, changed)``.
+def state_computation_multi(
+    name: str,
+    state: Any = None,
+    state_name: str | None = None,
+    expire_after: int | None = None,
+) -> Callable[[Callable[P, R]], MultiComputingFunction[P, R]]:
+    """Make a state computation that gives several messages, as an iterable.
+
+    The function is ``(message, state) -> (iterable | None, changed)`` without `state`, and
+    ``(message, state) -> iterable | None`` with it; see `state_computation`.
 
     Raises:
         WallarooParameterError: it has no name, or decorates no such function.
     """
-    return _named("state_computation_multi", name, 2, MultiComputingFunction)
+    own = _own_state("state_computation_multi", name, state, state_name, expire_after)
+    return _named("state_computation_multi", name, 2, MultiComputingFunction, own)
+
+
+def _own_state(
+    decorator: str, name: str, state: Any, state_name: str | None, expire_after: int | None
+) -> OwnState | None:
+    if state is not None:
+        return OwnState(state, name if state_name is None else state_name, expire_after)
+    if state_name is not None or expire_after is not None:
+        said = "state_name" if state_name is not None else "expire_after"
+        raise WallarooParameterError(
+            f"@wallaroo.{decorator}(…, {said}=…) has no state. Write: state=STATE beside it, for "
+            f"pipelines; to the builder say {said} in to_state_partition"
+        )
+    return None
 
 
 def _named(
-    decorator: str, name: str, parameters: int, make: Callable[[Callable[P, R], str], Any]
+    decorator: str,
+    name: str,
+    parameters: int,
+    make: Callable[[Callable[P, R], str], Any],
+    own_state: OwnState | None = None,
 ) -> Callable[[Callable[P, R]], Any]:
     if not isinstance(name, str) or not name:
         given = getattr(name, "__name__", repr(name))
@@ -210,7 +274,9 @@ def _named(
     def decorate(function: Callable[P, R]) -> Any:
         shape = "(message)" if parameters == 1 else "(message, state)"
         _expect(function, parameters, f'{decorator}(name="{name}")', shape)
-        return make(function, name)
+        made = make(function, name)
+        made.own_state = own_state
+        return made
 
     return decorate
 
