@@ -302,7 +302,7 @@ _KEY_METHODS = ("partition", "extract_key")
 
 def _key_method(instance: object) -> str:
     partition, extract_key = _KEY_METHODS
-    return extract_key if not hasattr(instance, partition) else partition
+    return extract_key if hasattr(instance, extract_key) else partition
 
 
 def _compute_method(component: object, what: str) -> tuple[str, bool]:

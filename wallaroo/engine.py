@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from wallaroo.errors import EngineNotFoundError
+from wallaroo.records import Frame, Record, with_times_that_never_decrease
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import Finding, InputLog, Trace
 
@@ -76,8 +78,9 @@ class Case:
 
     Args:
         application: what to run.
-        input_log: (source, payload) in the order received.
-        batches: sizes of the micro-batches, in messages; the messages left after them are one more
+        input_log: the records in the order received; a pair (source, payload) is a frame that
+            arrived at time 0.
+        batches: sizes of the micro-batches, in records; the records left after them are one more
             batch. `None`: one batch.
         partitions: number of partitions; `None`: the engine's choice, and a trace then numbers
             entities as if there were one.
@@ -95,6 +98,14 @@ class Case:
     on_error: OnError = "skip"
     faults: Sequence[TaskFault] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """The records of the input log, with arrival times that never decrease (time-1)."""
+        found: list[Any] = [
+            Frame(*entry) if isinstance(entry, tuple) else entry for entry in self.input_log
+        ]
+        return with_times_that_never_decrease(found)
 
 
 @dataclass(frozen=True)

@@ -63,12 +63,14 @@ class End:
         error_type: the exception's class name if a generator raised it, which becomes a dead
             letter of this record (graph-4); else `None`.
         error: that exception's text.
+        ends_run: it was `SystemExit` or `KeyboardInterrupt`, which end the run (dead-3).
     """
 
     source: str
     at: int = 0
     error_type: str | None = None
     error: str = ""
+    ends_run: bool = False
 
 
 Record: TypeAlias = Frame | Value | Tick | End

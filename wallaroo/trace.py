@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
@@ -17,11 +17,17 @@ from wallaroo.keys import Key, encode_key, key_to_json
 from wallaroo.topology import SinkId
 
 Lineage: TypeAlias = tuple[int, ...]
-"""(sequence, index in the first multi output, index in the second, …) (order-1)."""
+"""(sequence, index in the first multi output, index in the second, …) (order-1).
 
-InputLog: TypeAlias = "list[tuple[str, bytes]]"
-"""(source, payload) in the order received; the position is the sequence."""
+A branch adds its number (graph-2). What a window gives in its step's turn has the lineage (sequence,
+-n, i): n is 1 for the last window step, 2 for the one before it, and i counts the windows that fire
+in this turn. The negative number puts it before the record's own message (time-4).
+"""
 
+InputLog: TypeAlias = "Sequence[Any]"
+"""Records, or pairs (source, payload), in the order received; the position is the sequence."""
+
+_OWN_MESSAGE = 0  # ends a lineage that is sorted: after what windows gave, before its own items
 _LONGEST_ERROR = 2000  # characters of an error's text that are kept
 
 
@@ -33,6 +39,8 @@ class Reason(StrEnum):
     BAD_RESULT = "bad-result"
     BAD_KEY = "bad-key"
     UNKNOWN_KEY = "unknown-key"
+    BAD_TIME = "bad-time"
+    LATE = "late"
     ENCODE = "encode"
     UNPORTABLE = "unportable"
 
@@ -43,10 +51,11 @@ class DeadLetter:
 
     Args:
         lineage: the message's lineage.
-        source: the source that received its frame.
+        source: the source that received its frame; of what a tick made due, `None`.
         pipeline: the pipeline it was in.
         step: the computation's name; for key errors the state computation's; `None` for `decode`,
-            for `encode`, and for a decoder's result that is `unportable`.
+            for `encode`, for event times and generators, and for a decoder's result that is
+            `unportable`.
         position: the step's position in its pipeline, from 0; -1 for the decoder, and the number
             of steps for an encoder. Orders dead letters of one lineage; not part of the JSON line.
         sink: the sink's index, `None` unless the reason is `encode`.
@@ -55,11 +64,11 @@ class DeadLetter:
         reason: why.
         error_type: name of the exception's class if user code raised one, else `None`.
         error: what happened, for people; this text may differ between engines.
-        payload: the original frame's payload.
+        payload: the original frame's payload; `None` for what a window or a generator gave.
     """
 
     lineage: Lineage
-    source: str
+    source: str | None
     pipeline: str
     step: str | None
     position: int
@@ -68,12 +77,13 @@ class DeadLetter:
     reason: Reason
     error_type: str | None
     error: str
-    payload: bytes
+    payload: bytes | None
 
     @property
     def order(self) -> tuple[Lineage, int, int]:
         """(lineage, position, sink): the order of dead letters."""
-        return (self.lineage, self.position, -1 if self.sink is None else self.sink)
+        sink = -1 if self.sink is None else self.sink
+        return (lineage_order(self.lineage), self.position, sink)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of a line of ``--dead-letters FILE``."""
@@ -87,7 +97,9 @@ class DeadLetter:
             "reason": self.reason.value,
             "error_type": self.error_type,
             "error": self.error,
-            "payload": base64.b64encode(self.payload).decode("ascii"),
+            "payload": None
+            if self.payload is None
+            else base64.b64encode(self.payload).decode("ascii"),
         }
 
 
@@ -160,6 +172,36 @@ class Entity:
 
 
 @dataclass(frozen=True)
+class OpenWindow:
+    """A window that is open at the end of a run (window-11).
+
+    Args:
+        step: the window step's name.
+        key: the window's key.
+        start, end: its bounds, in nanoseconds since 1970.
+        accumulator: its accumulator, panes combined, as canonical structure.
+        value: the accumulator itself, for the person who looks; not compared.
+    """
+
+    step: str
+    key: Key
+    start: int
+    end: int
+    accumulator: Any
+    value: Any = field(default=None, compare=False, repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the window as JSON."""
+        return {
+            "step": self.step,
+            "key": key_to_json(self.key),
+            "start": self.start,
+            "end": self.end,
+            "accumulator": self.accumulator,
+        }
+
+
+@dataclass(frozen=True)
 class Ended:
     """Why a run ended before its input did (dead-3, dead-4).
 
@@ -209,6 +251,9 @@ class Trace:
         entities: sorted by partition and encoded key.
         ended: why the run ended before its input did, else `None`.
         findings: about the application; not compared between engines.
+        windows: the windows open at the end, sorted by step, encoded key and start (window-11).
+        late: late messages by (step, what became of them: ``dropped`` or ``partly``); of policies
+            that leave a trace elsewhere nothing is counted here (window-6).
     """
 
     outputs: Mapping[SinkId, tuple[bytes, ...]]
@@ -216,6 +261,8 @@ class Trace:
     entities: tuple[Entity, ...] = ()
     ended: Ended | None = None
     findings: tuple[Finding, ...] = field(default=(), compare=False)
+    windows: tuple[OpenWindow, ...] = ()
+    late: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def comparable(self) -> dict[str, Any]:
         """Return what engines must agree on: all but findings and the dead letters' `error`."""
@@ -240,6 +287,8 @@ class Trace:
             "entities": [entity.to_json() for entity in self.entities],
             "ended": None if self.ended is None else self.ended.to_json(),
             "findings": [finding.to_json() for finding in self.findings],
+            "windows": [window.to_json() for window in self.windows],
+            "late": [[*which, number] for which, number in sorted(self.late.items())],
         }
 
     def canonical_json(self) -> str:
@@ -252,9 +301,19 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
 
+def lineage_order(lineage: Lineage) -> Lineage:
+    """Return what lineages are sorted by: what a record made due comes before its own message."""
+    return (*lineage, _OWN_MESSAGE)
+
+
 def sorted_entities(entities: list[Entity]) -> tuple[Entity, ...]:
     """Return `entities` in the order a trace lists them."""
     return tuple(sorted(entities, key=lambda entity: (entity.partition, encode_key(entity.key))))
+
+
+def sorted_windows(windows: list[OpenWindow]) -> tuple[OpenWindow, ...]:
+    """Return `windows` in the order a trace lists them."""
+    return tuple(sorted(windows, key=lambda one: (one.step, encode_key(one.key), one.start)))
 
 
 def describe_error(error: BaseException) -> str:

@@ -21,6 +21,7 @@ import pickle
 from itertools import groupby
 from typing import Any, Final
 
+from wallaroo.topology import Codec
 from wallaroo.trace import Reason, describe_error
 from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 
@@ -58,7 +59,7 @@ class Frozen:
             self._first = None
             return first
         try:
-            return pickle.loads(self.blob)  # noqa: S301 - our own bytes, never the network's
+            return self._load()
         except BaseException as error:
             if not isinstance(error, Exception):
                 raise dead_letter_from(error, Reason.UNPORTABLE) from error
@@ -70,6 +71,9 @@ class Frozen:
     def same(self, value: Any) -> bool:
         """Whether `value` pickles to the same bytes; equal values may pickle to other bytes."""
         return pickle.dumps(value, PROTOCOL) == self.blob
+
+    def _load(self) -> Any:
+        return pickle.loads(self.blob)  # noqa: S301 - our own bytes, never the network's
 
 
 class _Plain(Frozen):
@@ -137,6 +141,50 @@ def freeze(value: Any) -> Any:
             f"a {kind.__module__}.{kind.__qualname__} does not survive pickling: "
             f"{type(error).__name__}: {describe_error(error)}"
         ) from error
+
+
+class CodedCopies:
+    """Copies by an application's own `serialize` and `deserialize` (key-5)."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+
+    def freeze(self, value: Any) -> Any:
+        """Return `value` as it is now, of whatever type: its codec may refuse an atom too.
+
+        Raises:
+            UnportableError: it does not survive a round trip.
+        """
+        codec = self._codec
+        try:
+            blob = codec.serialize(value)
+            if type(blob) is not bytes:
+                raise TypeError(f"serialize returned a {type(blob).__name__}, not bytes")
+            return _Coded(blob, codec.deserialize(blob), codec)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                raise dead_letter_from(error, Reason.UNPORTABLE) from error
+            raise UnportableError(
+                f"a {type(value).__name__} does not survive the application's serialize and "
+                f"deserialize: {type(error).__name__}: {describe_error(error)}"
+            ) from error
+
+
+class _Coded(Frozen):
+    """A value as the application's `serialize` wrote it."""
+
+    __slots__ = ("_codec",)
+
+    def __init__(self, blob: bytes, first: Any, codec: Codec) -> None:
+        super().__init__(blob, first)
+        self._codec = codec
+
+    def same(self, value: Any) -> bool:
+        """Whether `value` is written to the same bytes."""
+        return self._codec.serialize(value) == self.blob
+
+    def _load(self) -> Any:
+        return self._codec.deserialize(self.blob)
 
 
 def _freeze_plain(kind: type, attributes: dict[str, Any]) -> _Plain | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any, Final
 
 from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
 from wallaroo.errors import UnsupportedTopology
+from wallaroo.records import Frame, Record
 from wallaroo.topology import Application
-from wallaroo.trace import Lineage, Trace, sorted_entities
+from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
 from wallaroo_reference.compiled import Compiled, compiled_source
 from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
@@ -44,8 +44,12 @@ class ReferenceEngine:
         """
         machine = self._machine(case)
         first = machine.sequence = case.options.get("first_sequence", 0)
-        for source, payloads in _batches(case):
-            machine.feed(source, payloads)
+        for batch in _batches(case):
+            if isinstance(batch[0], Frame):
+                payloads = [record.payload for record in batch if isinstance(record, Frame)]
+                machine.feed(batch[0].source, payloads, batch[0].at)
+            else:
+                machine.take(batch[0])
 
         def from_zero(lineage: Lineage) -> Lineage:
             return (lineage[0] - first, *lineage[1:])
@@ -61,6 +65,8 @@ class ReferenceEngine:
             findings=tuple(
                 [replace(one, lineage=from_zero(one.lineage)) for one in machine.findings]
             ),
+            windows=sorted_windows(machine.windows()),
+            late=dict(machine.late),
         )
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
@@ -115,15 +121,29 @@ class CompiledEngine(ReferenceEngine):
         return super().run(case)
 
 
-def _batches(case: Case) -> list[tuple[str, list[bytes]]]:
-    """Return the input in the case's batches, divided also where the source changes."""
+def _batches(case: Case) -> list[list[Record]]:
+    """Return the records in the case's batches, which are divided further.
+
+    A feed takes frames of one source with one arrival time; every other record comes alone.
+    """
     sizes = list(case.batches or ())
-    grouped: list[tuple[str, list[bytes]]] = []
+    records = case.records
+    found: list[list[Record]] = []
     position = 0
-    while position < len(case.input_log):
-        size = sizes.pop(0) if sizes else len(case.input_log) - position
-        batch = case.input_log[position : position + size]
+    while position < len(records):
+        size = sizes.pop(0) if sizes else len(records) - position
+        last: Record | None = None
+        for record in records[position : position + size]:
+            if not _together(last, record):
+                found.append([])
+            found[-1].append(record)
+            last = record
         position += size
-        for source, group in groupby(batch, key=lambda entry: entry[0]):
-            grouped.append((source, [payload for _, payload in group]))
-    return grouped
+    return found
+
+
+def _together(one: Record | None, other: Record) -> bool:
+    """Whether two records are frames of one source that arrived at one time."""
+    if not isinstance(one, Frame) or not isinstance(other, Frame):
+        return False
+    return (one.source, one.at) == (other.source, other.at)
