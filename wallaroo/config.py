@@ -5,11 +5,23 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from wallaroo import kinds
 from wallaroo.components import Decoder, Encoder, decoder_of, encoder_of
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import DEFAULT_MAX_SIZE
+
+if TYPE_CHECKING:
+    # An annotation that does not name a configuration's messages means any messages. A type
+    # variable can say so from Python 3.13 on; type checkers know it as typing_extensions'.
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Decoded = TypeVarWithDefault("Decoded", covariant=True, default=Any)
+    Encoded = TypeVarWithDefault("Encoded", contravariant=True, default=Any)
+else:
+    Decoded = TypeVar("Decoded", covariant=True)
+    Encoded = TypeVar("Encoded", contravariant=True)
 
 C = TypeVar("C")
 
@@ -18,7 +30,7 @@ _DIGITS = len(str(_HIGHEST_PORT))
 
 
 @dataclass(frozen=True, init=False)
-class TCPSourceConfig:
+class TCPSourceConfig(Generic[Decoded]):
     """Frames that come over TCP: the engine listens on `host`:`port`.
 
     Args:
@@ -37,7 +49,11 @@ class TCPSourceConfig:
     max_size: int = field(default=DEFAULT_MAX_SIZE)
 
     def __init__(
-        self, host: str, port: int | str, decoder: object, max_size: int = DEFAULT_MAX_SIZE
+        self,
+        host: str,
+        port: int | str,
+        decoder: kinds.AnyDecoder[Decoded],
+        max_size: int = DEFAULT_MAX_SIZE,
     ) -> None:
         if type(max_size) is not int or max_size < 0:
             raise WallarooParameterError(
@@ -55,7 +71,7 @@ class TCPSourceConfig:
 
 
 @dataclass(frozen=True, init=False)
-class TCPSinkConfig:
+class TCPSinkConfig(Generic[Encoded]):
     """Outputs that go out over TCP: the engine connects to `host`:`port`.
 
     Args:
@@ -71,7 +87,7 @@ class TCPSinkConfig:
     port: int
     encoder: Encoder
 
-    def __init__(self, host: str, port: int | str, encoder: object) -> None:
+    def __init__(self, host: str, port: int | str, encoder: kinds.AnyEncoder[Encoded]) -> None:
         object.__setattr__(self, "host", _host("TCPSinkConfig", host))
         object.__setattr__(self, "port", _port("TCPSinkConfig", port))
         object.__setattr__(self, "encoder", _component("TCPSinkConfig", encoder_of, encoder))
