@@ -32,7 +32,7 @@ from wallaroo.topology import (
 )
 
 C = TypeVar("C")
-S = TypeVar("S")
+State = TypeVar("State")
 
 _U64 = 1 << 64
 
@@ -98,13 +98,13 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
     @overload
     def to_stateful(
         self,
-        computation: kinds.AnyStateComputation[Any, S, Any],
-        state: kinds.AnyState[S],
+        computation: kinds.AnyStateComputation[Any, State, Any],
+        state: kinds.AnyState[State],
         state_name: str,
     ) -> ApplicationBuilder: ...
 
     @overload  # a type checker refuses it; at run time its error says what to write
-    def to_stateful(self, computation: Never) -> Never: ...
+    def to_stateful(self, computation: Never) -> ApplicationBuilder: ...
 
     def to_stateful(
         self, computation: Any, state: Any = None, state_name: Any = None
@@ -128,8 +128,8 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
 
     def to_state_partition(
         self,
-        computation: kinds.AnyStateComputation[Any, S, Any],
-        state: kinds.AnyState[S],
+        computation: kinds.AnyStateComputation[Any, State, Any],
+        state: kinds.AnyState[State],
         state_name: str,
         partition_function: kinds.AnyPartitionFunction[Any, Key],
         partition_keys: list[Any] | tuple[Key, ...] | range | None = None,
@@ -151,8 +151,8 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
 
     def to_state_partition_u64(
         self,
-        computation: kinds.AnyStateComputation[Any, S, Any],
-        state: kinds.AnyState[S],
+        computation: kinds.AnyStateComputation[Any, State, Any],
+        state: kinds.AnyState[State],
         state_name: str,
         partition_function: kinds.AnyPartitionFunction[Any, int],
         partition_keys: list[int] | tuple[int, ...] | range | None = None,

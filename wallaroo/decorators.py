@@ -118,7 +118,7 @@ def decoder(
 
 
 @overload  # a type checker refuses it; at run time its error says what to write
-def decoder(header_length: Never) -> Never: ...
+def decoder(header_length: Never) -> Callable[[Callable[P, R]], DecodingFunction[P, R]]: ...
 
 
 def decoder(

@@ -11,7 +11,7 @@ Nothing here runs. What is checked when an application is built is in `wallaroo.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias, TypeVar
 
 from wallaroo.keys import Key
@@ -113,22 +113,22 @@ class PartitionFunction(Protocol[In, KeyOut]):
         ...
 
 
-# What the calls that describe an application take. Components without state may be given as
-# classes; state computations and state builders are instances; a state is given as its class.
+# What the calls that describe an application take. A component without state may be given as a
+# class that is built without arguments; of a state it is the class, or a builder.
 
 M = TypeVar("M")
 N = TypeVar("N")
 S = TypeVar("S")
 K = TypeVar("K", bound=Key)
 
-AnyDecoder: TypeAlias = Decoder[M] | type[Decoder[M]]
-AnyEncoder: TypeAlias = Encoder[M] | type[Encoder[M]]
+AnyDecoder: TypeAlias = Decoder[M] | Callable[[], Decoder[M]]
+AnyEncoder: TypeAlias = Encoder[M] | Callable[[], Encoder[M]]
 AnyComputation: TypeAlias = (
     Computation[M, N]
     | MultiComputation[M, N]
-    | type[Computation[M, N]]
-    | type[MultiComputation[M, N]]
+    | Callable[[], Computation[M, N]]
+    | Callable[[], MultiComputation[M, N]]
 )
 AnyStateComputation: TypeAlias = StateComputation[M, S, N] | MultiStateComputation[M, S, N]
 AnyState: TypeAlias = type[S] | StateBuilder[S]
-AnyPartitionFunction: TypeAlias = PartitionFunction[M, K] | type[PartitionFunction[M, K]]
+AnyPartitionFunction: TypeAlias = PartitionFunction[M, K] | Callable[[], PartitionFunction[M, K]]

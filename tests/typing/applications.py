@@ -59,6 +59,12 @@ def first_letter(word: str) -> str:
     return word[0]
 
 
+@wallaroo.partition
+def by_length(word: str) -> int:
+    """Find a word's key, a 64-bit integer."""
+    return len(word)
+
+
 @wallaroo.encoder
 def encode(counted: tuple[str, int]) -> str:
     """Write a word and its count."""
@@ -105,6 +111,19 @@ class Count:
         """Count a word."""
         state.counts[data] = state.counts.get(data, 0) + 1
         return (data, state.counts[data]), True
+
+
+class CountTwice:
+    """A class-based multi state computation."""
+
+    def name(self) -> str:
+        """Its name."""
+        return "count twice"
+
+    def compute_multi(self, data: str, state: Totals) -> tuple[list[tuple[str, int]] | None, bool]:
+        """Count a word, and tell so twice."""
+        state.counts[data] = state.counts.get(data, 0) + 1
+        return [(data, state.counts[data])] * 2, True
 
 
 class TotalsBuilder:
@@ -160,4 +179,4 @@ letter: str = first_letter.partition("word")
 pair: tuple[tuple[str, int], bool] = count.compute("word", Totals())
 length: int = decode.payload_length(b"\0\0\0\1") + decode.header_length()
 name: str = count.name()
-outputs: list[bytes] = testing.run(application, {"decorated": [b"a b"]}).output
+outputs: list[bytes] = testing.run(application, {"decorated": [b"a b"]}).outputs["decorated", 0]
