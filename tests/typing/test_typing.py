@@ -10,7 +10,7 @@ import pytest
 from mypy import api
 
 from wallaroo.cli.main import main
-from wallaroo.loading import load_application
+from wallaroo.loading import load_application, load_module
 
 pytestmark = pytest.mark.xdist_group("typing")  # mypy runs once
 
@@ -62,6 +62,10 @@ def test_typing_right_applications_pass(said, module):
 def test_typing_right_applications_are_built(module):
     application = load_application(HERE / f"{module}.py", placeholders=True)
     assert list(application.sources) == ["decorated", "classes"]
+
+
+def test_typing_a_class_that_names_its_kind_runs():
+    assert load_module(HERE / "applications.py").module.outputs == [b"A => 1\n", b"B => 1\n"]
 
 
 @pytest.mark.parametrize("number", MISUSES, ids=lambda number: f"{number}: {MISUSES[number][1]}")
