@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar, overload
 
+from wallaroo import kinds
 from wallaroo.aggregations import refuse_bare
 from wallaroo.checks import declared_name, name_of
 from wallaroo.components import (
@@ -30,6 +31,7 @@ from wallaroo.topology import Application, Node, Sink, Source, StatePartition, S
 from wallaroo.windows import WindowedAggregation
 
 C = TypeVar("C")
+State = TypeVar("State")
 
 
 class ApplicationBuilder:
@@ -55,7 +57,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         self._ended: str | None = None  # the call that ended the current pipeline
 
     def new_pipeline(
-        self, name: str, source_config: TCPSourceConfig | GenSourceConfig
+        self, name: str, source_config: TCPSourceConfig[Any] | GenSourceConfig
     ) -> ApplicationBuilder:
         """Begin a pipeline called `name`, fed by `source_config`."""
         self._refuse_open_pipeline()
@@ -78,13 +80,25 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         self._pipeline, self._ended = name, None
         return self
 
-    def to(self, computation: Any) -> ApplicationBuilder:
+    def to(self, computation: kinds.AnyComputation[Any, Any]) -> ApplicationBuilder:
         """Add a computation: message in, message or `None` out; if multi, an iterable out."""
         return self._stateless("to", computation, parallel=False)
 
-    def to_parallel(self, computation: Any) -> ApplicationBuilder:
+    def to_parallel(self, computation: kinds.AnyComputation[Any, Any]) -> ApplicationBuilder:
         """Add a computation that an engine may spread; results keep their order (compute-3)."""
         return self._stateless("to_parallel", computation, parallel=True)
+
+    @overload
+    def to_stateful(
+        self,
+        computation: kinds.AnyStateComputation[Any, State, Any],
+        state: kinds.AnyState[State],
+        state_name: str,
+        expire_after: int | None = None,
+    ) -> ApplicationBuilder: ...
+
+    @overload  # a type checker refuses it; at run time its error says what to write
+    def to_stateful(self, computation: Never) -> ApplicationBuilder: ...
 
     def to_stateful(
         self,
@@ -115,11 +129,11 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
 
     def to_state_partition(
         self,
-        computation: Any,
-        state: Any,
+        computation: kinds.AnyStateComputation[Any, State, Any],
+        state: kinds.AnyState[State],
         state_name: str,
-        partition_function: Any,
-        partition_keys: list[Any] | tuple[Any, ...] | range | None = None,
+        partition_function: kinds.AnyPartitionFunction[Any, Key],
+        partition_keys: list[Any] | tuple[Key, ...] | range | None = None,
         expire_after: int | None = None,
     ) -> ApplicationBuilder:
         """Add a state computation over a state partition with an entity per key.
@@ -140,11 +154,11 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
 
     def to_state_partition_u64(
         self,
-        computation: Any,
-        state: Any,
+        computation: kinds.AnyStateComputation[Any, State, Any],
+        state: kinds.AnyState[State],
         state_name: str,
-        partition_function: Any,
-        partition_keys: list[Any] | tuple[Any, ...] | range | None = None,
+        partition_function: kinds.AnyPartitionFunction[Any, int],
+        partition_keys: list[int] | tuple[int, ...] | range | None = None,
         expire_after: int | None = None,
     ) -> ApplicationBuilder:
         """Add a step as `to_state_partition` does, with keys `0 <= key < 2**64` (route-5)."""
@@ -189,11 +203,13 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
             )
         return self._step(Windowed(window.windows, window.aggregation, name, route))
 
-    def to_sink(self, sink_config: TCPSinkConfig) -> ApplicationBuilder:
+    def to_sink(self, sink_config: TCPSinkConfig[Any]) -> ApplicationBuilder:
         """End the pipeline in a sink."""
         return self._sinks("to_sink", [sink_config])
 
-    def to_sinks(self, sink_configs: list[TCPSinkConfig]) -> ApplicationBuilder:
+    def to_sinks(
+        self, sink_configs: list[TCPSinkConfig[Any]] | tuple[TCPSinkConfig[Any], ...]
+    ) -> ApplicationBuilder:
         """End the pipeline in several sinks, each of which gets every message (sink-2)."""
         if not isinstance(sink_configs, (list, tuple)) or not sink_configs:
             where = self._where("to_sinks", None)

@@ -6,8 +6,10 @@ import argparse
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from wallaroo import kinds
 from wallaroo.components import (
     Decoder,
     Encoder,
@@ -22,6 +24,17 @@ from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import DEFAULT_MAX_SIZE
 from wallaroo.times import duration
 
+if TYPE_CHECKING:
+    # An annotation that does not name a configuration's messages means any messages. A type
+    # variable can say so from Python 3.13 on; type checkers know it as typing_extensions'.
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Decoded = TypeVarWithDefault("Decoded", covariant=True, default=Any)
+    Encoded = TypeVarWithDefault("Encoded", contravariant=True, default=Any)
+else:
+    Decoded = TypeVar("Decoded", covariant=True)
+    Encoded = TypeVar("Encoded", contravariant=True)
+
 C = TypeVar("C")
 
 _HIGHEST_PORT = 65535
@@ -34,7 +47,7 @@ _log = logging.getLogger("wallaroo")
 
 
 @dataclass(frozen=True, init=False)
-class TCPSourceConfig:
+class TCPSourceConfig(Generic[Decoded]):
     """Frames that come over TCP: the engine listens on `host`:`port`.
 
     Written as ``TCPSourceConfig(host, port, decoder)`` or, as in later published applications,
@@ -61,6 +74,37 @@ class TCPSourceConfig:
     max_size: int = field(default=DEFAULT_MAX_SIZE)
     event_time: EventTime | None = None
     idle_after: int | None = None
+
+    @overload
+    def __init__(
+        self,
+        host: str,
+        port: int | str,
+        decoder: kinds.AnyDecoder[Decoded],
+        max_size: int = DEFAULT_MAX_SIZE,
+        *,
+        event_time: Callable[[Any], int | datetime] | None = None,
+        idle_after: int | None = None,
+        parallelism: Any = None,
+        valid: Any = None,
+        max_received_count: Any = None,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        port: int | str,
+        decoder: kinds.AnyDecoder[Decoded],
+        *,
+        max_size: int = DEFAULT_MAX_SIZE,
+        event_time: Callable[[Any], int | datetime] | None = None,
+        idle_after: int | None = None,
+        parallelism: Any = None,
+        valid: Any = None,
+        max_received_count: Any = None,
+    ) -> None: ...
 
     def __init__(
         self,
@@ -129,7 +173,7 @@ class GenSourceConfig:
 
 
 @dataclass(frozen=True, init=False)
-class TCPSinkConfig:
+class TCPSinkConfig(Generic[Encoded]):
     """Outputs that go out over TCP: the engine connects to `host`:`port`.
 
     Args:
@@ -147,9 +191,13 @@ class TCPSinkConfig:
     encoder: Encoder
 
     def __init__(
-        self, host: str, port: int | str, encoder: object, parallelism: int | None = None
+        self,
+        host: str,
+        port: int | str,
+        encoder: kinds.AnyEncoder[Encoded],
+        parallelism: int | None = None,
     ) -> None:
-        _without_effect("TCPSinkConfig", {} if parallelism is None else ("parallelism",))
+        _without_effect("TCPSinkConfig", () if parallelism is None else ("parallelism",))
         object.__setattr__(self, "host", _host("TCPSinkConfig", host))
         object.__setattr__(self, "port", _port("TCPSinkConfig", port))
         object.__setattr__(self, "encoder", _component("TCPSinkConfig", encoder_of, encoder))

@@ -15,15 +15,21 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, Never, ParamSpec, TypeVar, overload
 
 from wallaroo.components import OwnState, decoder_format
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import MAX_HEADER_LENGTH, StructLength
+from wallaroo.keys import Key
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# A function's result; type checkers show these names where another type is returned.
+ResultOfEncoder = TypeVar("ResultOfEncoder", bound=bytes | str | None)
+ResultOfPartition = TypeVar("ResultOfPartition", bound=Key)
+ResultOfMulti = TypeVar("ResultOfMulti", bound=Iterable[Any] | None)
 
 
 class Decorated(Generic[P, R]):
@@ -122,7 +128,7 @@ def decoder(
 
 
 @overload  # a type checker refuses it; at run time its error says what to write
-def decoder(header_length: Never) -> Never: ...
+def decoder(header_length: Never) -> Callable[[Callable[P, R]], DecodingFunction[P, R]]: ...
 
 
 def decoder(
@@ -151,7 +157,7 @@ def decoder(
     return decorate
 
 
-def encoder(function: Callable[P, R]) -> EncodingFunction[P, R]:
+def encoder(function: Callable[P, ResultOfEncoder]) -> EncodingFunction[P, ResultOfEncoder]:
     """Make an encoder of a function ``(message) -> bytes | str | None``.
 
     Raises:
@@ -161,7 +167,9 @@ def encoder(function: Callable[P, R]) -> EncodingFunction[P, R]:
     return EncodingFunction(function)
 
 
-def partition(function: Callable[P, R]) -> PartitioningFunction[P, R]:
+def partition(
+    function: Callable[P, ResultOfPartition],
+) -> PartitioningFunction[P, ResultOfPartition]:
     """Make a partition function of a function ``(message) -> key``.
 
     Raises:
@@ -190,7 +198,9 @@ def computation(name: str) -> Callable[[Callable[P, R]], ComputingFunction[P, R]
     return _named("computation", name, 1, ComputingFunction)
 
 
-def computation_multi(name: str) -> Callable[[Callable[P, R]], MultiComputingFunction[P, R]]:
+def computation_multi(
+    name: str,
+) -> Callable[[Callable[P, ResultOfMulti]], MultiComputingFunction[P, ResultOfMulti]]:
     """Make a computation of a function ``(message) -> iterable of messages | None``.
 
     Raises:
@@ -199,12 +209,24 @@ def computation_multi(name: str) -> Callable[[Callable[P, R]], MultiComputingFun
     return _named("computation_multi", name, 1, MultiComputingFunction)
 
 
+@overload
+def state_computation(
+    name: str,
+) -> Callable[[Callable[P, tuple[R, bool]]], ComputingFunction[P, tuple[R, bool]]]: ...
+
+
+@overload
+def state_computation(
+    name: str, state: Any, state_name: str | None = None, expire_after: int | None = None
+) -> Callable[[Callable[P, R]], ComputingFunction[P, R]]: ...
+
+
 def state_computation(
     name: str,
     state: Any = None,
     state_name: str | None = None,
     expire_after: int | None = None,
-) -> Callable[[Callable[P, R]], ComputingFunction[P, R]]:
+) -> Any:
     """Make a state computation.
 
     Without `state` it belongs to `ApplicationBuilder`, and decorates a function ``(message, state)
@@ -225,12 +247,26 @@ def state_computation(
     return _named("state_computation", name, 2, ComputingFunction, own)
 
 
+@overload
+def state_computation_multi(
+    name: str,
+) -> Callable[
+    [Callable[P, tuple[ResultOfMulti, bool]]], MultiComputingFunction[P, tuple[ResultOfMulti, bool]]
+]: ...
+
+
+@overload
+def state_computation_multi(
+    name: str, state: Any, state_name: str | None = None, expire_after: int | None = None
+) -> Callable[[Callable[P, ResultOfMulti]], MultiComputingFunction[P, ResultOfMulti]]: ...
+
+
 def state_computation_multi(
     name: str,
     state: Any = None,
     state_name: str | None = None,
     expire_after: int | None = None,
-) -> Callable[[Callable[P, R]], MultiComputingFunction[P, R]]:
+) -> Any:
     """Make a state computation that gives several messages, as an iterable.
 
     The function is ``(message, state) -> (iterable | None, changed)`` without `state`, and
