@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
+from wallaroo.failure import Cause, UserFrame
 from wallaroo.keys import Key, encode_key, key_to_json
 from wallaroo.topology import SinkId
 
@@ -22,7 +23,8 @@ Lineage: TypeAlias = tuple[int, ...]
 InputLog: TypeAlias = "list[tuple[str, bytes]]"
 """(source, payload) in the order received; the position is the sequence."""
 
-_LONGEST_ERROR = 2000  # characters of an error's text that are kept
+NOT_COMPARED = ("error", "where", "causes")
+"""The fields of a dead letter in which engines may differ."""
 
 
 class Reason(StrEnum):
@@ -56,6 +58,9 @@ class DeadLetter:
         error_type: name of the exception's class if user code raised one, else `None`.
         error: what happened, for people; this text may differ between engines.
         payload: the original frame's payload.
+        where: if user code raised, the user's frames, the line that failed last
+            (`wallaroo.failure.Failure`); not compared.
+        causes: what the exception was raised from, the nearest first; not compared.
     """
 
     lineage: Lineage
@@ -69,6 +74,8 @@ class DeadLetter:
     error_type: str | None
     error: str
     payload: bytes
+    where: tuple[UserFrame, ...] = field(default=(), compare=False)
+    causes: tuple[Cause, ...] = field(default=(), compare=False)
 
     @property
     def order(self) -> tuple[Lineage, int, int]:
@@ -88,6 +95,10 @@ class DeadLetter:
             "error_type": self.error_type,
             "error": self.error,
             "payload": base64.b64encode(self.payload).decode("ascii"),
+            "where": _frames_to_json(self.where),
+            "causes": [
+                {**cause._asdict(), "where": _frames_to_json(cause.where)} for cause in self.causes
+            ],
         }
 
 
@@ -218,11 +229,12 @@ class Trace:
     findings: tuple[Finding, ...] = field(default=(), compare=False)
 
     def comparable(self) -> dict[str, Any]:
-        """Return what engines must agree on: all but findings and the dead letters' `error`."""
+        """Return what engines must agree on: all but findings and `NOT_COMPARED`."""
         form = self.to_json()
         del form["findings"]
         for letter in form["dead_letters"]:
-            del letter["error"]
+            for name in NOT_COMPARED:
+                del letter[name]
         return form
 
     def to_json(self) -> dict[str, Any]:
@@ -257,12 +269,5 @@ def sorted_entities(entities: list[Entity]) -> tuple[Entity, ...]:
     return tuple(sorted(entities, key=lambda entity: (entity.partition, encode_key(entity.key))))
 
 
-def describe_error(error: BaseException) -> str:
-    """Return an exception's text, of bounded length; its ``__str__`` may be faulty."""
-    try:
-        text = "".join([str(error)])  # a plain `str`: user code may return a subclass
-    except KeyboardInterrupt:  # Ctrl-C from the keyboard, not raised by ``__str__``
-        raise
-    except BaseException as inner:  # noqa: BLE001 - user code: its __str__ may raise anything
-        text = f"(its text cannot be shown: {type(inner).__name__})"
-    return text if len(text) <= _LONGEST_ERROR else text[:_LONGEST_ERROR] + "…"
+def _frames_to_json(frames: tuple[UserFrame, ...]) -> list[dict[str, Any]]:
+    return [frame._asdict() for frame in frames]

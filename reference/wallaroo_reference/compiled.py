@@ -100,6 +100,7 @@ class Compiled:
     def _link(self, program: Program, name: str) -> dict[str, Feed]:
         """Return a function per source, bound to this machine's outputs and entities."""
         names: dict[str, Any] = {
+            "__name__": __name__,  # in tracebacks, its frames are the engine's
             "fail": self.fail,
             "portions": self.meter.portions,
             "enter": _enter,
@@ -159,6 +160,8 @@ class Compiled:
                 error_type=dead.error_type,
                 error=text,
                 payload=names["payload"],
+                where=dead.failure.where,
+                causes=dead.failure.causes,
             )
         )
         if self._stop_on_error:

@@ -293,6 +293,8 @@ class Interpreter:
                 error_type=dead.error_type,
                 error=dead.error,
                 payload=self._payload,
+                where=dead.failure.where,
+                causes=dead.failure.causes,
             )
         )
         self._observer.became_dead_letter(place, lineage, key, dead)

@@ -6,6 +6,7 @@ import base64
 import json
 import struct
 import textwrap
+from pathlib import Path
 from typing import Any
 
 from wallaroo.keys import Key, show_key
@@ -22,7 +23,7 @@ def shown(title: str, result: Result, *, partitions: int | None) -> str:
     lines = {
         "outputs": lambda: _outputs(result.outputs),
         "dead letters": lambda: [_dead_letter(letter) for letter in result.dead_letters],
-        "dead-letter lines": lambda: [json.dumps(each.to_json()) for each in result.dead_letters],
+        "dead-letter lines": lambda: [_line(letter) for letter in result.dead_letters],
         "entities": lambda: _entities(result, partitions),
         "findings": lambda: [line for each in result.findings for line in _finding(each)],
         "ended": lambda: _ended(result.trace.ended),
@@ -56,6 +57,15 @@ def _dead_letter(letter: DeadLetter) -> str:
     if letter.key is not None:
         parts.append(f"key {_key(letter.key)}")
     return ", ".join([*parts, f"frame {letter.payload!r:.60}"])
+
+
+def _line(letter: DeadLetter) -> str:
+    """Return a letter's line of JSON; of files their names, since the directory is a temporary."""
+    form = letter.to_json()
+    for failure in (form, *form["causes"]):
+        for frame in failure["where"]:
+            frame["file"] = Path(frame["file"]).name
+    return json.dumps(form)
 
 
 def _entities(result: Result, partitions: int | None) -> list[str]:
