@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
@@ -153,12 +153,15 @@ class Entity:
         key: its key; `wallaroo.keys.SINGLE_KEY` for `to_stateful`.
         number: its partition number, for the run's number of partitions (route-4).
         state: its canonical structure (`wallaroo.canonical.structure`).
+        load: returns the state as an object of its own class; `None` if the engine cannot give
+            it. Not compared, not in the JSON form.
     """
 
     partition: str
     key: Key
     number: int
     state: Any
+    load: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the entity as JSON."""

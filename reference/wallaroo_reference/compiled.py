@@ -94,7 +94,8 @@ class Compiled:
                 # A tuple's identity is its encoding, any other key is its own.
                 key: Any = decode_key(known[0]) if isinstance(known, tuple) else known
                 number = partition_number(key, self._partitions)
-                found.append(Entity(name, key, number, structure_or_kind(state)))
+                structure = structure_or_kind(state)
+                found.append(Entity(name, key, number, structure, lambda state=state: state))
         return found
 
     def _link(self, program: Program, name: str) -> dict[str, Feed]:

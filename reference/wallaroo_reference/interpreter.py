@@ -30,6 +30,7 @@ portability of the state. A dead letter has a key as soon as the key is known to
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Any, Literal, NoReturn
 
 from wallaroo.canonical import structure_or_kind
@@ -106,6 +107,7 @@ class Interpreter:
                 entity.key,
                 partition_number(entity.key, self._partitions),
                 structure_or_kind(thaw(entity.state)),
+                partial(thaw, entity.state),
             )
             for name, store in self._stores.items()
             for entity in store.entities.values()

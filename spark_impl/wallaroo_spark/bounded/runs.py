@@ -25,7 +25,7 @@ from wallaroo_spark.wire.shards import Address
 from wallaroo_spark.worker.modules import Shipment
 from wallaroo_spark.worker.plan import plan
 
-_Entities = list[tuple[Address, bytes, Any]]
+_Entities = list[tuple[Address, bytes, Any, bytes]]
 _Result = tuple[Finished, _Entities]
 
 _query: StreamQuery | None = None  # the running query of the process's only session

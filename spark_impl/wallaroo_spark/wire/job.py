@@ -111,14 +111,14 @@ class Report:
     Args:
         finished: outputs, dead letters and ends, by case.
         printed: (step, line) for each line that user code printed.
-        entities: (address, entity's id, pickled structure), where asked.
+        entities: (address, entity's id, structure, pickled state), where asked.
         counts: number of entities by address, of those that had messages.
         span: see `HeadBlock`.
     """
 
     finished: dict[int, Finished] = field(default_factory=dict)
     printed: list[tuple[str, str]] = field(default_factory=list)
-    entities: list[tuple[Address, bytes, Any]] = field(default_factory=list)
+    entities: list[tuple[Address, bytes, Any, bytes]] = field(default_factory=list)
     counts: dict[Address, int] = field(default_factory=dict)
     span: tuple[int, int] | None = None
 

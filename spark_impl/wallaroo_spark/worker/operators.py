@@ -119,7 +119,7 @@ def list_entities(shard: int, store: Map) -> Row:
     listed = []
     for address, entity, state in stored(store):
         value = pickle.loads(state)  # noqa: S301 - bytes the states made
-        listed.append((address, entity, structure_or_kind(value)))
+        listed.append((address, entity, structure_or_kind(value), state))
     return Row(shard, FINISHED, pack(Report(entities=listed)))
 
 
