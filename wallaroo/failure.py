@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
 _OURS = "wallaroo"  # the package whose frames are never the user's, beside the engine's
@@ -27,7 +27,7 @@ _STANDARD_LIBRARY = ("<frozen ", str(Path(os.__file__).parent) + os.sep)
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 # The attributes themselves: a subclass of `Exception` may define others of the same name.
-_attributes: dict[str, Any] = vars(BaseException)
+_attributes: Mapping[str, Any] = vars(BaseException)
 
 
 class UserFrame(NamedTuple):
@@ -86,7 +86,7 @@ def failure_of(error: BaseException, engine: str) -> Failure:
         engine: the engine's package; its frames are left out.
     """
     where = user_frames(_traceback(error), engine)
-    causes = []
+    causes: list[Cause] = []
     chain = [error]
     while len(causes) < _MOST_CAUSES:
         cause, meant = _cause(chain[-1])
@@ -113,6 +113,16 @@ def user_frames(traceback: TracebackType | None, engine: str = _OURS) -> tuple[U
     return _bounded(own) or _bounded(_frames(traceback, engine))
 
 
+def own_frame(frame: FrameType | None) -> UserFrame | None:
+    """Return the innermost frame of user code that is running, from `frame` outwards."""
+    while frame is not None:
+        package = _package(frame)
+        if package != _OURS and not _is_library(_cut(frame.f_code.co_filename, _LONGEST_FILE)):
+            return _user_frame(frame, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
 def describe_error(error: BaseException) -> str:
     """Return an exception's text, of bounded length; its ``__str__`` may be faulty."""
     try:
@@ -134,15 +144,23 @@ def short_path(path: str | Path) -> str:
 
 def _frames(traceback: TracebackType | None, engine: str) -> Iterator[UserFrame]:
     while traceback is not None:
-        frame = traceback.tb_frame
-        module = dict.get(frame.f_globals, "__name__")
-        package = module.partition(".")[0] if type(module) is str else ""
-        if package not in (_OURS, engine):
-            code = frame.f_code
-            line = traceback.tb_lineno or code.co_firstlineno  # some code has no line numbers
-            file = _cut(code.co_filename, _LONGEST_FILE)
-            yield UserFrame(file, line, _cut(code.co_qualname, _LONGEST_FUNCTION))
+        if _package(traceback.tb_frame) not in (_OURS, engine):
+            yield _user_frame(traceback.tb_frame, traceback.tb_lineno)
         traceback = traceback.tb_next
+
+
+def _package(frame: FrameType) -> str:
+    module = dict.get(frame.f_globals, "__name__")
+    return module.partition(".")[0] if type(module) is str else ""
+
+
+def _user_frame(frame: FrameType, line: int | None) -> UserFrame:
+    code = frame.f_code
+    return UserFrame(
+        _cut(code.co_filename, _LONGEST_FILE),
+        line or code.co_firstlineno,  # some code has no line numbers
+        _cut(code.co_qualname, _LONGEST_FUNCTION),
+    )
 
 
 def _bounded(frames: Iterator[UserFrame]) -> tuple[UserFrame, ...]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import CodeType
 from typing import Any, Literal, cast
 
@@ -95,7 +95,7 @@ class Compiled:
                 key: Any = decode_key(known[0]) if isinstance(known, tuple) else known
                 number = partition_number(key, self._partitions)
                 structure = structure_or_kind(state)
-                found.append(Entity(name, key, number, structure, lambda state=state: state))
+                found.append(Entity(name, key, number, structure, partial(_itself, state)))
         return found
 
     def _link(self, program: Program, name: str) -> dict[str, Feed]:
@@ -177,6 +177,10 @@ class Compiled:
     ) -> None:
         self.ended = Ended(kind, spot.pipeline, spot.step, lineage, error_type, spot.sink)
         raise _Stop
+
+
+def _itself(state: Any) -> Any:
+    return state
 
 
 @lru_cache(maxsize=256)  # compiling is most of a short run's cost, and many applications are alike

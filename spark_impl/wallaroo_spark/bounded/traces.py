@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
@@ -50,6 +51,7 @@ def spec_of(case: Case) -> CaseSpec:
         stop_on_error=case.on_error == "stop",
         segment_bytes=case.options.get("segment_bytes", SEGMENT_BYTES),
         faults=tuple(case.faults),
+        log_level=logging.getLogger().getEffectiveLevel(),
     )
 
 
