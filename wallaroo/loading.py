@@ -17,7 +17,6 @@ import os
 import re
 import sys
 import threading
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from types import ModuleType
 
 from wallaroo.builder import ApplicationBuilder
 from wallaroo.errors import ApplicationLoadError, WallarooParameterError
+from wallaroo.failure import short_path, user_frames
 from wallaroo.topology import Application
 
 _ADDRESS_OPTIONS = (("--in", "-i", "--input"), ("--out", "-o", "--output"))
@@ -267,21 +267,10 @@ def _load_error(shown: str, directory: Path | None, error: Exception) -> Applica
 def _where(error: BaseException, directory: Path | None) -> str | None:
     """Return the innermost place in the user's own files, if there is one."""
     if isinstance(error, SyntaxError) and error.filename is not None:
-        return f"{_short(error.filename)}, line {error.lineno}"
-    ours = Path(__file__).parent
-    own = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if directory and Path(frame.filename).is_relative_to(directory)
-        # This package, or an environment, may be inside the application's directory.
-        if not Path(frame.filename).is_relative_to(ours)
-        if "site-packages" not in Path(frame.filename).parts
-    ]
-    if not own:
-        return None
-    frame = own[-1]
-    inside = "" if frame.name == "<module>" else f", in {frame.name}"
-    return f"{_short(frame.filename)}, line {frame.lineno}{inside}"
+        return f"{short_path(error.filename)}, line {error.lineno}"
+    frames = user_frames(error.__traceback__)
+    own = [one for one in frames if directory and Path(one.file).is_relative_to(directory)]
+    return str(own[-1]) if own else None
 
 
 def _described(error: BaseException) -> str:
@@ -293,12 +282,4 @@ def _described(error: BaseException) -> str:
 
 
 def _shown(loaded: LoadedModule) -> str:
-    return f"module {loaded.name}" if loaded.path is None else _short(loaded.path)
-
-
-def _short(path: str | Path) -> str:
-    """Return `path` relative to the current directory if it is inside it."""
-    try:
-        return str(Path(path).relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+    return f"module {loaded.name}" if loaded.path is None else short_path(loaded.path)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
+from wallaroo.failure import Cause, UserFrame
 from wallaroo.keys import Key, encode_key, key_to_json
 from wallaroo.topology import SinkId
 
@@ -28,7 +29,8 @@ InputLog: TypeAlias = "Sequence[Any]"
 """Records, or pairs (source, payload), in the order received; the position is the sequence."""
 
 _OWN_MESSAGE = 0  # ends a lineage that is sorted: after what windows gave, before its own items
-_LONGEST_ERROR = 2000  # characters of an error's text that are kept
+NOT_COMPARED = ("error", "where", "causes")
+"""The fields of a dead letter in which engines may differ."""
 
 
 class Reason(StrEnum):
@@ -65,6 +67,9 @@ class DeadLetter:
         error_type: name of the exception's class if user code raised one, else `None`.
         error: what happened, for people; this text may differ between engines.
         payload: the original frame's payload; `None` for what a window or a generator gave.
+        where: if user code raised, the user's frames, the line that failed last
+            (`wallaroo.failure.Failure`); not compared.
+        causes: what the exception was raised from, the nearest first; not compared.
     """
 
     lineage: Lineage
@@ -78,6 +83,8 @@ class DeadLetter:
     error_type: str | None
     error: str
     payload: bytes | None
+    where: tuple[UserFrame, ...] = field(default=(), compare=False)
+    causes: tuple[Cause, ...] = field(default=(), compare=False)
 
     @property
     def order(self) -> tuple[Lineage, int, int]:
@@ -100,6 +107,10 @@ class DeadLetter:
             "payload": None
             if self.payload is None
             else base64.b64encode(self.payload).decode("ascii"),
+            "where": _frames_to_json(self.where),
+            "causes": [
+                {**cause._asdict(), "where": _frames_to_json(cause.where)} for cause in self.causes
+            ],
         }
 
 
@@ -154,12 +165,15 @@ class Entity:
         key: its key; `wallaroo.keys.SINGLE_KEY` for `to_stateful`.
         number: its partition number, for the run's number of partitions (route-4).
         state: its canonical structure (`wallaroo.canonical.structure`).
+        load: returns the state as an object of its own class; `None` if the engine cannot give
+            it. Not compared, not in the JSON form.
     """
 
     partition: str
     key: Key
     number: int
     state: Any
+    load: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the entity as JSON."""
@@ -265,11 +279,12 @@ class Trace:
     late: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def comparable(self) -> dict[str, Any]:
-        """Return what engines must agree on: all but findings and the dead letters' `error`."""
+        """Return what engines must agree on: all but findings and `NOT_COMPARED`."""
         form = self.to_json()
         del form["findings"]
         for letter in form["dead_letters"]:
-            del letter["error"]
+            for name in NOT_COMPARED:
+                del letter[name]
         return form
 
     def to_json(self) -> dict[str, Any]:
@@ -316,12 +331,5 @@ def sorted_windows(windows: list[OpenWindow]) -> tuple[OpenWindow, ...]:
     return tuple(sorted(windows, key=lambda one: (one.step, encode_key(one.key), one.start)))
 
 
-def describe_error(error: BaseException) -> str:
-    """Return an exception's text, of bounded length; its ``__str__`` may be faulty."""
-    try:
-        text = "".join([str(error)])  # a plain `str`: user code may return a subclass
-    except KeyboardInterrupt:  # Ctrl-C from the keyboard, not raised by ``__str__``
-        raise
-    except BaseException as inner:  # noqa: BLE001 - user code: its __str__ may raise anything
-        text = f"(its text cannot be shown: {type(inner).__name__})"
-    return text if len(text) <= _LONGEST_ERROR else text[:_LONGEST_ERROR] + "…"
+def _frames_to_json(frames: tuple[UserFrame, ...]) -> list[dict[str, Any]]:
+    return [frame._asdict() for frame in frames]

@@ -21,9 +21,10 @@ import pickle
 from itertools import groupby
 from typing import Any, Final
 
+from wallaroo.failure import describe_error
 from wallaroo.topology import Codec
-from wallaroo.trace import Reason, describe_error
-from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
+from wallaroo.trace import Reason
+from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from, where_it_failed
 
 PROTOCOL: Final = 5
 ATOMS: Final = frozenset({str, bytes, int, float, bool, type(None)})
@@ -34,8 +35,8 @@ _HOOKS = ("__setstate__", "__getnewargs__", "__getnewargs_ex__", "__getattr__", 
 class UnportableError(DeadLetterError):
     """A value that does not survive a pickle round trip."""
 
-    def __init__(self, error: str) -> None:
-        super().__init__(Reason.UNPORTABLE, error)
+    def __init__(self, error: str, raised: Exception) -> None:
+        super().__init__(Reason.UNPORTABLE, error, failure=where_it_failed(raised))
 
 
 class Frozen:
@@ -65,7 +66,8 @@ class Frozen:
                 raise dead_letter_from(error, Reason.UNPORTABLE) from error
             raise UnportableError(
                 f"a frozen value does not come back: {type(error).__name__}: "
-                f"{describe_error(error)}"
+                f"{describe_error(error)}",
+                error,
             ) from error
 
     def same(self, value: Any) -> bool:
@@ -139,7 +141,8 @@ def freeze(value: Any) -> Any:
             raise dead_letter_from(error, Reason.UNPORTABLE) from error
         raise UnportableError(
             f"a {kind.__module__}.{kind.__qualname__} does not survive pickling: "
-            f"{type(error).__name__}: {describe_error(error)}"
+            f"{type(error).__name__}: {describe_error(error)}",
+            error,
         ) from error
 
 

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NoReturn
 
 from wallaroo.canonical import structure_or_kind
@@ -229,6 +230,7 @@ class Interpreter:
                 entity.key,
                 partition_number(entity.key, self._partitions),
                 structure_or_kind(thaw(entity.state)),
+                partial(thaw, entity.state),
             )
             for name, store in self._stores.items()
             for entity in store.entities.values()
@@ -578,6 +580,8 @@ class Interpreter:
                 error_type=dead.error_type,
                 error=dead.error,
                 payload=None if self._context.given else self._payload,
+                where=dead.failure.where,
+                causes=dead.failure.causes,
             )
         )
         self._observer.became_dead_letter(place, lineage, key, dead)

@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from wallaroo.cli.arguments import APP_HELP, count
+from wallaroo.cli.output import application_output
 from wallaroo.cli.terminal import print_table
 from wallaroo.errors import WallarooError
 from wallaroo.keys import SINGLE_KEY, BadKeyError, Key, encode_key, is_u64, partition_number
@@ -51,7 +52,8 @@ def route(options: argparse.Namespace) -> int:
     """Run the command: 0 if each key has a place in some state partition."""
     read = _literal if options.literal else _key
     keys = [read(text) for text in options.keys]
-    application = load_application(options.app, options.app_arguments, placeholders=True)
+    with application_output():
+        application = load_application(options.app, options.app_arguments, placeholders=True)
     if not application.partitions:
         raise WallarooError(f"application {application.name!r} has no state: nothing is routed")
     rows: list[list[str]] = []

@@ -8,12 +8,13 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
 from wallaroo.cli.arguments import APP_HELP, count, seconds
+from wallaroo.cli.output import application_output, results_on
 from wallaroo.cli.progress import progress_display
 from wallaroo.cli.summary import print_summary
 from wallaroo.engine import MAX_CONNECTIONS, Engine, Handle, ServeOptions, load_engine
@@ -110,14 +111,19 @@ def run(options: argparse.Namespace) -> int:
     read = options.app_arguments[: len(options.app_arguments) - len(options.unread_arguments)]
     own, rest = _engine_parser(engine).parse_known_args(read)
     stopper = _Stopper()
-    with stopper.listening():
+    with (
+        stopper.listening(),
+        results_on(sys.stdout) if options.stdout else nullcontext() as results,
+        application_output() as steps,
+    ):
         application = load_application(
             options.app,
             [*rest, *options.unread_arguments],
             placeholders=options.stdin or options.stdout,
         )
+        steps.know(application)
         stopper.starts()
-        handle = engine.serve(application, _serve_options(options, own))
+        handle = engine.serve(application, _serve_options(options, own, results))
         gc.collect()
         gc.freeze()  # modules and the topology live to the end: the collector can skip them
         stopper.serves(handle)
@@ -128,13 +134,15 @@ def run(options: argparse.Namespace) -> int:
     return summary.exit_code
 
 
-def _serve_options(options: argparse.Namespace, own: argparse.Namespace) -> ServeOptions:
+def _serve_options(
+    options: argparse.Namespace, own: argparse.Namespace, results: IO[bytes] | None
+) -> ServeOptions:
     return ServeOptions(
         isolation="isolated" if options.isolated else "trusting",
         on_error=options.on_error,
         dead_letters=options.dead_letters,
         stdin=_unbuffered(sys.stdin) if options.stdin else None,
-        stdout=_unbuffered(sys.stdout) if options.stdout else None,
+        stdout=results,
         stop_timeout=options.stop_timeout,
         max_connections=options.max_connections,
         idle_timeout=options.idle_timeout,
