@@ -20,15 +20,15 @@ import inspect
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from wallaroo.components import (
+from wallaroo.checks import (
     Call,
-    Component,
     method_of,
     name_given_by,
     name_of,
     stateless_instance,
     takes,
 )
+from wallaroo.components import Component
 from wallaroo.errors import WallarooParameterError
 
 _WHAT = "an aggregation"

@@ -212,6 +212,23 @@ class Handle(Protocol):
         """Start again after `kill`, from the same checkpoint where the engine has one."""
 
 
+class Stepper(Protocol):
+    """An application that takes one record after the other.
+
+    An engine that can step has a method ``stepper(application, *, isolation, on_error)`` that
+    returns one; `wallaroo.testing.Session` uses it.
+    """
+
+    def take(self, record: Record) -> None:
+        """Process a record."""
+
+    def due(self) -> int | None:
+        """Return the least arrival time at which time alone makes something due; `None`: never."""
+
+    def trace(self) -> Trace:
+        """Return what all records so far have done."""
+
+
 @runtime_checkable
 class Engine(Protocol):
     """What an engine offers."""

@@ -95,7 +95,7 @@ def event_time_from(result: Any) -> int:
     """
     kind = type(result)
     if kind is int:
-        time = result
+        time: int = result
     elif issubclass(kind, datetime):
         offset = datetime.utcoffset(result)
         if offset is None:

@@ -293,8 +293,9 @@ _ROLES = {
 
 
 def _windows_of(node: Node) -> Windows | None:
-    windowed = isinstance(node, Step) and isinstance(node.operation, Windowed)
-    return node.operation.windows if windowed else None
+    if isinstance(node, Step) and isinstance(node.operation, Windowed):
+        return node.operation.windows
+    return None
 
 
 def _with(owner: Any, components: Mapping[str, Component]) -> Any:

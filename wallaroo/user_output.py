@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 from wallaroo.components import Component
 from wallaroo.failure import own_frame
+from wallaroo.operations import Stateful
 from wallaroo.text import escaped
-from wallaroo.topology import Application, Sink, Source, Stateful
+from wallaroo.topology import Application, StatePartition, Step
 
 PRINTED = "wallaroo.printed"
 """The name in log records of what was printed; they are shown at every level."""
@@ -184,18 +185,15 @@ class _Bytes(io.RawIOBase):
 
 
 def _components(application: Application) -> Iterator[tuple[str, Component]]:
-    for node in application.nodes:
-        if isinstance(node, Source):
-            yield node.config.decoder.name, node.config.decoder
-        elif isinstance(node, Sink):
-            yield node.config.encoder.name, node.config.encoder
-        else:
-            operation = node.operation
-            yield node.name, operation.computation
-            if isinstance(operation, Stateful):
-                yield node.name, application.partition[operation.partition].builder
-                if operation.route is not None:
-                    yield node.name, operation.route
+    builders = {partition.name: partition.builder for partition in application.partitions}
+    for use in application.components():
+        user = use.user
+        if isinstance(user, Step):
+            yield user.name, use.component
+            if isinstance(user.operation, Stateful):
+                yield user.name, builders[user.operation.partition]
+        elif not isinstance(user, StatePartition):
+            yield use.component.name, use.component
 
 
 def _code(call: Callable[..., Any]) -> tuple[Any, set[CodeType]]:

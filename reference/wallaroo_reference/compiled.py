@@ -24,6 +24,8 @@ from typing import Any, Literal, cast
 
 from wallaroo.canonical import structure_or_kind
 from wallaroo.keys import SINGLE_KEY, decode_key, partition_number, show_key
+from wallaroo.operations import Stateful, Stateless
+from wallaroo.records import End, Tick, Value
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import (
     DeadLetter,
@@ -31,6 +33,7 @@ from wallaroo.trace import (
     Entity,
     Finding,
     Lineage,
+    OpenWindow,
     Reason,
 )
 from wallaroo_reference.codegen import Program, Spot
@@ -75,7 +78,24 @@ class Compiled:
         """None: `trusting` mode does not look for findings."""
         return ()
 
-    def feed(self, source: str, payloads: Sequence[bytes]) -> None:
+    @property
+    def late(self) -> Mapping[tuple[str, str], int]:
+        """None: it runs no windows yet."""
+        return {}
+
+    def take(self, record: Value | Tick | End) -> None:
+        """Count a record that is no frame: it has no effect without windows."""
+        self.sequence += 1
+
+    def due(self) -> int | None:
+        """Return `None`: nothing will be due."""
+        return None
+
+    def windows(self) -> list[OpenWindow]:
+        """Return none."""
+        return []
+
+    def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
         """Process frames of one source, in order."""
         if self.ended is not None:
             return
@@ -181,6 +201,20 @@ class Compiled:
 
 def _itself(state: Any) -> Any:
     return state
+
+
+def runs_compiled(application: Application) -> bool:
+    """Whether the compiled path runs an application: all its steps are computations."""
+    plain = all(
+        isinstance(step.operation, Stateless)
+        or (isinstance(step.operation, Stateful) and step.operation.computation.pair)
+        for step in application.steps
+    )
+    by_arrival = all(
+        source.config.event_time is None and source.config.decoder is not None
+        for source in application.sources.values()
+    )
+    return plain and by_arrival and not application.time_decides and application.codec is None
 
 
 @lru_cache(maxsize=256)  # compiling is most of a short run's cost, and many applications are alike

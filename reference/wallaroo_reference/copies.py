@@ -169,7 +169,8 @@ class CodedCopies:
                 raise dead_letter_from(error, Reason.UNPORTABLE) from error
             raise UnportableError(
                 f"a {type(value).__name__} does not survive the application's serialize and "
-                f"deserialize: {type(error).__name__}: {describe_error(error)}"
+                f"deserialize: {type(error).__name__}: {describe_error(error)}",
+                error,
             ) from error
 
 

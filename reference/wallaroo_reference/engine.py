@@ -7,12 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
+from wallaroo.engine import (
+    Capabilities,
+    Case,
+    Handle,
+    Isolation,
+    OnError,
+    ServeOptions,
+    Stepper,
+)
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.records import Frame, Record
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
-from wallaroo_reference.compiled import Compiled, compiled_source
+from wallaroo_reference.compiled import Compiled, compiled_source, runs_compiled
 from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
 
@@ -42,32 +50,18 @@ class ReferenceEngine:
         The option ``thorough=True`` looks for findings at every call; ``first_sequence=N`` numbers
         the frames from N inside the machine, while the trace counts from 0 as always.
         """
-        machine = self._machine(case)
-        first = machine.sequence = case.options.get("first_sequence", 0)
+        stepper = _Stepper(self._machine(case), case.options.get("first_sequence", 0))
         for batch in _batches(case):
-            if isinstance(batch[0], Frame):
-                payloads = [record.payload for record in batch if isinstance(record, Frame)]
-                machine.feed(batch[0].source, payloads, batch[0].at)
-            else:
-                machine.take(batch[0])
+            stepper.feed(batch)
+        return stepper.trace()
 
-        def from_zero(lineage: Lineage) -> Lineage:
-            return (lineage[0] - first, *lineage[1:])
-
-        ended = machine.ended
-        return Trace(
-            outputs={sink: tuple(outputs) for sink, outputs in machine.outputs.items()},
-            dead_letters=tuple(
-                [replace(one, lineage=from_zero(one.lineage)) for one in machine.dead_letters]
-            ),
-            entities=sorted_entities(machine.entities()),
-            ended=None if ended is None else replace(ended, lineage=from_zero(ended.lineage)),
-            findings=tuple(
-                [replace(one, lineage=from_zero(one.lineage)) for one in machine.findings]
-            ),
-            windows=sorted_windows(machine.windows()),
-            late=dict(machine.late),
-        )
+    def stepper(
+        self, application: Application, *, isolation: Isolation, on_error: OnError
+    ) -> Stepper:
+        """Return the application, ready to take one record after the other."""
+        options = {"thorough": isolation == "isolated"}
+        case = Case(application, (), isolation=isolation, on_error=on_error, options=options)
+        return _Stepper(self._machine(case), 0)
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
         """Run cases one after the other."""
@@ -77,7 +71,8 @@ class ReferenceEngine:
         """Listen on the application's sources and run until stopped."""
         from wallaroo_reference.server import serve  # asyncio, only where it is served
 
-        make = Interpreter if options.isolation == "isolated" else Compiled
+        compiled = options.isolation == "trusting" and runs_compiled(application)
+        make = Compiled if compiled else Interpreter
 
         def machine() -> Machine:
             return make(application, partitions=options.partitions or 1, on_error=options.on_error)
@@ -89,7 +84,7 @@ class ReferenceEngine:
 
     def _machine(self, case: Case) -> Machine:
         partitions = case.partitions or 1
-        if case.isolation == "trusting":
+        if case.isolation == "trusting" and runs_compiled(case.application):
             return Compiled(case.application, partitions=partitions, on_error=case.on_error)
         return Interpreter(
             case.application,
@@ -118,7 +113,66 @@ class CompiledEngine(ReferenceEngine):
             raise UnsupportedTopology(
                 "state-4", case.application.name, "the compiled path has no isolated mode"
             )
+        self.check(case.application)
         return super().run(case)
+
+    def check(self, application: Application) -> None:
+        """Refuse what the compiled path does not run.
+
+        Raises:
+            UnsupportedTopology: it has graphs, keys or windows (build-2).
+        """
+        if not runs_compiled(application):
+            raise UnsupportedTopology(
+                "window-1", application.name, "the compiled path runs no graphs, keys or windows"
+            )
+
+
+class _Stepper:
+    """A machine that takes records: `wallaroo.engine.Stepper`."""
+
+    def __init__(self, machine: Machine, first: int) -> None:
+        self._machine = machine
+        self._first = machine.sequence = first
+
+    def take(self, record: Record) -> None:
+        """Process a record."""
+        self.feed([record])
+
+    def feed(self, batch: Sequence[Record]) -> None:
+        """Process frames of one source with one arrival time, or one other record."""
+        record = batch[0]
+        if isinstance(record, Frame):
+            payloads = [one.payload for one in batch if isinstance(one, Frame)]
+            self._machine.feed(record.source, payloads, record.at)
+        else:
+            self._machine.take(record)
+
+    def due(self) -> int | None:
+        """Return when time alone makes something due."""
+        return self._machine.due()
+
+    def trace(self) -> Trace:
+        """Return what was done so far, with lineages counted from 0."""
+        machine, first = self._machine, self._first
+
+        def from_zero(lineage: Lineage) -> Lineage:
+            return (lineage[0] - first, *lineage[1:])
+
+        ended = machine.ended
+        return Trace(
+            outputs={sink: tuple(outputs) for sink, outputs in machine.outputs.items()},
+            dead_letters=tuple(
+                [replace(one, lineage=from_zero(one.lineage)) for one in machine.dead_letters]
+            ),
+            entities=sorted_entities(machine.entities()),
+            ended=None if ended is None else replace(ended, lineage=from_zero(ended.lineage)),
+            findings=tuple(
+                [replace(one, lineage=from_zero(one.lineage)) for one in machine.findings]
+            ),
+            windows=sorted_windows(machine.windows()),
+            late=dict(machine.late),
+        )
 
 
 def _batches(case: Case) -> list[list[Record]]:

@@ -99,7 +99,7 @@ class Store(Generic[E]):
             self._visits[known] = now
 
     def expire(self, now: int) -> None:
-        """Forget the entities whose last visit was `expire_after` or longer before `now` (key-4)."""
+        """Forget the entities last visited `expire_after` or longer before `now` (key-4)."""
         expire_after = self.partition.expire_after
         assert expire_after is not None
         while self._visits:

@@ -103,7 +103,7 @@ class RangeStep(WindowStep):
                 yield Firing(panes.key, start, end, end - 1, self._parts(panes, number))
 
     def _fired(self, number: int) -> bool:
-        """Whether the window `[number * slide, number * slide + range)` has fired, or would have."""
+        """Whether the window that starts at `number * slide` has fired, or would have."""
         windows = self._windows
         return number * windows.slide + windows.range + windows.delay <= self.watermark
 
