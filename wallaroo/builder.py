@@ -281,8 +281,8 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         if not computation.pair:
             raise WallarooParameterError(
                 f"{where}: {computation.name!r} says its state itself, as pipelines want it. "
-                f'Write: @wallaroo.state_computation(name="{computation.name}") without state=, and '
-                "return (output, changed) (key-3)"
+                f'Write: @wallaroo.state_computation(name="{computation.name}") without state=, '
+                "and return (output, changed) (key-3)"
             )
         step = f"step {computation.name!r} of pipeline {self._pipeline!r}"
         self._declarations.add(partition, step)

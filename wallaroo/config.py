@@ -208,7 +208,7 @@ class TCPSinkConfig(Generic[Encoded]):
         return format_address(self.host, self.port)
 
 
-def tcp_parse_input_addrs(args: Sequence[str]) -> list[Any]:
+def tcp_parse_input_addrs(args: Sequence[str]) -> list[tuple[str, int]]:
     """Return the addresses after ``--in``, ``-i`` or ``--input``, leaving other arguments alone.
 
     Returns:
@@ -218,7 +218,7 @@ def tcp_parse_input_addrs(args: Sequence[str]) -> list[Any]:
     Raises:
         WallarooParameterError: the option is missing or not ``HOST:PORT,HOST:PORT…``.
     """
-    found: list[Any] = []
+    found: list[Any] = []  # what is annotated is the usual form
     for text in _addresses(args, ("--in", "-i", "--input")):
         name, at, address = text.strip().rpartition("@")
         found.append((name, *parse_address(address)) if at else parse_address(text))

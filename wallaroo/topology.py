@@ -82,6 +82,12 @@ class Source:
     pipeline: str
     config: SourceConfig
 
+    @property
+    def name(self) -> str:
+        """The decoder's name; of a generator source the pipeline's."""
+        decoder = self.config.decoder
+        return self.pipeline if decoder is None else decoder.name
+
 
 @dataclass(frozen=True)
 class Step:

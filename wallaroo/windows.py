@@ -125,7 +125,8 @@ class SessionWindows:
         if late is LateDataPolicy.PLACE_IN_OLDEST_WINDOW:
             raise WallarooParameterError(
                 f"with_late_data_policy({policy!r}): sessions lie on no grid, so there is no "
-                "oldest one to place a message in. Write: 'dead-letter', 'drop' or 'fire-per-message'"
+                "oldest one to place a message in. Write: 'dead-letter', 'drop' or "
+                "'fire-per-message'"
             )
         return replace(self, late=late, given=given)
 

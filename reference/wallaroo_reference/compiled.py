@@ -24,7 +24,6 @@ from typing import Any, Literal, cast
 
 from wallaroo.canonical import structure_or_kind
 from wallaroo.keys import SINGLE_KEY, decode_key, partition_number, show_key
-from wallaroo.operations import Stateful, Stateless
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import (
@@ -201,20 +200,6 @@ class Compiled:
 
 def _itself(state: Any) -> Any:
     return state
-
-
-def runs_compiled(application: Application) -> bool:
-    """Whether the compiled path runs an application: all its steps are computations."""
-    plain = all(
-        isinstance(step.operation, Stateless)
-        or (isinstance(step.operation, Stateful) and step.operation.computation.pair)
-        for step in application.steps
-    )
-    by_arrival = all(
-        source.config.event_time is None and source.config.decoder is not None
-        for source in application.sources.values()
-    )
-    return plain and by_arrival and not application.time_decides and application.codec is None
 
 
 @lru_cache(maxsize=256)  # compiling is most of a short run's cost, and many applications are alike

@@ -17,10 +17,11 @@ from wallaroo.engine import (
     Stepper,
 )
 from wallaroo.errors import UnsupportedTopology
+from wallaroo.parts import refuse_second_part, second_part_of
 from wallaroo.records import Frame, Record
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
-from wallaroo_reference.compiled import Compiled, compiled_source, runs_compiled
+from wallaroo_reference.compiled import Compiled, compiled_source
 from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
 
@@ -71,7 +72,7 @@ class ReferenceEngine:
         """Listen on the application's sources and run until stopped."""
         from wallaroo_reference.server import serve  # asyncio, only where it is served
 
-        compiled = options.isolation == "trusting" and runs_compiled(application)
+        compiled = options.isolation == "trusting" and not second_part_of(application)
         make = Compiled if compiled else Interpreter
 
         def machine() -> Machine:
@@ -84,7 +85,7 @@ class ReferenceEngine:
 
     def _machine(self, case: Case) -> Machine:
         partitions = case.partitions or 1
-        if case.isolation == "trusting" and runs_compiled(case.application):
+        if case.isolation == "trusting" and not second_part_of(case.application):
             return Compiled(case.application, partitions=partitions, on_error=case.on_error)
         return Interpreter(
             case.application,
@@ -122,10 +123,7 @@ class CompiledEngine(ReferenceEngine):
         Raises:
             UnsupportedTopology: it has graphs, keys or windows (build-2).
         """
-        if not runs_compiled(application):
-            raise UnsupportedTopology(
-                "window-1", application.name, "the compiled path runs no graphs, keys or windows"
-            )
+        refuse_second_part(application, "the compiled path")
 
 
 class _Stepper:

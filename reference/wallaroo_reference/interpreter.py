@@ -136,6 +136,7 @@ class Interpreter:
             event_time is not None for _, event_time in self._places.values()
         )
         self._source: str | None = None  # of the record that is processed
+        self._find_time: EventTime | None = None  # of that source
         self._payload: bytes | None = None  # of the frame that is processed
         self._context = Context()
 
@@ -146,7 +147,7 @@ class Interpreter:
 
     def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
         """Process frames of one source, in order, all with the same arrival time."""
-        place, event_time = self._places[source]
+        place, self._find_time = self._places[source]
         self.meter.begin(payloads, self.sequence)
         self._source = source
         for payload in payloads:
@@ -158,7 +159,7 @@ class Interpreter:
             lineage = (self.sequence,)
             self.sequence += 1
             try:
-                self._decode(place, payload, lineage, event_time)
+                self._decode(place, payload, lineage)
             except _Stop:
                 return
 
@@ -238,9 +239,7 @@ class Interpreter:
 
     # -- decode ------------------------------------------------------------------------------
 
-    def _decode(
-        self, place: Place, payload: bytes, lineage: Lineage, event_time: EventTime | None
-    ) -> None:
+    def _decode(self, place: Place, payload: bytes, lineage: Lineage) -> None:
         message = None
         try:
             try:
@@ -255,29 +254,27 @@ class Interpreter:
             return
         if message is not None:
             self._observer.decoded(place, lineage)
-        self._begin(place, message, lineage, event_time)
+        self._begin(place, message, lineage)
 
     def _generate(self, record: Value, lineage: Lineage) -> None:
         """Process a value of a generator (graph-4)."""
-        place, event_time = self._places[record.source]
+        place, self._find_time = self._places[record.source]
         try:
             message = self._freeze(record.value)
         except DeadLetterError as dead:
             self._take_turns(lineage)
             self._add_dead_letter(place, lineage, None, dead)
             return
-        self._begin(place, message, lineage, event_time)
+        self._begin(place, message, lineage)
 
-    def _begin(
-        self, place: Place, message: Any, lineage: Lineage, event_time: EventTime | None
-    ) -> None:
+    def _begin(self, place: Place, message: Any, lineage: Lineage) -> None:
         """Give a frozen message its event time, let windows have their turns, and process it.
 
         `None` stands for a message that the decoder has filtered.
         """
-        if message is not None and event_time is not None:
+        if message is not None and self._find_time is not None:
             try:
-                time = self._event_time(event_time, message)
+                time = self._event_time(self._find_time, message)
             except DeadLetterError as dead:
                 self._take_turns(lineage)
                 self._add_dead_letter(place, lineage, None, dead)

@@ -1,4 +1,4 @@
-"""What the window steps share: calls of the aggregation, and late messages (window-4, window-6).
+"""What the window steps share: calls of the aggregation, late messages (window-4, window-6).
 
 A step keeps its windows by key (`wallaroo_reference.window_kinds`). An accumulator is frozen between
 calls, as states are, so nothing that user code does to one shows elsewhere.

@@ -86,6 +86,8 @@ def test_dead_1_the_reasons():
     assert {reason.value for reason in Reason} == {
         "decode",
         "raised",
+        "bad-time",
+        "late",
         "bad-result",
         "bad-key",
         "unknown-key",

@@ -69,6 +69,7 @@ def _payloads(path: Path, application: Application, source: str, *, lines: bool)
     if lines:
         return path.read_bytes().splitlines()
     decoder = application.sources[source].config.decoder
+    assert decoder is not None  # a generator has no frames to make
     parser = FrameParser(decoder.header_length, decoder.payload_length)
     payloads = parser.feed(path.read_bytes())
     if parser.error is not None:

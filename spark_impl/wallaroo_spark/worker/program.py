@@ -87,7 +87,7 @@ def program_of(application: bytes, partitions: int) -> Program:
 
 def _place(node: Node, position: int) -> Place:
     if isinstance(node, Source):
-        return Place(node.pipeline, None, node.config.decoder.name, position)
+        return Place(node.pipeline, None, node.name, position)
     if isinstance(node, Sink):
         return Place(node.pipeline, None, node.config.encoder.name, position, node.index)
     return Place(node.pipeline, node.name, node.name, position)
