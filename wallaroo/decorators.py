@@ -18,13 +18,15 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Never, ParamSpec, TypeVar, overload
 
-from wallaroo.components import decoder_format
+from wallaroo import kinds
+from wallaroo.components import OwnState, decoder_format
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import MAX_HEADER_LENGTH, StructLength
 from wallaroo.keys import Key
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S")
 
 # A function's result; type checkers show these names where another type is returned.
 ResultOfEncoder = TypeVar("ResultOfEncoder", bound=bytes | str | None)
@@ -85,7 +87,17 @@ class PartitioningFunction(Decorated[P, R]):
         self.partition = function
 
 
+class KeyExtractingFunction(PartitioningFunction[P, R]):
+    """A decorated key extractor."""
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        super().__init__(function)
+        self.extract_key = function
+
+
 class _Named(Decorated[P, R]):
+    own_state: OwnState[Any] | None = None  # of a state computation that says its state (key-3)
+
     def __init__(self, function: Callable[P, R], name: str) -> None:
         super().__init__(function)
         self._name = name
@@ -109,6 +121,18 @@ class MultiComputingFunction(_Named[P, R]):
     def __init__(self, function: Callable[P, R], name: str) -> None:
         super().__init__(function, name)
         self.compute_multi = function
+
+
+class OwnStateFunction(ComputingFunction[P, R], Generic[P, R, S]):
+    """A decorated state computation that says its state (key-3)."""
+
+    own_state: OwnState[S]
+
+
+class MultiOwnStateFunction(MultiComputingFunction[P, R], Generic[P, R, S]):
+    """A decorated multi state computation that says its state (key-3)."""
+
+    own_state: OwnState[S]
 
 
 @overload
@@ -169,6 +193,18 @@ def partition(
     return PartitioningFunction(function)
 
 
+def key_extractor(
+    function: Callable[P, ResultOfPartition],
+) -> KeyExtractingFunction[P, ResultOfPartition]:
+    """Make a key extractor of a function ``(message) -> key`` (key-1).
+
+    Raises:
+        WallarooParameterError: it decorates no such function.
+    """
+    _expect(function, 1, "key_extractor", "(message)")
+    return KeyExtractingFunction(function)
+
+
 def computation(name: str) -> Callable[[Callable[P, R]], ComputingFunction[P, R]]:
     """Make a computation of a function ``(message) -> message | None``.
 
@@ -189,33 +225,105 @@ def computation_multi(
     return _named("computation_multi", name, 1, MultiComputingFunction)
 
 
+@overload
 def state_computation(
     name: str,
-) -> Callable[[Callable[P, tuple[R, bool]]], ComputingFunction[P, tuple[R, bool]]]:
-    """Make a state computation of a function ``(message, state) -> (message | None, changed)``.
+) -> Callable[[Callable[P, tuple[R, bool]]], ComputingFunction[P, tuple[R, bool]]]: ...
+
+
+@overload
+def state_computation(
+    name: str,
+    state: kinds.AnyState[S],
+    state_name: str | None = None,
+    expire_after: int | None = None,
+) -> Callable[[Callable[P, R]], OwnStateFunction[P, R, S]]: ...
+
+
+def state_computation(
+    name: str,
+    state: Any = None,
+    state_name: str | None = None,
+    expire_after: int | None = None,
+) -> Callable[[Callable[P, Any]], Any]:
+    """Make a state computation.
+
+    Without `state` it belongs to `ApplicationBuilder`, and decorates a function ``(message, state)
+    -> (message | None, changed)``. With it, it belongs to pipelines, and decorates a function
+    ``(message, state) -> message | None``; what that leaves of the state is kept (key-3).
+
+    Args:
+        name: the computation's name.
+        state: the state's class, or a builder whose `build()` returns the state.
+        state_name: the state partition's name; computations that give the same share its entities.
+            The computation's name unless given.
+        expire_after: nanoseconds after its last visit at which an entity is gone (key-4).
 
     Raises:
         WallarooParameterError: it has no name, or decorates no such function.
     """
-    return _named("state_computation", name, 2, ComputingFunction)
+    own = _own_state("state_computation", name, state, state_name, expire_after)
+    make = ComputingFunction if own is None else OwnStateFunction
+    return _named("state_computation", name, 2, make, own)
 
 
+@overload
 def state_computation_multi(
     name: str,
 ) -> Callable[
     [Callable[P, tuple[ResultOfMulti, bool]]],
     MultiComputingFunction[P, tuple[ResultOfMulti, bool]],
-]:
-    """Make a state computation of a function ``(message, state) -> (iterable | None, changed)``.
+]: ...
+
+
+@overload
+def state_computation_multi(
+    name: str,
+    state: kinds.AnyState[S],
+    state_name: str | None = None,
+    expire_after: int | None = None,
+) -> Callable[[Callable[P, ResultOfMulti]], MultiOwnStateFunction[P, ResultOfMulti, S]]: ...
+
+
+def state_computation_multi(
+    name: str,
+    state: Any = None,
+    state_name: str | None = None,
+    expire_after: int | None = None,
+) -> Callable[[Callable[P, Any]], Any]:
+    """Make a state computation that gives several messages, as an iterable.
+
+    The function is ``(message, state) -> (iterable | None, changed)`` without `state`, and
+    ``(message, state) -> iterable | None`` with it; see `state_computation`.
 
     Raises:
         WallarooParameterError: it has no name, or decorates no such function.
     """
-    return _named("state_computation_multi", name, 2, MultiComputingFunction)
+    own = _own_state("state_computation_multi", name, state, state_name, expire_after)
+    make = MultiComputingFunction if own is None else MultiOwnStateFunction
+    return _named("state_computation_multi", name, 2, make, own)
+
+
+def _own_state(
+    decorator: str, name: str, state: Any, state_name: str | None, expire_after: int | None
+) -> OwnState[Any] | None:
+    if state is not None:
+        return OwnState(state, name if state_name is None else state_name, expire_after)
+    if state_name is not None or expire_after is not None:
+        said = "state_name" if state_name is not None else "expire_after"
+        raise WallarooParameterError(
+            f"@wallaroo.{decorator}(…, {said}=…) has no state. Write: state=STATE beside it, for "
+            f"pipelines; to the builder say {said} in to_state_partition"
+        )
+    return None
 
 
 def _named(
-    decorator: str, name: str, parameters: int, make: Callable[[Callable[P, R], str], Any]
+    decorator: str,
+    name: str,
+    parameters: int,
+    make: Callable[[Callable[P, R], str], Any],
+    own_state: OwnState[Any] | None = None,
 ) -> Callable[[Callable[P, R]], Any]:
     if not isinstance(name, str) or not name:
         given = getattr(name, "__name__", repr(name))
@@ -227,7 +335,9 @@ def _named(
     def decorate(function: Callable[P, R]) -> Any:
         shape = "(message)" if parameters == 1 else "(message, state)"
         _expect(function, parameters, f'{decorator}(name="{name}")', shape)
-        return make(function, name)
+        made = make(function, name)
+        made.own_state = own_state
+        return made
 
     return decorate
 

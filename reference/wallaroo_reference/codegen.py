@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any
 
 from wallaroo.keys import SINGLE_KEY, identity
-from wallaroo.topology import Application, Sink, Stateful, StatePartition, Step
+from wallaroo.operations import Stateful
+from wallaroo.topology import Application, Sink, StatePartition, Step
 from wallaroo.trace import Reason
 from wallaroo_reference.meter import PORTION
 

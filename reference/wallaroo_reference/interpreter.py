@@ -38,7 +38,8 @@ from wallaroo.keys import (
     Key,
     partition_number,
 )
-from wallaroo.topology import Application, SinkId, Stateful
+from wallaroo.operations import Stateful
+from wallaroo.topology import Application, SinkId
 from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Lineage
 from wallaroo_reference.copies import freeze, thaw
 from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from

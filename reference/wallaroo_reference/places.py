@@ -6,9 +6,11 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from wallaroo.components import Call, Component
+from wallaroo.checks import Call
+from wallaroo.components import Component
 from wallaroo.keys import BadKeyError, Key, identity, is_u64, respelling_hint, show_key
-from wallaroo.topology import Application, Node, Sink, SinkId, Source, Stateful, StatePartition
+from wallaroo.operations import Stateful
+from wallaroo.topology import Application, Node, Sink, SinkId, Source, StatePartition
 from wallaroo.trace import Reason
 from wallaroo_reference.dead_letter import DeadLetterError
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wallaroo.keys import SINGLE_KEY
+from wallaroo.operations import Stateful
 from wallaroo.text import escaped
-from wallaroo.topology import Application, Node, Sink, Source, Stateful, StatePartition
+from wallaroo.topology import Application, Node, Sink, Source, StatePartition
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from wallaroo.topology import Sink, Source, Stateful, Step
+from wallaroo.operations import Stateful
+from wallaroo.topology import Sink, Source, Step
 from wallaroo.trace import Lineage, Reason
 from wallaroo_spark.wire.columns import Arrival
 from wallaroo_spark.wire.outbox import Outbox

@@ -6,7 +6,8 @@ import functools
 import pickle
 from dataclasses import dataclass
 
-from wallaroo.topology import Application, Node, Sink, Source, Stateful, Step
+from wallaroo.operations import Stateful
+from wallaroo.topology import Application, Node, Sink, Source, Step
 from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.wire.outbox import NO_SINK
 from wallaroo_spark.worker.plan import Component, plan
