@@ -32,6 +32,7 @@ from wallaroo.windows import WindowedAggregation
 
 C = TypeVar("C")
 State = TypeVar("State")
+K = TypeVar("K", bound=Key)
 
 
 class ApplicationBuilder:
@@ -57,7 +58,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         self._ended: str | None = None  # the call that ended the current pipeline
 
     def new_pipeline(
-        self, name: str, source_config: TCPSourceConfig[Any] | GenSourceConfig
+        self, name: str, source_config: TCPSourceConfig[Any] | GenSourceConfig[Any]
     ) -> ApplicationBuilder:
         """Begin a pipeline called `name`, fed by `source_config`."""
         self._refuse_open_pipeline()
@@ -170,7 +171,10 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         )
 
     def to_window(
-        self, window: Any, partition_function: Any = None, state_name: str | None = None
+        self,
+        window: WindowedAggregation[Any, K, Any],
+        partition_function: kinds.AnyPartitionFunction[Any, K] | None = None,
+        state_name: str | None = None,
     ) -> ApplicationBuilder:
         """Add a window step (window-1).
 

@@ -16,7 +16,7 @@ import inspect
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from wallaroo.checks import (
     Call,
@@ -30,6 +30,8 @@ from wallaroo.checks import (
 )
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import MAX_HEADER_LENGTH
+
+State = TypeVar("State", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ def state_computation_of(component: object) -> StateComputation:
 
 
 @dataclass(frozen=True)
-class OwnState:
+class OwnState(Generic[State]):
     """What a state computation of the pipeline form says of its state partition (key-3).
 
     Args:
@@ -199,7 +201,7 @@ class OwnState:
     expire_after: int | None
 
 
-def own_state_of(component: object) -> OwnState | None:
+def own_state_of(component: object) -> OwnState[Any] | None:
     """Return what the state computation says of its state; `None`: it is of the builder's form."""
     own = getattr(component, "own_state", None)
     return own if isinstance(own, OwnState) else None

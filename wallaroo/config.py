@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 from wallaroo import kinds
 from wallaroo.components import (
@@ -24,17 +24,6 @@ from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import DEFAULT_MAX_SIZE
 from wallaroo.times import duration
 
-if TYPE_CHECKING:
-    # An annotation that does not name a configuration's messages means any messages. A type
-    # variable can say so from Python 3.13 on; type checkers know it as typing_extensions'.
-    from typing_extensions import TypeVar as TypeVarWithDefault
-
-    Decoded = TypeVarWithDefault("Decoded", covariant=True, default=Any)
-    Encoded = TypeVarWithDefault("Encoded", contravariant=True, default=Any)
-else:
-    Decoded = TypeVar("Decoded", covariant=True)
-    Encoded = TypeVar("Encoded", contravariant=True)
-
 C = TypeVar("C")
 
 _HIGHEST_PORT = 65535
@@ -47,7 +36,7 @@ _log = logging.getLogger("wallaroo")
 
 
 @dataclass(frozen=True, init=False)
-class TCPSourceConfig(Generic[Decoded]):
+class TCPSourceConfig(Generic[kinds.Message]):
     """Frames that come over TCP: the engine listens on `host`:`port`.
 
     Written as ``TCPSourceConfig(host, port, decoder)`` or, as in later published applications,
@@ -80,14 +69,14 @@ class TCPSourceConfig(Generic[Decoded]):
         self,
         host: str,
         port: int | str,
-        decoder: kinds.AnyDecoder[Decoded],
+        decoder: kinds.AnyDecoder[kinds.Message],
         max_size: int = DEFAULT_MAX_SIZE,
         *,
-        event_time: Callable[[Any], int | datetime] | None = None,
+        event_time: Callable[[kinds.Message], int | datetime] | None = None,
         idle_after: int | None = None,
-        parallelism: Any = None,
-        valid: Any = None,
-        max_received_count: Any = None,
+        parallelism: object = None,
+        valid: object = None,
+        max_received_count: object = None,
     ) -> None: ...
 
     @overload
@@ -96,14 +85,23 @@ class TCPSourceConfig(Generic[Decoded]):
         name: str,
         host: str,
         port: int | str,
-        decoder: kinds.AnyDecoder[Decoded],
+        decoder: kinds.AnyDecoder[kinds.Message],
         *,
         max_size: int = DEFAULT_MAX_SIZE,
-        event_time: Callable[[Any], int | datetime] | None = None,
+        event_time: Callable[[kinds.Message], int | datetime] | None = None,
         idle_after: int | None = None,
-        parallelism: Any = None,
-        valid: Any = None,
-        max_received_count: Any = None,
+        parallelism: object = None,
+        valid: object = None,
+        max_received_count: object = None,
+    ) -> None: ...
+
+    @overload  # the published TCPSourceConfig(*ADDRESS, DECODER): a pair or a triple, and a decoder
+    def __init__(
+        self,
+        *given: str | int | kinds.AnyDecoder[kinds.Message],
+        max_size: int = DEFAULT_MAX_SIZE,
+        event_time: Callable[[kinds.Message], int | datetime] | None = None,
+        idle_after: int | None = None,
     ) -> None: ...
 
     def __init__(
@@ -135,7 +133,7 @@ class TCPSourceConfig(Generic[Decoded]):
 
 
 @dataclass(frozen=True, init=False)
-class GenSourceConfig:
+class GenSourceConfig(Generic[kinds.Message]):
     """Messages that a generator makes: a source without a network (graph-4).
 
     Written as ``GenSourceConfig(generator)`` or ``GenSourceConfig(name, generator)``.
@@ -155,6 +153,27 @@ class GenSourceConfig:
     idle_after: int | None = None
     decoder: None = None
 
+    @overload
+    def __init__(
+        self,
+        generator: kinds.AnyGenerator[kinds.Message],
+        *,
+        event_time: Callable[[kinds.Message], int | datetime] | None = None,
+        idle_after: int | None = None,
+        parallelism: object = None,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        generator: kinds.AnyGenerator[kinds.Message],
+        *,
+        event_time: Callable[[kinds.Message], int | datetime] | None = None,
+        idle_after: int | None = None,
+        parallelism: object = None,
+    ) -> None: ...
+
     def __init__(
         self, *given: Any, event_time: Any = None, idle_after: int | None = None, **named: Any
     ) -> None:
@@ -173,7 +192,7 @@ class GenSourceConfig:
 
 
 @dataclass(frozen=True, init=False)
-class TCPSinkConfig(Generic[Encoded]):
+class TCPSinkConfig(Generic[kinds.Taken]):
     """Outputs that go out over TCP: the engine connects to `host`:`port`.
 
     Args:
@@ -194,7 +213,7 @@ class TCPSinkConfig(Generic[Encoded]):
         self,
         host: str,
         port: int | str,
-        encoder: kinds.AnyEncoder[Encoded],
+        encoder: kinds.AnyEncoder[kinds.Taken],
         parallelism: int | None = None,
     ) -> None:
         _without_effect("TCPSinkConfig", () if parallelism is None else ("parallelism",))

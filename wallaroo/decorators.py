@@ -18,6 +18,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Never, ParamSpec, TypeVar, overload
 
+from wallaroo import kinds
 from wallaroo.components import OwnState, decoder_format
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import MAX_HEADER_LENGTH, StructLength
@@ -25,6 +26,7 @@ from wallaroo.keys import Key
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S")
 
 # A function's result; type checkers show these names where another type is returned.
 ResultOfEncoder = TypeVar("ResultOfEncoder", bound=bytes | str | None)
@@ -94,7 +96,7 @@ class KeyExtractingFunction(PartitioningFunction[P, R]):
 
 
 class _Named(Decorated[P, R]):
-    own_state: OwnState | None = None  # of a state computation that says its state (key-3)
+    own_state: OwnState[Any] | None = None  # of a state computation that says its state (key-3)
 
     def __init__(self, function: Callable[P, R], name: str) -> None:
         super().__init__(function)
@@ -119,6 +121,18 @@ class MultiComputingFunction(_Named[P, R]):
     def __init__(self, function: Callable[P, R], name: str) -> None:
         super().__init__(function, name)
         self.compute_multi = function
+
+
+class OwnStateFunction(ComputingFunction[P, R], Generic[P, R, S]):
+    """A decorated state computation that says its state (key-3)."""
+
+    own_state: OwnState[S]
+
+
+class MultiOwnStateFunction(MultiComputingFunction[P, R], Generic[P, R, S]):
+    """A decorated multi state computation that says its state (key-3)."""
+
+    own_state: OwnState[S]
 
 
 @overload
@@ -179,7 +193,9 @@ def partition(
     return PartitioningFunction(function)
 
 
-def key_extractor(function: Callable[P, R]) -> KeyExtractingFunction[P, R]:
+def key_extractor(
+    function: Callable[P, ResultOfPartition],
+) -> KeyExtractingFunction[P, ResultOfPartition]:
     """Make a key extractor of a function ``(message) -> key`` (key-1).
 
     Raises:
@@ -217,8 +233,11 @@ def state_computation(
 
 @overload
 def state_computation(
-    name: str, state: Any, state_name: str | None = None, expire_after: int | None = None
-) -> Callable[[Callable[P, R]], ComputingFunction[P, R]]: ...
+    name: str,
+    state: kinds.AnyState[S],
+    state_name: str | None = None,
+    expire_after: int | None = None,
+) -> Callable[[Callable[P, R]], OwnStateFunction[P, R, S]]: ...
 
 
 def state_computation(
@@ -226,7 +245,7 @@ def state_computation(
     state: Any = None,
     state_name: str | None = None,
     expire_after: int | None = None,
-) -> Any:
+) -> Callable[[Callable[P, Any]], Any]:
     """Make a state computation.
 
     Without `state` it belongs to `ApplicationBuilder`, and decorates a function ``(message, state)
@@ -244,21 +263,26 @@ def state_computation(
         WallarooParameterError: it has no name, or decorates no such function.
     """
     own = _own_state("state_computation", name, state, state_name, expire_after)
-    return _named("state_computation", name, 2, ComputingFunction, own)
+    make = ComputingFunction if own is None else OwnStateFunction
+    return _named("state_computation", name, 2, make, own)
 
 
 @overload
 def state_computation_multi(
     name: str,
 ) -> Callable[
-    [Callable[P, tuple[ResultOfMulti, bool]]], MultiComputingFunction[P, tuple[ResultOfMulti, bool]]
+    [Callable[P, tuple[ResultOfMulti, bool]]],
+    MultiComputingFunction[P, tuple[ResultOfMulti, bool]],
 ]: ...
 
 
 @overload
 def state_computation_multi(
-    name: str, state: Any, state_name: str | None = None, expire_after: int | None = None
-) -> Callable[[Callable[P, ResultOfMulti]], MultiComputingFunction[P, ResultOfMulti]]: ...
+    name: str,
+    state: kinds.AnyState[S],
+    state_name: str | None = None,
+    expire_after: int | None = None,
+) -> Callable[[Callable[P, ResultOfMulti]], MultiOwnStateFunction[P, ResultOfMulti, S]]: ...
 
 
 def state_computation_multi(
@@ -266,7 +290,7 @@ def state_computation_multi(
     state: Any = None,
     state_name: str | None = None,
     expire_after: int | None = None,
-) -> Any:
+) -> Callable[[Callable[P, Any]], Any]:
     """Make a state computation that gives several messages, as an iterable.
 
     The function is ``(message, state) -> (iterable | None, changed)`` without `state`, and
@@ -276,12 +300,13 @@ def state_computation_multi(
         WallarooParameterError: it has no name, or decorates no such function.
     """
     own = _own_state("state_computation_multi", name, state, state_name, expire_after)
-    return _named("state_computation_multi", name, 2, MultiComputingFunction, own)
+    make = MultiComputingFunction if own is None else MultiOwnStateFunction
+    return _named("state_computation_multi", name, 2, make, own)
 
 
 def _own_state(
     decorator: str, name: str, state: Any, state_name: str | None, expire_after: int | None
-) -> OwnState | None:
+) -> OwnState[Any] | None:
     if state is not None:
         return OwnState(state, name if state_name is None else state_name, expire_after)
     if state_name is not None or expire_after is not None:
@@ -298,7 +323,7 @@ def _named(
     name: str,
     parameters: int,
     make: Callable[[Callable[P, R], str], Any],
-    own_state: OwnState | None = None,
+    own_state: OwnState[Any] | None = None,
 ) -> Callable[[Callable[P, R]], Any]:
     if not isinstance(name, str) or not name:
         given = getattr(name, "__name__", repr(name))

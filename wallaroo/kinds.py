@@ -13,15 +13,35 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from wallaroo.components import OwnState
 from wallaroo.keys import Key
 
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
 StateIn = TypeVar("StateIn", contravariant=True)
 StateOut = TypeVar("StateOut", covariant=True)
+KeyIn = TypeVar("KeyIn", contravariant=True)
 KeyOut = TypeVar("KeyOut", bound=Key, covariant=True)
+Last = TypeVar("Last")
+OwnStateT = TypeVar("OwnStateT")
+Accumulator = TypeVar("Accumulator")
+
+# Of pipelines, windows and configurations. An annotation that does not name them means any. A type
+# variable can say so from Python 3.13 on; type checkers know it as typing_extensions'.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Message = TypeVarWithDefault("Message", covariant=True, default=Any)
+    MessageKey = TypeVarWithDefault("MessageKey", covariant=True, default=Any)
+    Taken = TypeVarWithDefault("Taken", contravariant=True, default=Any)
+    TakenKey = TypeVarWithDefault("TakenKey", contravariant=True, default=Any)
+else:
+    Message = TypeVar("Message", covariant=True)
+    MessageKey = TypeVar("MessageKey", covariant=True)
+    Taken = TypeVar("Taken", contravariant=True)
+    TakenKey = TypeVar("TakenKey", contravariant=True)
 
 
 class Decoder(Protocol[Out]):
@@ -114,6 +134,90 @@ class PartitionFunction(Protocol[In, KeyOut]):
         """Return the message's key."""
 
 
+class KeyExtractor(Protocol[In, KeyOut]):
+    """Finds messages' keys (key-1)."""
+
+    @abstractmethod
+    def extract_key(self, message: In, /) -> KeyOut:
+        """Return the message's key."""
+
+
+class OwnStateComputation(Protocol[In, OwnStateT, Out]):
+    """A state computation that says its state: ``@wallaroo.state_computation(…, state=STATE)``."""
+
+    own_state: OwnState[OwnStateT]
+
+    @abstractmethod
+    def compute(self, message: In, state: OwnStateT, /) -> Out | None:
+        """Return the message that goes on (key-3)."""
+
+
+class MultiOwnStateComputation(Protocol[In, OwnStateT, Out]):
+    """A multi state computation that says its state."""
+
+    own_state: OwnState[OwnStateT]
+
+    @abstractmethod
+    def compute_multi(self, message: In, state: OwnStateT, /) -> Iterable[Out | None] | None:
+        """Return the messages that go on (key-3)."""
+
+
+class Aggregation(Protocol[In, Accumulator, KeyIn, Out]):
+    """What is computed over the messages of a window (window-4); it may have a `combine` too."""
+
+    @abstractmethod
+    def initial_accumulator(self) -> Accumulator:
+        """Return an accumulator of no message."""
+
+    @abstractmethod
+    def update(self, message: In, accumulator: Accumulator, /) -> Accumulator | None:
+        """Return the accumulator with a message more; `None`: it was altered in place."""
+
+    @abstractmethod
+    def output(self, key: KeyIn, accumulator: Accumulator, /) -> Out | None:
+        """Return the message that goes on."""
+
+
+class WindowAggregation(Protocol[In, Accumulator, KeyIn, Out]):
+    """An aggregation whose `output` is told the window."""
+
+    @abstractmethod
+    def initial_accumulator(self) -> Accumulator:
+        """Return an accumulator of no message."""
+
+    @abstractmethod
+    def update(self, message: In, accumulator: Accumulator, /) -> Accumulator | None:
+        """Return the accumulator with a message more; `None`: it was altered in place."""
+
+    @abstractmethod
+    def output(self, key: KeyIn, accumulator: Accumulator, window: Bounds, /) -> Out | None:
+        """Return the message that goes on."""
+
+
+class Bounds(Protocol):
+    """A window, from `start` to before `end`, in nanoseconds since 1970."""
+
+    @property
+    def start(self) -> int:
+        """Its first nanosecond."""
+
+    @property
+    def end(self) -> int:
+        """The first nanosecond after it."""
+
+
+class Generator(Protocol[Last]):
+    """Makes messages (graph-4)."""
+
+    @abstractmethod
+    def initial_value(self) -> Last | None:
+        """Return the first message; `None` ends the source."""
+
+    @abstractmethod
+    def apply(self, last: Last, /) -> Last | None:
+        """Return the message after `last`; `None` ends the source."""
+
+
 # What the calls that describe an application take. A component without state may be given as a
 # class that is built without arguments; of a state it is the class, or a builder.
 
@@ -121,6 +225,8 @@ M = TypeVar("M")
 N = TypeVar("N")
 S = TypeVar("S")
 K = TypeVar("K", bound=Key)
+L = TypeVar("L")
+A = TypeVar("A")
 
 AnyDecoder: TypeAlias = Decoder[M] | Callable[[], Decoder[M]]
 AnyEncoder: TypeAlias = Encoder[M] | Callable[[], Encoder[M]]
@@ -132,4 +238,17 @@ AnyComputation: TypeAlias = (
 )
 AnyStateComputation: TypeAlias = StateComputation[M, S, N] | MultiStateComputation[M, S, N]
 AnyState: TypeAlias = type[S] | StateBuilder[S]
-AnyPartitionFunction: TypeAlias = PartitionFunction[M, K] | Callable[[], PartitionFunction[M, K]]
+AnyPartitionFunction: TypeAlias = (
+    PartitionFunction[M, K]
+    | KeyExtractor[M, K]
+    | Callable[[], PartitionFunction[M, K]]
+    | Callable[[], KeyExtractor[M, K]]
+)
+AnyOwnStateComputation: TypeAlias = OwnStateComputation[M, S, N] | MultiOwnStateComputation[M, S, N]
+AnyAggregation: TypeAlias = (
+    Aggregation[M, A, L, N]
+    | WindowAggregation[M, A, L, N]
+    | Callable[[], Aggregation[M, A, L, N]]
+    | Callable[[], WindowAggregation[M, A, L, N]]
+)
+AnyGenerator: TypeAlias = Generator[M] | Callable[[], Generator[M]]

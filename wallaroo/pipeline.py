@@ -25,8 +25,9 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
+from wallaroo import kinds
 from wallaroo.aggregations import refuse_bare
 from wallaroo.checks import name_of
 from wallaroo.components import (
@@ -39,6 +40,7 @@ from wallaroo.components import (
 from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
 from wallaroo.declarations import Declarations, codec_in, described, refuse_same_address
 from wallaroo.errors import WallarooParameterError
+from wallaroo.keys import Key
 from wallaroo.operations import (
     Branch,
     Collect,
@@ -53,6 +55,11 @@ from wallaroo.topology import Application, Node, Sink, Source, Step
 from wallaroo.windows import WindowedAggregation
 
 C = TypeVar("C")
+M = TypeVar("M")
+N = TypeVar("N")
+S = TypeVar("S")
+K = TypeVar("K", bound=Key)
+L = TypeVar("L", bound=Key)
 
 _calls = itertools.count()
 """Numbers the calls of this process: only their order counts (graph-2)."""
@@ -62,7 +69,7 @@ _calls = itertools.count()
 class _Sinks:
     """The sinks of one call."""
 
-    configs: tuple[TCPSinkConfig, ...]
+    configs: tuple[TCPSinkConfig[Any], ...]
 
 
 @dataclass(frozen=True)
@@ -70,24 +77,32 @@ class _Done:
     """The end of a pipeline without a sink."""
 
 
-_What: TypeAlias = TCPSourceConfig | GenSourceConfig | Operation | _Sinks | _Done
+_What: TypeAlias = TCPSourceConfig[Any] | GenSourceConfig[Any] | Operation | _Sinks | _Done
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Pipeline:
+class Pipeline(Generic[kinds.Message, kinds.MessageKey]):
     """A pipeline up to one call: made by `wallaroo.source` and by its own methods.
 
     Every method raises `WallarooParameterError`, which names pipeline and call, if its arguments
     cannot be built.
+
+    A type checker follows the types of messages and keys, as in ``Pipeline[str, int]``. Messages
+    that have been given no key are as if they had `()` (key-2).
     """
 
     _name: str
     _what: _What
-    _inputs: tuple[Pipeline, ...]
+    _inputs: tuple[Pipeline[Any, Any], ...]
     _keyed: bool
     _call: int
 
-    def to(self, step: Any) -> Pipeline:
+    def to(
+        self: Pipeline[M, K],
+        step: kinds.AnyComputation[M, N]
+        | kinds.AnyOwnStateComputation[M, S, N]
+        | WindowedAggregation[M, K, N],
+    ) -> Pipeline[N, K]:
         """Return the pipeline with another step.
 
         Args:
@@ -107,7 +122,9 @@ class Pipeline:
             return self._next(Stateful(computation, own.name, None, self._keyed), keyed=True)
         return self._stateless(where, step, parallel=False)
 
-    def to_parallel(self, computation: Any) -> Pipeline:
+    def to_parallel(
+        self: Pipeline[M, K], computation: kinds.AnyComputation[M, N]
+    ) -> Pipeline[N, K]:
         """Return the pipeline with a computation that an engine may spread (compute-3)."""
         where = self._where("to_parallel", computation)
         if isinstance(computation, WindowedAggregation) or own_state_of(computation) is not None:
@@ -117,7 +134,9 @@ class Pipeline:
             )
         return self._stateless(where, computation, parallel=True)
 
-    def key_by(self, key_extractor: Any) -> Pipeline:
+    def key_by(
+        self: Pipeline[M, Any], key_extractor: kinds.AnyPartitionFunction[M, K]
+    ) -> Pipeline[M, K]:
         """Return the pipeline with messages that have the key `key_extractor` finds (key-1).
 
         Args:
@@ -126,12 +145,12 @@ class Pipeline:
         where = self._where("key_by", key_extractor)
         return self._next(KeyBy(_try(where, partition_function_of, key_extractor)), keyed=True)
 
-    def collect(self) -> Pipeline:
+    def collect(self: Pipeline[M, Any]) -> Pipeline[M, tuple[()]]:
         """Return the pipeline with messages that all have one key, `()` (key-2)."""
         self._where("collect", None)
         return self._next(Collect(), keyed=True)
 
-    def merge(self, other: Pipeline) -> Pipeline:
+    def merge(self: Pipeline[M, K], other: Pipeline[N, L]) -> Pipeline[M | N, K | L]:
         """Return the union of both pipelines' messages (graph-3)."""
         where = self._where("merge", None)
         if not isinstance(other, Pipeline):
@@ -148,11 +167,14 @@ class Pipeline:
             )
         return Pipeline(self._name, Merge(), (self, other), self._keyed, next(_calls))
 
-    def to_sink(self, sink_config: TCPSinkConfig) -> Pipeline:
+    def to_sink(self: Pipeline[M, K], sink_config: TCPSinkConfig[M]) -> Pipeline[M, K]:
         """Return the pipeline, ended in a sink."""
         return self._sinks("to_sink", (sink_config,))
 
-    def to_sinks(self, sink_configs: list[TCPSinkConfig]) -> Pipeline:
+    def to_sinks(
+        self: Pipeline[M, K],
+        sink_configs: list[TCPSinkConfig[M]] | tuple[TCPSinkConfig[M], ...],
+    ) -> Pipeline[M, K]:
         """Return the pipeline, ended in several sinks that each get every message (sink-2)."""
         if not isinstance(sink_configs, (list, tuple)) or not sink_configs:
             where = self._where("to_sinks", None)
@@ -162,7 +184,7 @@ class Pipeline:
             )
         return self._sinks("to_sinks", tuple(sink_configs))
 
-    def done(self) -> Pipeline:
+    def done(self: Pipeline[M, K]) -> Pipeline[M, K]:
         """Return the pipeline, ended without a sink."""
         self._where("done", None)
         return self._next(_Done(), keyed=self._keyed)
@@ -170,7 +192,7 @@ class Pipeline:
     def __repr__(self) -> str:
         return f"<wallaroo pipeline {self._name!r}>"
 
-    def _stateless(self, where: str, step: Any, *, parallel: bool) -> Pipeline:
+    def _stateless(self, where: str, step: Any, *, parallel: bool) -> Pipeline[Any, Any]:
         _try(where, refuse_bare, step)
         try:
             computation = computation_of(step)
@@ -187,7 +209,7 @@ class Pipeline:
             ) from None
         return self._next(Stateless(computation, parallel), keyed=self._keyed)
 
-    def _sinks(self, method: str, configs: tuple[TCPSinkConfig, ...]) -> Pipeline:
+    def _sinks(self, method: str, configs: tuple[TCPSinkConfig[Any], ...]) -> Pipeline[Any, Any]:
         where = self._where(method, None)
         for config in configs:
             if not isinstance(config, TCPSinkConfig):
@@ -197,7 +219,7 @@ class Pipeline:
                 )
         return self._next(_Sinks(configs), keyed=self._keyed)
 
-    def _next(self, what: _What, *, keyed: bool) -> Pipeline:
+    def _next(self, what: _What, *, keyed: bool) -> Pipeline[Any, Any]:
         return Pipeline(self._name, what, (self,), keyed, next(_calls))
 
     def _where(self, method: str, component: Any) -> str:
@@ -212,7 +234,9 @@ class Pipeline:
         return where
 
 
-def source(name: str, source_config: TCPSourceConfig | GenSourceConfig) -> Pipeline:
+def source(
+    name: str, source_config: TCPSourceConfig[M] | GenSourceConfig[M]
+) -> Pipeline[M, tuple[()]]:
     """Begin a pipeline called `name`, fed by `source_config` (graph-1).
 
     Raises:

@@ -22,7 +22,8 @@ Lineage: TypeAlias = tuple[int, ...]
 
 A branch adds its number (graph-2). What a window gives in its step's turn has the lineage
 (sequence, -n, i): n is 1 for the last window step, 2 for the one before it, and i counts the
-windows that fire in this turn. The negative number puts it before the record's own message (time-4).
+windows that fire in this turn. The negative number puts it before the record's own message
+(time-4).
 """
 
 InputLog: TypeAlias = "Sequence[Any]"

@@ -10,11 +10,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
+from wallaroo import kinds
 from wallaroo.aggregations import AggregationRecord, aggregation_of
 from wallaroo.errors import WallarooParameterError
 from wallaroo.times import duration
+
+M = TypeVar("M")
+N = TypeVar("N")
+A = TypeVar("A")
+K = TypeVar("K")
 
 MOST_PANES = 10_000
 """Most panes in a range window (window-1)."""
@@ -75,7 +81,7 @@ class RangeWindows:
         given = _once("range_windows", self.given, "with_late_data_policy")
         return replace(self, late=_policy(policy), given=given)
 
-    def over(self, aggregation: Any) -> WindowedAggregation:
+    def over(self, aggregation: kinds.AnyAggregation[M, A, K, N]) -> WindowedAggregation[M, K, N]:
         """Return the step that computes `aggregation` over these windows."""
         record = aggregation_of(aggregation)
         if record.combine is None and self.slide != self.range:
@@ -130,7 +136,7 @@ class SessionWindows:
             )
         return replace(self, late=late, given=given)
 
-    def over(self, aggregation: Any) -> WindowedAggregation:
+    def over(self, aggregation: kinds.AnyAggregation[M, A, K, N]) -> WindowedAggregation[M, K, N]:
         """Return the step that computes `aggregation` over these sessions."""
         record = aggregation_of(aggregation)
         if record.combine is None:
@@ -164,7 +170,7 @@ class CountWindows:
         given = _once("count_windows", self.given, "with_timeout")
         return replace(self, timeout=duration("with_timeout(…): the timeout", timeout), given=given)
 
-    def over(self, aggregation: Any) -> WindowedAggregation:
+    def over(self, aggregation: kinds.AnyAggregation[M, A, K, N]) -> WindowedAggregation[M, K, N]:
         """Return the step that computes `aggregation` over these windows."""
         return WindowedAggregation(self, aggregation_of(aggregation))
 
@@ -178,7 +184,7 @@ Windows: TypeAlias = RangeWindows | SessionWindows | CountWindows
 
 
 @dataclass(frozen=True)
-class WindowedAggregation:
+class WindowedAggregation(Generic[kinds.Taken, kinds.TakenKey, kinds.Message]):
     """Windows with what is computed over them: a step, made by `over`."""
 
     windows: Windows

@@ -1,7 +1,7 @@
 """What the window steps share: calls of the aggregation, late messages (window-4, window-6).
 
-A step keeps its windows by key (`wallaroo_reference.window_kinds`). An accumulator is frozen between
-calls, as states are, so nothing that user code does to one shows elsewhere.
+A step keeps its windows by key (`wallaroo_reference.window_kinds`). An accumulator is frozen
+between calls, as states are, so nothing that user code does to one shows elsewhere.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from applications import (
     first_letter,
     split,
 )
-from streams import Length, shout, words
+from streams import Length, Longest, second, shout, total, words
 
 import wallaroo
 from wallaroo import kinds, testing
@@ -246,8 +246,8 @@ builder.to_state_partition_u64(count, Totals, "t", by_length, ["a"])  # E: list-
 wallaroo.TCPSourceConfig("h", 1, encode)  # E: arg-type
 wallaroo.TCPSourceConfig("h", 1, Encoder)  # E: arg-type
 wallaroo.TCPSourceConfig("h", 1, decode_text)  # E: arg-type
-wallaroo.TCPSourceConfig("h", 1, HeaderAsText())  # E: arg-type
-wallaroo.TCPSourceConfig("h", 1, decode, max_size="1")  # E: arg-type
+wallaroo.TCPSourceConfig("h", 1, HeaderAsText())  # E: call-overload
+wallaroo.TCPSourceConfig("h", 1, decode, max_size="1")  # E: call-overload
 wallaroo.TCPSinkConfig("h", 1, decode)  # E: arg-type
 wallaroo.TCPSinkConfig("h", 1, Decoder())  # E: arg-type
 wallaroo.TCPSinkConfig("h", 1, EncodeAsNumber)  # E: arg-type
@@ -294,12 +294,57 @@ class WithoutPayloadLength(kinds.Decoder[str]):
 WithoutPayloadLength()  # E: abstract
 
 
-# Where messages are followed from step to step, they have to fit
+# Pipelines: messages and keys have to fit
+
+
+@wallaroo.state_computation(name="other state", state=Totals)
+def other_state(word: str, counts: dict[str, int]) -> int:
+    return 1
+
+
+@wallaroo.state_computation_multi(name="no messages", state=Totals)  # E: type-var
+def no_messages(word: str, totals: Totals) -> int:
+    return 1
+
+
+class WithoutUpdate:
+    def initial_accumulator(self) -> int:
+        return 0
+
+    def output(self, key: object, count: int) -> int:
+        return count
+
+
+class UpdateLosesTheType(WithoutUpdate):
+    def update(self, word: str, count: int) -> str:
+        return word
+
 
 words.to(shout)
 words.to(shout).to(shout)  # E: arg-type
 words.to(Length).to(split)  # E: arg-type
 words.to(Length).to(Split)  # E: arg-type
-words.to(Length).to(Split())  # E: arg-type
-words.to(Length).key(first_letter)  # E: arg-type
+words.to(Length).to_parallel(Split())  # E: arg-type
+words.to(Length).to(total)  # E: arg-type
+words.to(Length).key_by(first_letter)  # E: arg-type
+words.to(Length).to(second.over(Longest))  # E: arg-type
+words.to(second.over(Longest))  # E: arg-type
+words.to(Longest)  # E: arg-type
+words.to(count)  # E: arg-type
+words.to(Count())  # E: arg-type
+words.to(other_state)  # E: misc
+words.to_parallel(total)  # E: arg-type
+words.key_by(split)  # E: arg-type
+words.key_by(KeyIsANumber)  # E: type-var
 words.to_sink(sink)  # E: arg-type
+words.to_sinks([sink])  # E: list-item
+words.merge(5)  # E: arg-type
+second.over(WithoutUpdate)  # E: arg-type
+second.over(UpdateLosesTheType())  # E: misc
+builder.to(total)  # E: arg-type
+builder.to_stateful(total, Totals, "t")  # E: arg-type
+builder.to_window(second.over(Longest), by_length)  # E: arg-type
+builder.to_window(Longest, first_letter)  # E: arg-type
+wallaroo.TCPSourceConfig("h", 1, decode, event_time=bytes.hex)  # E: arg-type
+wallaroo.GenSourceConfig(decode)  # E: arg-type
+wallaroo.build_application("words", builder)  # E: arg-type

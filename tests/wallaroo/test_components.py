@@ -273,5 +273,5 @@ def test_a_class_may_name_its_kind(component):
 
 def test_a_class_that_names_its_kind_and_lacks_a_method_is_refused():
     # It would inherit one that gives None, which filters every message.
-    with pytest.raises(WallarooParameterError, match="Mistyped.* raised TypeError.*compute"):
+    with pytest.raises(WallarooParameterError, match=r"Mistyped.* raised TypeError.*compute"):
         computation_of(Mistyped)
