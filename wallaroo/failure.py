@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 _OURS = "wallaroo"  # the package whose frames are never the user's, beside the engine's
@@ -109,16 +109,16 @@ def user_frames(traceback: TracebackType | None, engine: str = _OURS) -> tuple[U
     returned: an application may itself be installed as one. Of many frames, as a `RecursionError`
     has them, the first ten and the last ten are kept.
     """
-    own = (frame for frame in _frames(traceback, engine) if not _is_library(frame.file))
-    return _bounded(own) or _bounded(_frames(traceback, engine))
+    own = (one for one in _lines(traceback, engine) if not _is_library(one[0]))
+    return _bounded(own) or _bounded(_lines(traceback, engine))
 
 
 def own_frame(frame: FrameType | None) -> UserFrame | None:
     """Return the innermost frame of user code that is running, from `frame` outwards."""
     while frame is not None:
         package = _package(frame)
-        if package != _OURS and not _is_library(_cut(frame.f_code.co_filename, _LONGEST_FILE)):
-            return _user_frame(frame, frame.f_lineno)
+        if package != _OURS and not _is_library(frame.f_code):
+            return _user_frame(frame.f_code, frame.f_lineno)
         frame = frame.f_back
     return None
 
@@ -142,10 +142,10 @@ def short_path(path: str | Path) -> str:
         return str(path)
 
 
-def _frames(traceback: TracebackType | None, engine: str) -> Iterator[UserFrame]:
+def _lines(traceback: TracebackType | None, engine: str) -> Iterator[tuple[CodeType, int | None]]:
     while traceback is not None:
         if _package(traceback.tb_frame) not in (_OURS, engine):
-            yield _user_frame(traceback.tb_frame, traceback.tb_lineno)
+            yield traceback.tb_frame.f_code, traceback.tb_lineno
         traceback = traceback.tb_next
 
 
@@ -154,8 +154,7 @@ def _package(frame: FrameType) -> str:
     return module.partition(".")[0] if type(module) is str else ""
 
 
-def _user_frame(frame: FrameType, line: int | None) -> UserFrame:
-    code = frame.f_code
+def _user_frame(code: CodeType, line: int | None) -> UserFrame:
     return UserFrame(
         _cut(code.co_filename, _LONGEST_FILE),
         line or code.co_firstlineno,  # some code has no line numbers
@@ -163,8 +162,9 @@ def _user_frame(frame: FrameType, line: int | None) -> UserFrame:
     )
 
 
-def _bounded(frames: Iterator[UserFrame]) -> tuple[UserFrame, ...]:
-    return (*islice(frames, _END), *deque(frames, maxlen=_END))
+def _bounded(lines: Iterator[tuple[CodeType, int | None]]) -> tuple[UserFrame, ...]:
+    kept = [*islice(lines, _END), *deque(lines, maxlen=_END)]
+    return tuple([_user_frame(*line) for line in kept])
 
 
 def _traceback(error: BaseException) -> TracebackType | None:
@@ -182,8 +182,13 @@ def _cause(error: BaseException) -> tuple[BaseException | None, bool]:
     return _attributes["__context__"].__get__(error), False
 
 
+def _is_library(code: CodeType) -> bool:
+    file = code.co_filename
+    return _is_file_of_library(file if type(file) is str else _cut(file, _LONGEST_FILE))
+
+
 @lru_cache(maxsize=4096)
-def _is_library(file: str) -> bool:
+def _is_file_of_library(file: str) -> bool:
     return file.startswith(_STANDARD_LIBRARY) or not _INSTALLED.isdisjoint(Path(file).parts)
 
 

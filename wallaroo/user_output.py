@@ -142,7 +142,7 @@ class StepOutput(io.TextIOBase):
     @property
     def buffer(self) -> io.RawIOBase:
         """Takes bytes, as that of `sys.stdout` does."""
-        return _Bytes(self)
+        return BytesOutput(self)
 
     def write(self, text: str) -> int:
         """Show the lines that are complete."""
@@ -171,16 +171,20 @@ class StepOutput(io.TextIOBase):
         return True
 
 
-class _Bytes(io.RawIOBase):
-    def __init__(self, stream: StepOutput) -> None:
+class BytesOutput(io.RawIOBase):
+    """The `buffer` of a stream of text that stands in for `sys.stdout`."""
+
+    def __init__(self, stream: io.TextIOBase) -> None:
         self._stream = stream
 
     def write(self, data: Any) -> int:
+        """Write the text that the bytes are in UTF-8."""
         given = bytes(data)
         self._stream.write(given.decode("utf-8", "backslashreplace"))
         return len(given)
 
     def writable(self) -> bool:
+        """Return that it can be written to."""
         return True
 
 

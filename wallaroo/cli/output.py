@@ -27,8 +27,9 @@ def application_output() -> Iterator[Steps]:
     handler = _Forwarding(steps)
     root.addHandler(handler)
     root.setLevel(logging.getLogger("wallaroo").level)
-    for name in _OF_ENGINES:
-        logging.getLogger(name).setLevel(logging.WARNING)
+    quiet = [logger for logger in map(logging.getLogger, _OF_ENGINES) if not logger.level]
+    for logger in quiet:
+        logger.setLevel(logging.WARNING)
     logging.captureWarnings(True)
     output = StepOutput(steps)
     sys.stdout = output
@@ -38,6 +39,8 @@ def application_output() -> Iterator[Steps]:
         output.finish()
         sys.stdout = before[0]
         logging.captureWarnings(False)
+        for logger in quiet:
+            logger.setLevel(logging.NOTSET)
         root.removeHandler(handler)
         root.setLevel(before[1])
 

@@ -13,7 +13,7 @@ import logging
 import sys
 from collections.abc import Iterator
 
-from wallaroo.user_output import Line, Logged, message_of
+from wallaroo.user_output import BytesOutput, Line, Logged, message_of
 from wallaroo_spark.wire.job import Specs
 
 _MOST_LINES = 1000  # lines kept for one task; further lines are only counted
@@ -62,7 +62,13 @@ class Printer:
 class _Stream(io.TextIOBase):
     """Standard output and standard error of a worker."""
 
+    encoding = "utf-8"
+    errors = "backslashreplace"
     printer: Printer | None = None
+
+    @property
+    def buffer(self) -> io.RawIOBase:
+        return BytesOutput(self)
 
     def write(self, text: str) -> int:
         if self.printer is None:
