@@ -7,11 +7,11 @@ import ast
 import os
 from typing import TYPE_CHECKING
 
+from wallaroo.cli.application import load_named_application
 from wallaroo.cli.arguments import APP_HELP, count
 from wallaroo.cli.terminal import print_table
 from wallaroo.errors import WallarooError
 from wallaroo.keys import SINGLE_KEY, BadKeyError, Key, encode_key, is_u64, partition_number
-from wallaroo.loading import load_application
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
@@ -51,7 +51,7 @@ def route(options: argparse.Namespace) -> int:
     """Run the command: 0 if each key has a place in some state partition."""
     read = _literal if options.literal else _key
     keys = [read(text) for text in options.keys]
-    application = load_application(options.app, options.app_arguments, placeholders=True)
+    application = load_named_application(options, placeholders=True)
     if not application.partitions:
         raise WallarooError(f"application {application.name!r} has no state: nothing is routed")
     rows: list[list[str]] = []
