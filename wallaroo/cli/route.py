@@ -11,7 +11,15 @@ from wallaroo.cli.application import load_named_application
 from wallaroo.cli.arguments import APP_HELP, count
 from wallaroo.cli.terminal import print_table
 from wallaroo.errors import WallarooError
-from wallaroo.keys import SINGLE_KEY, BadKeyError, Key, encode_key, is_u64, partition_number
+from wallaroo.keys import (
+    SINGLE_KEY,
+    BadKeyError,
+    Key,
+    encode_key,
+    is_u64,
+    partition_number,
+    respelling_hint,
+)
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
@@ -84,7 +92,8 @@ def _problem(key: Key, known: set[bytes] | None, *, u64: bool) -> str | None:
     if u64 and not is_u64(key):
         return "bad-key: keys are ints from 0 to 2**64 - 1 (write int:5)"
     if known is not None and encode_key(key) not in known:
-        return f"unknown-key: not one of its {len(known)} keys"
+        hint = respelling_hint(key, lambda other: encode_key(other) in known)
+        return f"unknown-key: not one of its {len(known)} keys{hint}"
     return None
 
 
