@@ -1,4 +1,4 @@
-"""A notebook: cells of the main program, which has no file, on the reference engine and on Spark."""
+"""A notebook: cells of a main program that has no file, on the reference engine and on Spark."""
 
 from __future__ import annotations
 
