@@ -40,7 +40,12 @@ COMMANDS = "wallaroo.commands"
 READER_GONE = 141
 """The exit code when the reader of stdout has ended: 128 + SIGPIPE, as a shell reports it."""
 
-_CALLED_WRONGLY = (UsageError, ApplicationNotFoundError, EngineNotFoundError)
+_CALLED_WRONGLY = (
+    UsageError,
+    ApplicationNotFoundError,
+    EngineNotFoundError,
+    FileNotFoundError,
+)
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 """The type of the argument of a command's `register`; argparse has no public name for it."""

@@ -43,7 +43,7 @@ def test_graph_draws_into_a_file_or_stdout(
     path = tmp_path / "words.svg"
     assert output(capsys, "graph", WORD_COUNT, "--svg", str(path)) == ""
     assert path.read_text(encoding="utf-8") == output(capsys, "graph", WORD_COUNT, "--svg", "-")
-    assert main(["graph", WORD_COUNT, "--svg", str(tmp_path / "no" / "such.svg")]) == 1
+    assert main(["graph", WORD_COUNT, "--svg", str(tmp_path / "no" / "such.svg")]) == 2
     assert capsys.readouterr().err.endswith("such.svg: No such file or directory\n")
 
 

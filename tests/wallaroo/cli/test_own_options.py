@@ -107,6 +107,24 @@ def test_the_examples_options_work_as_published() -> None:
     assert main(["check", str(EXAMPLES / "log_status.py"), "--json"]) == 0
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "no_such_file.py"],
+        ["check", "no_such_module"],
+        ["check", WORD_COUNT, "--engine", "no-such-engine"],
+        ["run", WORD_COUNT, "--engine", "no-such-engine"],
+        ["send", "no_such_file", "--to", "127.0.0.1:1"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_not_there_is_exit_code_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 HEADED = [
     ["--help"],
     ["--version"],
