@@ -91,6 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             namespace = parse(arguments)
             code = _run(namespace)
         except SystemExit as end:  # argparse has printed why
+            if isinstance(end.__context__, BrokenPipeError):
+                return READER_GONE  # rich has met it, and turned stdout off
             code = end.code if isinstance(end.code, int) else 2
         sys.stdout.flush()
     except BrokenPipeError:

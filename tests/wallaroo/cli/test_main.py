@@ -27,6 +27,9 @@ def register(subparsers):
     parser.set_defaults(run=greet, passes_arguments=True)
 
 def greet(options):
+    if options.whom == "everybody":
+        from rich.console import Console
+        Console().print("hello")
     print(options.whom, options.app_arguments, options.log_level)
     return 7
 """
@@ -161,6 +164,19 @@ def test_a_reader_that_goes_away_is_no_trouble() -> None:
         )
     assert done.stderr == b""
     assert done.returncode == 141  # as a shell reports SIGPIPE
+
+
+@pytest.mark.usefixtures("_extensions")
+def test_a_reader_that_leaves_rich_is_no_trouble_either() -> None:
+    pytest.importorskip("rich")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        command = [sys.executable, "-m", "wallaroo", "greet", "everybody"]
+        done = subprocess.run(
+            command, stdout=closed, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_output_that_knows_ascii_only_is_no_trouble() -> None:
