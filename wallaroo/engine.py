@@ -11,11 +11,12 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from wallaroo.errors import EngineNotFoundError
+from wallaroo.extras import install_command
 from wallaroo.records import Frame, Record, with_times_that_never_decrease
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import Finding, InputLog, Trace
@@ -268,12 +269,6 @@ class Engine(Protocol):
 def engine_names() -> list[str]:
     """Return the names of the installed engines, sorted."""
     return sorted({point.name for point in entry_points(group=ENTRY_POINTS)})
-
-
-def install_command(point: EntryPoint) -> str:
-    """Return the command that installs an engine's packages: its distribution with its extra."""
-    offers = point.dist.name if point.dist is not None else "wallaroo-streams"
-    return f"pip install '{offers}[{point.name}]'"
 
 
 def load_engine(name: str) -> Engine:

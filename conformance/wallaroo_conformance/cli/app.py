@@ -8,8 +8,8 @@ import sys
 from itertools import zip_longest
 from pathlib import Path
 
+from wallaroo.cli.application import load_named_application
 from wallaroo.frames import FrameParser
-from wallaroo.loading import load_application
 from wallaroo.topology import Application
 from wallaroo.trace import InputLog
 from wallaroo_conformance.judge.results import BROKEN, KEPT
@@ -23,7 +23,7 @@ from wallaroo_conformance.portability.check import (
 
 def check_app(options: argparse.Namespace) -> int:
     """Run the command; 0: nothing found, 1: findings."""
-    application = load_application(options.app, options.app_arguments, placeholders=True)
+    application = load_named_application(options, placeholders=True)
     subject = Subject(options.app, options.app_arguments, _input(application, options))
     engines = list(dict.fromkeys(["compiled", *(options.engine or [])]))
     findings = look(subject, engines, _tell)
