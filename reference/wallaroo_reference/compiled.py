@@ -90,6 +90,11 @@ class Compiled:
         """Return `None`: nothing will be due."""
         return None
 
+    @property
+    def open_windows(self) -> int:
+        """None: it runs no windows yet."""
+        return 0
+
     def windows(self) -> list[OpenWindow]:
         """Return none."""
         return []

@@ -208,6 +208,11 @@ class Interpreter:
                     found[str(place.step), what] = number
         return found
 
+    @property
+    def open_windows(self) -> int:
+        """The number of windows that are open now."""
+        return sum([1 for step, _ in self._windows.values() for _ in step.open()])
+
     def windows(self) -> list[OpenWindow]:
         """Return the windows that are open now (window-11)."""
         found = []

@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import IO, Any, TypeAlias
 
-from wallaroo.config import TCPSourceConfig, format_address
+from wallaroo.config import GenSourceConfig, TCPSourceConfig, format_address
 from wallaroo.engine import MAX_CONNECTIONS
 from wallaroo.errors import UnsupportedTopology, WallarooError
 from wallaroo.frames import FrameParser
@@ -49,13 +49,15 @@ class ListenError(WallarooError):
 
 
 def listening_sources(sources: Mapping[str, Source]) -> dict[str, TCPSourceConfig]:
-    """Return the sources' configurations, all of them for TCP.
+    """Return the configurations of the sources that listen: all but generators.
 
     Raises:
         UnsupportedTopology: a source is of another kind.
     """
     configs: dict[str, TCPSourceConfig] = {}
     for name, source in sources.items():
+        if isinstance(source.config, GenSourceConfig):
+            continue
         if not isinstance(source.config, TCPSourceConfig):
             kind = type(source.config).__name__
             raise UnsupportedTopology("build-2", name, f"there is no listener for a {kind}")
