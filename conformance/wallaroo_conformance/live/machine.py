@@ -51,15 +51,17 @@ class LiveMachine(RuleBasedStateMachine):
     @rule(
         connection=st.integers(0, _MOST_CONNECTIONS - 1),
         numbers=st.lists(st.integers(0, len(PAYLOADS) - 1), min_size=1, max_size=3),
-        cuts=st.lists(st.integers(1, 7), max_size=2),
+        chunks=st.lists(st.integers(1, 7), max_size=2),
     )
-    def send(self, connection: int, numbers: list[int], cuts: list[int]) -> None:
+    def send(self, connection: int, numbers: list[int], chunks: list[int]) -> None:
         """Send frames, or the rest of one."""
         connection %= len(self.live.senders)
         sender = self.live.senders[connection][1]
         if sender.held:
             self.live.complete(connection, self._begun.pop(id(sender)))
-        self.live.send(connection, [self._payload(connection, number) for number in numbers], cuts)
+        self.live.send(
+            connection, [self._payload(connection, number) for number in numbers], chunks
+        )
 
     @precondition(lambda self: self.scenario and self.live.senders)
     @rule(

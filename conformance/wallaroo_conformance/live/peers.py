@@ -16,7 +16,7 @@ from typing import Any, Literal
 Address = tuple[str, int]
 
 _LONGEST_READ = 1 << 16
-_PIECES_APART = 6  # pieces that are sent so far apart that they are read one by one
+_CHUNKS_APART = 6  # chunks that are sent so far apart that they are read one by one
 _APART = 0.004  # seconds
 _LOOK = 0.01  # seconds between looks at what is waited for
 
@@ -61,15 +61,15 @@ class Sender:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.held = b""  # the rest of a frame whose beginning has been sent
 
-    def send(self, data: bytes, cuts: Sequence[int] = ()) -> None:
-        """Send bytes, in pieces of the sizes in `cuts`, over and over; empty: as they are."""
+    def send(self, data: bytes, chunks: Sequence[int] = ()) -> None:
+        """Send bytes, in chunks of these sizes, over and over; empty: all at once."""
         position, number = 0, 0
         while position < len(data):
-            size = cuts[number % len(cuts)] if cuts else len(data)
+            size = chunks[number % len(chunks)] if chunks else len(data)
             self._socket.sendall(data[position : position + size])
             position += size
             number += 1
-            if cuts and number <= _PIECES_APART:
+            if chunks and number <= _CHUNKS_APART:
                 time.sleep(_APART)
 
     def finish(self) -> None:

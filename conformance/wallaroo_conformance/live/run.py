@@ -162,18 +162,18 @@ class Run:
         rule: str,
         source: str,
         payloads: Sequence[bytes],
-        cuts: Sequence[int] = (),
+        chunks: Sequence[int] = (),
         *,
         behind: bytes = b"",
         sender: Sender | None = None,
     ) -> Sender:
-        """Send frames, cut into pieces, and what is behind them; the frames must be received.
+        """Send frames, in chunks, and what is behind them; the frames must be received.
 
         Args:
             rule: what is broken if they are not.
             source: whose they are.
             payloads: the frames'.
-            cuts: sizes of the pieces; empty: all in one.
+            chunks: sizes of the chunks, over and over; empty: all at once.
             behind: bytes that bring no frame.
             sender: the connection; `None`: a new one.
         """
@@ -183,7 +183,7 @@ class Run:
         self.log += [(source, payload) for payload in payloads]
         sender = sender or self.connect(source)
         try:
-            sender.send(self.framed(source, payloads) + behind, cuts)
+            sender.send(self.framed(source, payloads) + behind, chunks)
         except OSError as error:
             self.broken(rule, f"the connection has ended while frames were sent: {error}")
         self.received(rule)

@@ -143,18 +143,18 @@ class Scenario:
         self._tell(f"connection {len(self.senders) - 1} to {PIPELINES[pipeline]}")
         return len(self.senders) - 1
 
-    def send(self, connection: int, payloads: Sequence[bytes], cuts: Sequence[int] = ()) -> None:
-        """Send frames on a connection, cut into pieces, and wait until they are received."""
+    def send(self, connection: int, payloads: Sequence[bytes], chunks: Sequence[int] = ()) -> None:
+        """Send frames on a connection, in chunks, and wait until they are received."""
         pipeline, sender = self.senders[connection]
         data = b"".join([self._frame(pipeline, payload) for payload in payloads])
-        self._tell(f"connection {connection} sends {list(payloads)!r} in pieces of {list(cuts)}")
+        self._tell(f"connection {connection} sends {list(payloads)!r} in chunks of {list(chunks)}")
         self._frames += [Input(pipeline, payload, connection) for payload in payloads]
-        self._hand_over(sender, data, cuts)
+        self._hand_over(sender, data, chunks)
         others = any(one.held for _, one in self.senders)
-        if b"" in payloads and not cuts and not others:
+        if b"" in payloads and not chunks and not others:
             rule = "frame-2"
         else:
-            rule = "frame-1" if cuts or self._connections == 1 else "frame-5"
+            rule = "frame-1" if chunks or self._connections == 1 else "frame-5"
         self._received(rule)
         if b"" in payloads:
             self.touched["frame-2"] += 1
@@ -304,10 +304,10 @@ class Scenario:
     def _frame(self, pipeline: int, payload: bytes) -> bytes:
         return header(DECODERS[self.case.pipelines[pipeline].decoder], len(payload)) + payload
 
-    def _hand_over(self, sender: Sender, data: bytes, cuts: Sequence[int] = ()) -> None:
+    def _hand_over(self, sender: Sender, data: bytes, chunks: Sequence[int] = ()) -> None:
         """Send on a connection, which must be open."""
         try:
-            sender.send(data, cuts)
+            sender.send(data, chunks)
         except OSError as error:
             rule = "frame-3" if self._refusals else "frame-5"
             self._broken(rule, f"a connection ended that was to go on: {error}")
