@@ -25,7 +25,6 @@ from wallaroo_conformance.cases.operators import (
     U64_KEY_LISTS,
 )
 
-
 _FIELDS = {"format", *[field.name for field in fields(ConformanceCase)]}
 
 

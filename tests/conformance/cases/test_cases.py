@@ -50,7 +50,7 @@ def test_what_is_no_case_is_refused(change: dict[str, Any], says: str) -> None:
 def test_a_case_without_one_of_its_fields_is_refused() -> None:
     form = ConformanceCase().to_json()
     del form["small"]
-    with pytest.raises(BadCaseError, match="^no case: 'small' is missing$"):
+    with pytest.raises(BadCaseError, match=r"^no case: 'small' is missing$"):
         case_from_json(form)
 
 

@@ -1,4 +1,4 @@
-"""Bounded cases on Spark: the reference's answers, in batch jobs and in streams of several batches."""
+"""Bounded cases on Spark: the reference's answers, in batch jobs and in streams of batches."""
 
 from __future__ import annotations
 
