@@ -113,7 +113,7 @@ class Page:
 
     def _console(self, example: Example) -> str | None:
         title = example.region.lexemes["title"]
-        for command, expected in _commands(str(example.parsed)):
+        for command, expected in commands(str(example.parsed)):
             if title is None:
                 printed = self._run(command)
                 if not _matches(expected, printed):
@@ -224,7 +224,7 @@ def _with(region: Region, evaluate: object) -> Region:
     return region
 
 
-def _commands(text: str) -> Iterator[tuple[str, str]]:
+def commands(text: str) -> Iterator[tuple[str, str]]:
     """Yield each command of a console block, and what is printed after it."""
     command: list[str] = []
     printed: list[str] = []
