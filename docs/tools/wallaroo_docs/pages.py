@@ -7,7 +7,7 @@ a block's first line                           what is done
                                                as a doctest; a title that names no file is for
                                                people
 ```` ```python title="votes.py" ````           written to that file
-```` ```text title="words.txt" ````            written to that file
+```` ```text title="words.txt" ````            written to that file, as any other language is
 ```` ```console ````                           each ``$ command`` is run by a shell; what it prints
                                                must be what follows it
 ```` ```console title="terminal 1" ````        the same, but the command goes on in the background;
