@@ -64,8 +64,17 @@ def job(title: str) -> dict:
 
 
 @pytest.fixture
-def runner(tmp_path):
-    """Runs a step's text in the repository of an engine; returns the exit code."""
+def repository(tmp_path):
+    """The repository of an engine, still without the engine."""
+    path = tmp_path / "repository"
+    path.mkdir()
+    (path / "pyproject.toml").write_text(PROJECT)
+    return path
+
+
+@pytest.fixture
+def runner(tmp_path, repository):
+    """Runs a step's text in the repository; returns the exit code."""
     environment = tmp_path / "environment"
     venv.create(environment, symlinks=True)
     [packages] = environment.glob("lib/python*/site-packages")
@@ -73,9 +82,6 @@ def runner(tmp_path):
     packages.joinpath("here.pth").write_text(
         "".join(f"{path}\n" for path in sys.path if path.endswith("site-packages"))
     )
-    repository = tmp_path / "repository"
-    repository.mkdir()
-    (repository / "pyproject.toml").write_text(PROJECT)
 
     def run(text: str, variables: dict) -> int:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
@@ -100,27 +106,26 @@ def runner(tmp_path):
         print(done.stdout, done.stderr)
         return done.returncode
 
-    run.repository = repository
     return run
 
 
-def test_the_job_for_github_passes_with_a_right_engine(runner):
-    (runner.repository / "toy_engine.py").write_text(ENGINE.replace("KEPT", ""))
+def test_the_job_for_github_passes_with_a_right_engine(repository, runner):
+    (repository / "toy_engine.py").write_text(ENGINE.replace("KEPT", ""))
     found = job(".github/workflows/conformance.yml")
     assert found["defaults"] == {"run": {"shell": "bash"}}
     for step in found["steps"]:
         if "run" in step:
             assert runner(step["run"], found["env"]) == 0, step["name"]
-    assert "toy: kept" in (runner.repository / "summary.md").read_text()
+    assert "toy: kept" in (repository / "summary.md").read_text()
     [upload] = [step for step in found["steps"] if "upload-artifact" in step.get("uses", "")]
     reports, cases = upload["with"]["path"].split()
-    endings = {path.suffix for path in runner.repository.glob(reports)}
+    endings = {path.suffix for path in repository.glob(reports)}
     assert endings == {".html", ".xml", ".json", ".txt"}
     assert cases == "wallaroo-counterexamples/"
 
 
-def test_the_job_for_gitlab_fails_with_a_broken_engine_and_keeps_what_it_found(runner):
-    (runner.repository / "toy_engine.py").write_text(ENGINE.replace("KEPT", "entities=()"))
+def test_the_job_for_gitlab_fails_with_a_broken_engine_and_keeps_what_it_found(repository, runner):
+    (repository / "toy_engine.py").write_text(ENGINE.replace("KEPT", "entities=()"))
     found = job(".gitlab-ci.yml")
     install, check = found["script"]
     assert runner(install, found["variables"]) == 0
@@ -128,7 +133,7 @@ def test_the_job_for_gitlab_fails_with_a_broken_engine_and_keeps_what_it_found(r
     for command in found["after_script"]:
         assert runner(command, found["variables"]) == 0
     kept = [*found["artifacts"]["paths"], found["artifacts"]["reports"]["junit"]]
-    assert all((runner.repository / path).exists() for path in kept)
-    assert list((runner.repository / "wallaroo-counterexamples").glob("*.json"))
-    suite = ET.parse(runner.repository / "conformance.xml").find("testsuite")
+    assert all((repository / path).exists() for path in kept)
+    assert list((repository / "wallaroo-counterexamples").glob("*.json"))
+    suite = ET.parse(repository / "conformance.xml").find("testsuite")
     assert int(suite.get("failures")) > 0
