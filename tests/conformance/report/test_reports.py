@@ -72,7 +72,8 @@ def test_junit_names_tests_by_rule_and_tells_them_apart(kept: Report) -> None:
 
 
 def test_every_law_can_be_told_from_the_others_of_its_rule() -> None:
-    stated = [(law.rule, law.says) for law in (*LAWS, *LIVE_LAWS.values())]
+    stated = [(law.rule, law.says) for law in LAWS]
+    stated += [(law.rule, law.says) for law in LIVE_LAWS.values()]
     stated += [(relation.rule, relation.says) for relation in RELATIONS]
     assert len(set(stated)) == len(stated)
 
