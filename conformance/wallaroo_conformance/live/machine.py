@@ -15,7 +15,7 @@ _MOST_CONNECTIONS = 4
 
 
 class LiveMachine(RuleBasedStateMachine):
-    """A live server under any sequence of steps; subclasses say of which engine."""
+    """A live server and any sequence of steps; a subclass names the engine."""
 
     engine: Engine
     reference: Engine
@@ -87,7 +87,7 @@ class LiveMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.scenario and self.live.senders)
     @rule(connection=st.integers(0, _MOST_CONNECTIONS - 1))
     def claim_too_much(self, connection: int) -> None:
-        """Send a header that cannot be met, unless a frame is under way."""
+        """Send a header that claims too much, unless a frame has been begun."""
         connection %= len(self.live.senders)
         if not self.live.senders[connection][1].held:
             self.live.claim_too_much(connection)

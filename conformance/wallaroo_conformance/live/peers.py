@@ -89,11 +89,11 @@ class Sender:
         return "in order"
 
     def reset(self) -> None:
-        """End the connection as if we had died."""
+        """Reset the connection, as if this process had died."""
         _reset(self._socket)
 
     def is_open(self) -> bool:
-        """Return whether the other side has neither closed nor reset it."""
+        """Return whether the connection is open: the other side has neither closed nor reset it."""
         self._socket.setblocking(False)
         try:
             return bool(self._socket.recv(_LONGEST_READ))
@@ -122,7 +122,7 @@ def _unread(connection: socket.socket) -> int:
 
 
 class SinkPeer:
-    """Listens where a sink connects to, and keeps what each of its connections brought.
+    """Listens at a sink's address, and keeps what each of its connections brought.
 
     Args:
         receive_buffer: bytes that the system keeps for it of what it has not read yet; `None`: as
@@ -175,7 +175,7 @@ class SinkPeer:
             return _unread(self._connections[-1]) if self._connections else 0
 
     def break_off(self) -> None:
-        """Reset the newest connection, in the midst of what comes, and go on listening.
+        """Reset the newest connection, while outputs are coming, and go on listening.
 
         All that the system has acknowledged counts as brought. It must not be reading (`hold`),
         and the system must take nothing more (`unread` does not grow).
@@ -184,7 +184,7 @@ class SinkPeer:
             if not self._connections:
                 return
             connection, stretch = self._connections.pop(), self._stretches[-1]
-            if waiting := _unread(connection):  # to read it would make room for more
+            if waiting := _unread(connection):  # look only: reading would make room for more
                 stretch += connection.recv(waiting, socket.MSG_PEEK)
             _reset(connection)
 
@@ -218,14 +218,14 @@ class SinkPeer:
             self._kept_back.close()
 
     def come_back(self) -> None:
-        """Listen again, where it did before."""
+        """Listen again at the same address."""
         if self._server is None:
             assert self._kept_back is not None
             self._listen(self._kept_back)
             self._kept_back = None
 
     def _bound(self, port: int) -> socket.socket:
-        """Return a socket that has the port; nobody else gets it, and who connects is refused."""
+        """Return a socket that holds the port: nobody else gets it, and connections are refused."""
         server = socket.socket()
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if self._receive_buffer is not None:  # connections inherit it
