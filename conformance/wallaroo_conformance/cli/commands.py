@@ -81,6 +81,11 @@ def register_conform(subparsers: Subparsers) -> None:
     parser.add_argument("--no-live", action="store_true", help="leave the live server out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
+    parser.add_argument(
+        "--spec",
+        metavar="URL",
+        help="where the specification's chapters are published, for links (this checkout)",
+    )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
     parser.add_argument(
         "--store",

@@ -36,7 +36,7 @@ def what_comes_in(
         _many_and_a_half_close(run)
         run.delivered("order-2")
         summary = run.stopped()
-        run.delivered("order-2", over=True)  # nothing came of what was refused or unfinished
+        run.delivered("order-2", over=True)  # refused and unfinished frames gave no output
         refused, unfinished = {"signed": dropped.pop("signed")}, dropped
         counted = dict(summary.dropped_frames)
         run.counted("frame-3", "dropped frames", {"signed": counted.pop("signed", 0)}, refused)

@@ -125,7 +125,7 @@ class Result:
         return decode(self.histograms[name])
 
     def backlog(self) -> Floats:
-        """Return, at the end of each column of time, the outputs owed and not yet received."""
+        """Return, at the end of each column of time, the outputs expected and not yet received."""
         timeline = Timeline.from_json(self.timeline)
         backlog: Floats = np.cumsum(timeline.series["owed"] - timeline.series["received"]).astype(
             np.float64
@@ -150,7 +150,7 @@ class Result:
 
 
 def _rates(collector: Collector) -> dict[str, float]:
-    """Return rates over the measured part: scheduled, handed over, owed and received a second."""
+    """Return rates over the measured part: scheduled, sent, expected and received a second."""
     plan, timeline = collector.plan, collector.timeline
     first = round(plan.config.warmup * NS) // timeline.bin_ns
     last = round((plan.config.warmup + plan.config.duration) * NS) // timeline.bin_ns
@@ -162,7 +162,7 @@ def _rates(collector: Collector) -> dict[str, float]:
 
 
 def _scheduled(collector: Collector) -> int:
-    return sum(schedule.measured for schedule in collector.plan.lanes)
+    return sum(schedule.measured for schedule in collector.plan.streams)
 
 
 def machine() -> dict[str, Any]:

@@ -102,8 +102,8 @@ def reasons(result: Result) -> list[str]:
             f"latency, at least {show(LATENESS_FLOOR)}){_why_late(result)}"
         )
     if result.closed:
-        lane, what = next(iter(result.closed.items()))
-        found.append(f"connection {lane}: {what}{_more(len(result.closed))}")
+        stream, what = next(iter(result.closed.items()))
+        found.append(f"connection {stream}: {what}{_more(len(result.closed))}")
     if counts["sinks_closed"]:
         found.append(
             f"the application's sink closed its connection before all had come"
