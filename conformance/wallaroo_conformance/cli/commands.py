@@ -37,7 +37,7 @@ exit code: 0 it does what the reference does, 1 it does not, 2 it could not be r
 
 _NOT_RUN = 2
 
-_STORE = Path("wallaroo-counterexamples")
+STORE = Path("wallaroo-counterexamples")
 
 
 def register_conform(subparsers: Subparsers) -> None:
@@ -85,9 +85,8 @@ def register_conform(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--store",
         type=Path,
-        default=_STORE,
         metavar="DIR",
-        help=f"where counterexamples go ({_STORE}/)",
+        help=f"where counterexamples go ({STORE}/; those of mutants nowhere)",
     )
     parser.add_argument(
         "--mutants",

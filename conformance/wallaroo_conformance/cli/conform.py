@@ -10,6 +10,7 @@ from functools import partial
 from wallaroo.engine import load_engine
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.cli.app import check_app
+from wallaroo_conformance.cli.commands import STORE
 from wallaroo_conformance.cli.mutants import kill_matrix
 from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.judge.results import INCOMPLETE, Report, reports_to_json, worst
@@ -33,8 +34,9 @@ def conform(options: argparse.Namespace) -> int:
     names = list(dict.fromkeys(options.engine or ["compiled"]))
     engines = [load_engine(name) for name in names]
     reports: list[Report] = []
+    store = options.store or STORE
     for engine in engines:
-        log = options.store / f"live-{engine.name}.log"
+        log = store / f"live-{engine.name}.log"
         with Table(engine.name, sys.stderr) as table:
             check = Check(
                 budget=chosen_budget(options.profile, options.cases, options.time),
@@ -44,7 +46,7 @@ def conform(options: argparse.Namespace) -> int:
                 job=options.job,
                 options=dict(options.option),
                 live=None if options.no_live else partial(check_live, log=log),
-                store=options.store,
+                store=store,
             )
             report = check_engine(engine, check, watcher=table.show)
         reports.append(report)
