@@ -43,7 +43,7 @@ class Explainer:
     def as_it_is(self, case: ConformanceCase) -> Failure | None:
         """Return what one case shows without being reduced, or `None`; note nothing."""
         failing = self._judge.first_failing([self._runner.adapted(case)])
-        return failing and self._explained(failing, self._runner.jobs)[0]
+        return None if failing is None else self._explained(failing, self._runner.jobs)[0]
 
     def _explained(self, reduced: Failing, jobs: int) -> tuple[Failure, Law]:
         alone = self._runner.run_alone(reduced.case)
