@@ -37,7 +37,7 @@ exit code: 0 it does what the reference does, 1 it does not, 2 it could not be r
 
 _NOT_RUN = 2
 
-STORE = Path("wallaroo-counterexamples")
+_STORE = Path("wallaroo-counterexamples")
 
 
 def register_conform(subparsers: Subparsers) -> None:
@@ -86,7 +86,7 @@ def register_conform(subparsers: Subparsers) -> None:
         "--store",
         type=Path,
         metavar="DIR",
-        help=f"where counterexamples go ({STORE}/; those of mutants nowhere)",
+        help=f"where counterexamples go ({_STORE}/; those of mutants nowhere)",
     )
     parser.add_argument(
         "--mutants",
@@ -128,6 +128,8 @@ def _conform(options: argparse.Namespace) -> int:
     def start() -> int:
         from wallaroo_conformance.cli.conform import conform
 
+        if options.store is None and options.mutants is None:
+            options.store = _STORE
         return conform(options)
 
     return _could_be_run("wallaroo conform", start)

@@ -10,7 +10,6 @@ from functools import partial
 from wallaroo.engine import load_engine
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.cli.app import check_app
-from wallaroo_conformance.cli.commands import STORE
 from wallaroo_conformance.cli.mutants import kill_matrix
 from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.judge.results import INCOMPLETE, Report, reports_to_json, worst
@@ -34,9 +33,8 @@ def conform(options: argparse.Namespace) -> int:
     names = list(dict.fromkeys(options.engine or ["compiled"]))
     engines = [load_engine(name) for name in names]
     reports: list[Report] = []
-    store = options.store or STORE
     for engine in engines:
-        log = store / f"live-{engine.name}.log"
+        log = options.store / f"live-{engine.name}.log"
         with Table(engine.name, sys.stderr) as table:
             check = Check(
                 budget=chosen_budget(options.profile, options.cases, options.time),
@@ -46,7 +44,7 @@ def conform(options: argparse.Namespace) -> int:
                 job=options.job,
                 options=dict(options.option),
                 live=None if options.no_live else partial(check_live, log=log),
-                store=store,
+                store=options.store,
             )
             report = check_engine(engine, check, watcher=table.show)
         reports.append(report)
