@@ -5,8 +5,10 @@ an engine does routing, state and scale. This package is the language: it descri
 Engines are found by name (`wallaroo.engine`); `wallaroo.testing` runs an application in a test.
 """
 
+from wallaroo.aggregations import Aggregation
 from wallaroo.builder import ApplicationBuilder
 from wallaroo.config import (
+    GenSourceConfig,
     TCPSinkConfig,
     TCPSourceConfig,
     tcp_parse_input_addrs,
@@ -17,6 +19,7 @@ from wallaroo.decorators import (
     computation_multi,
     decoder,
     encoder,
+    key_extractor,
     partition,
     state_computation,
     state_computation_multi,
@@ -29,24 +32,43 @@ from wallaroo.errors import (
     WallarooError,
     WallarooParameterError,
 )
+from wallaroo.pipeline import Pipeline, build_application, source
+from wallaroo.times import days, hours, microseconds, milliseconds, minutes, nanoseconds, seconds
 from wallaroo.topology import Application
+from wallaroo.windows import count_windows, range_windows, session_windows
 
 __all__ = [
+    "Aggregation",
     "Application",
     "ApplicationBuilder",
     "ApplicationLoadError",
     "Engine",
     "FrameError",
+    "GenSourceConfig",
+    "Pipeline",
     "TCPSinkConfig",
     "TCPSourceConfig",
     "UnsupportedTopology",
     "WallarooError",
     "WallarooParameterError",
+    "build_application",
     "computation",
     "computation_multi",
+    "count_windows",
+    "days",
     "decoder",
     "encoder",
+    "hours",
+    "key_extractor",
+    "microseconds",
+    "milliseconds",
+    "minutes",
+    "nanoseconds",
     "partition",
+    "range_windows",
+    "seconds",
+    "session_windows",
+    "source",
     "state_computation",
     "state_computation_multi",
     "tcp_parse_input_addrs",

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+import sys
+from collections.abc import Callable
+from typing import Any, Never, TypeVar, overload
 
+from wallaroo import kinds
+from wallaroo.aggregations import refuse_bare
+from wallaroo.checks import declared_name, name_of
 from wallaroo.components import (
     PartitionFunction,
-    StateBuilder,
     computation_of,
-    declared_name,
-    name_of,
     partition_function_of,
     state_builder_of,
     state_computation_of,
 )
-from wallaroo.config import TCPSinkConfig, TCPSourceConfig
-from wallaroo.errors import WallarooParameterError
-from wallaroo.keys import SINGLE_KEY, BadKeyError, Key, encode_key
-from wallaroo.topology import (
-    Application,
-    Node,
-    Operation,
-    Sink,
-    Source,
-    Stateful,
-    Stateless,
-    StatePartition,
-    Step,
+from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
+from wallaroo.declarations import (
+    Declarations,
+    checked_keys,
+    codec_in,
+    described,
+    refuse_same_address,
 )
+from wallaroo.errors import WallarooParameterError
+from wallaroo.keys import SINGLE_KEY, Key
+from wallaroo.operations import Operation, Stateful, Stateless, Windowed
+from wallaroo.topology import Application, Node, Sink, Source, StatePartition, Step
+from wallaroo.windows import WindowedAggregation
 
 C = TypeVar("C")
-
-_U64 = 1 << 64
+State = TypeVar("State")
+K = TypeVar("K", bound=Key)
 
 
 class ApplicationBuilder:
@@ -53,12 +53,13 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
             raise WallarooParameterError(f"an application's name is a non-empty str, not {name!r}")
         self._name = name
         self._nodes: list[Node] = []
-        self._partitions: dict[str, StatePartition] = {}
-        self._declared_at: dict[str, str] = {}  # state partition's name -> who declared it
+        self._declarations = Declarations()
         self._pipeline: str | None = None
         self._ended: str | None = None  # the call that ended the current pipeline
 
-    def new_pipeline(self, name: str, source_config: TCPSourceConfig) -> ApplicationBuilder:
+    def new_pipeline(
+        self, name: str, source_config: TCPSourceConfig[Any] | GenSourceConfig[Any]
+    ) -> ApplicationBuilder:
         """Begin a pipeline called `name`, fed by `source_config`."""
         self._refuse_open_pipeline()
         where = f"application {self._name!r}"
@@ -70,31 +71,42 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         sources = [node for node in self._nodes if isinstance(node, Source)]
         if any(source.pipeline == name for source in sources):
             raise WallarooParameterError(f"{where}: there is a pipeline of that name already")
-        if not isinstance(source_config, TCPSourceConfig):
+        if not isinstance(source_config, (TCPSourceConfig, GenSourceConfig)):
             raise WallarooParameterError(
-                f"{where}: expected a source, not {_described(source_config)}. Write: "
+                f"{where}: expected a source, not {described(source_config)}. Write: "
                 f".new_pipeline({name!r}, wallaroo.TCPSourceConfig(HOST, PORT, DECODER))"
             )
-        for source in sources:
-            if source_config.port and source.config.address == source_config.address:
-                raise WallarooParameterError(
-                    f"{where}: its source listens on {source_config.address}, and so does that of "
-                    f"pipeline {source.pipeline!r}; give each its own port"
-                )
+        refuse_same_address(where, source_config, sources)
         self._nodes.append(Source(name, source_config))
         self._pipeline, self._ended = name, None
         return self
 
-    def to(self, computation: Any) -> ApplicationBuilder:
+    def to(self, computation: kinds.AnyComputation[Any, Any]) -> ApplicationBuilder:
         """Add a computation: message in, message or `None` out; if multi, an iterable out."""
         return self._stateless("to", computation, parallel=False)
 
-    def to_parallel(self, computation: Any) -> ApplicationBuilder:
+    def to_parallel(self, computation: kinds.AnyComputation[Any, Any]) -> ApplicationBuilder:
         """Add a computation that an engine may spread; results keep their order (compute-3)."""
         return self._stateless("to_parallel", computation, parallel=True)
 
+    @overload
     def to_stateful(
-        self, computation: Any, state: Any = None, state_name: Any = None
+        self,
+        computation: kinds.AnyStateComputation[Any, State, Any],
+        state: kinds.AnyState[State],
+        state_name: str,
+        expire_after: int | None = None,
+    ) -> ApplicationBuilder: ...
+
+    @overload  # a type checker refuses it; at run time its error says what to write
+    def to_stateful(self, computation: Never) -> ApplicationBuilder: ...
+
+    def to_stateful(
+        self,
+        computation: Any,
+        state: Any = None,
+        state_name: Any = None,
+        expire_after: int | None = None,
     ) -> ApplicationBuilder:
         """Add a state computation over a state partition with one entity (route-6).
 
@@ -102,6 +114,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
             computation: a state computation.
             state: the state's class, or a builder whose `build()` returns the state.
             state_name: the partition's name; pipelines that give the same share the entity.
+            expire_after: nanoseconds after its last visit at which the entity is gone (key-4).
         """
         where = self._where("to_stateful", computation)
         if state is None or state_name is None:
@@ -110,16 +123,19 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
                 f"Write: .to_stateful({name_of(computation)}, STATE, STATE_NAME)"
             )
         builder = self._try(where, state_builder_of, state)
-        partition = self._declared(where, state_name, builder, (SINGLE_KEY,), u64=False)
+        partition = self._declarations.checked(
+            where, state_name, builder, (SINGLE_KEY,), expire_after=expire_after
+        )
         return self._stateful(where, computation, partition, None)
 
     def to_state_partition(
         self,
-        computation: Any,
-        state: Any,
+        computation: kinds.AnyStateComputation[Any, State, Any],
+        state: kinds.AnyState[State],
         state_name: str,
-        partition_function: Any,
-        partition_keys: list[Any] | tuple[Any, ...] | range | None = None,
+        partition_function: kinds.AnyPartitionFunction[Any, Key],
+        partition_keys: list[Any] | tuple[Key, ...] | range | None = None,
+        expire_after: int | None = None,
     ) -> ApplicationBuilder:
         """Add a state computation over a state partition with an entity per key.
 
@@ -130,36 +146,79 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
             partition_function: maps a message to its key.
             partition_keys: a sequence of all keys; empty or `None`: an entity is made for each key
                 that comes (route-3).
+            expire_after: nanoseconds after its last visit at which an entity is gone (key-4).
         """
         where = self._where("to_state_partition", computation)
-        return self._keyed(
-            where, computation, state, state_name, partition_function, partition_keys, u64=False
-        )
+        route = self._try(where, partition_function_of, partition_function)
+        listed = () if partition_keys is None else checked_keys(where, partition_keys, u64=False)
+        return self._keyed(where, computation, state, state_name, route, listed, expire_after)
 
     def to_state_partition_u64(
         self,
-        computation: Any,
-        state: Any,
+        computation: kinds.AnyStateComputation[Any, State, Any],
+        state: kinds.AnyState[State],
         state_name: str,
-        partition_function: Any,
-        partition_keys: list[Any] | tuple[Any, ...] | range | None = None,
+        partition_function: kinds.AnyPartitionFunction[Any, int],
+        partition_keys: list[int] | tuple[int, ...] | range | None = None,
+        expire_after: int | None = None,
     ) -> ApplicationBuilder:
         """Add a step as `to_state_partition` does, with keys `0 <= key < 2**64` (route-5)."""
         where = self._where("to_state_partition_u64", computation)
+        route = self._try(where, partition_function_of, partition_function)
+        listed = () if partition_keys is None else checked_keys(where, partition_keys, u64=True)
         return self._keyed(
-            where, computation, state, state_name, partition_function, partition_keys, u64=True
+            where, computation, state, state_name, route, listed, expire_after, u64=True
         )
 
-    def to_sink(self, sink_config: TCPSinkConfig) -> ApplicationBuilder:
+    def to_window(
+        self,
+        window: WindowedAggregation[Any, K, Any],
+        partition_function: kinds.AnyPartitionFunction[Any, K] | None = None,
+        state_name: str | None = None,
+    ) -> ApplicationBuilder:
+        """Add a window step (window-1).
+
+        Args:
+            window: windows over an aggregation, such as
+                ``wallaroo.range_windows(wallaroo.seconds(10)).over(AGGREGATION)``.
+            partition_function: maps a message to its key; `None`: all have one key.
+            state_name: the name of the windows' state; the aggregation's unless given.
+        """
+        where = self._where("to_window", window)
+        if not isinstance(window, WindowedAggregation):
+            raise WallarooParameterError(
+                f"{where}: expected windows over an aggregation, not {described(window)}. Write: "
+                "wallaroo.range_windows(wallaroo.seconds(10)).over(AGGREGATION)"
+            )
+        route = None
+        if partition_function is not None:
+            route = self._try(where, partition_function_of, partition_function)
+        name = window.aggregation.name if state_name is None else state_name
+        if not isinstance(name, str) or not name:
+            raise WallarooParameterError(
+                f"{where}: a state's name is a non-empty str, not {described(name)}"
+            )
+        taken = [step.operation for step in self._steps if isinstance(step.operation, Windowed)]
+        if any(operation.state_name == name for operation in taken):
+            raise WallarooParameterError(
+                f"{where}: another window step keeps its windows as {name!r}, and windows are not "
+                "shared. Write: .to_window(WINDOW, PARTITION_FUNCTION, STATE_NAME) with another "
+                "STATE_NAME"
+            )
+        return self._step(Windowed(window.windows, window.aggregation, name, route))
+
+    def to_sink(self, sink_config: TCPSinkConfig[Any]) -> ApplicationBuilder:
         """End the pipeline in a sink."""
         return self._sinks("to_sink", [sink_config])
 
-    def to_sinks(self, sink_configs: list[TCPSinkConfig]) -> ApplicationBuilder:
+    def to_sinks(
+        self, sink_configs: list[TCPSinkConfig[Any]] | tuple[TCPSinkConfig[Any], ...]
+    ) -> ApplicationBuilder:
         """End the pipeline in several sinks, each of which gets every message (sink-2)."""
         if not isinstance(sink_configs, (list, tuple)) or not sink_configs:
             where = self._where("to_sinks", None)
             raise WallarooParameterError(
-                f"{where}: expected a list of one sink or more, not {_described(sink_configs)}. "
+                f"{where}: expected a list of one sink or more, not {described(sink_configs)}. "
                 "Write: .to_sinks([wallaroo.TCPSinkConfig(HOST, PORT, ENCODER), …])"
             )
         return self._sinks("to_sinks", list(sink_configs))
@@ -178,10 +237,21 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
                 "Write: .new_pipeline(NAME, SOURCE_CONFIG)"
             )
         self._refuse_open_pipeline()
-        return Application(self._name, tuple(self._nodes), tuple(self._partitions.values()))
+        codec = codec_in(sys._getframe(1).f_globals)
+        return Application(self._name, tuple(self._nodes), self._declarations.partitions, codec)
+
+    @property
+    def _steps(self) -> list[Step]:
+        return [node for node in self._nodes if isinstance(node, Step)]
 
     def _stateless(self, method: str, component: Any, *, parallel: bool) -> ApplicationBuilder:
         where = self._where(method, component)
+        if isinstance(component, WindowedAggregation):
+            raise WallarooParameterError(
+                f"{where}: in this form windows are told their key. Write: "
+                ".to_window(WINDOW, PARTITION_FUNCTION, STATE_NAME)"
+            )
+        self._try(where, refuse_bare, component)
         computation = self._try(where, computation_of, component)
         return self._step(Stateless(computation, parallel))
 
@@ -191,49 +261,18 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         component: Any,
         state: Any,
         state_name: Any,
-        partition_function: Any,
-        partition_keys: Any,
+        route: PartitionFunction,
+        listed: tuple[Key, ...],
+        expire_after: int | None,
         *,
-        u64: bool,
+        u64: bool = False,
     ) -> ApplicationBuilder:
         builder = self._try(where, state_builder_of, state)
-        route = self._try(where, partition_function_of, partition_function)
-        listed = () if partition_keys is None else _checked_keys(where, partition_keys, u64=u64)
         keys = listed or None  # an empty list, the published default, means any key (route-3)
-        partition = self._declared(where, state_name, builder, keys, u64=u64)
+        partition = self._declarations.checked(
+            where, state_name, builder, keys, u64=u64, expire_after=expire_after
+        )
         return self._stateful(where, component, partition, route)
-
-    def _declared(
-        self,
-        where: str,
-        name: Any,
-        builder: StateBuilder,
-        keys: tuple[Key, ...] | None,
-        *,
-        u64: bool,
-    ) -> StatePartition:
-        """Return the partition described; it must agree with its earlier descriptions (state-8)."""
-        if not isinstance(name, str) or not name:
-            raise WallarooParameterError(
-                f"{where}: a state partition's name is a non-empty str, not {_described(name)}"
-            )
-        known = self._partitions.get(name)
-        if known is None:
-            return StatePartition(name, builder, keys, u64)
-        differs = None
-        if not _same_builder(known.builder.component, builder.component):
-            differs = f"the builder {known.builder.name} there, {builder.name} here"
-        elif _encoded(known.keys) != _encoded(keys):
-            differs = f"{_keys_described(known.keys)} there, {_keys_described(keys)} here"
-        elif known.u64 != u64:
-            kinds = ("keys of any type", "64-bit keys")
-            differs = f"{kinds[known.u64]} there, {kinds[u64]} here"
-        if differs is not None:
-            raise WallarooParameterError(
-                f"{where}: state partition {name!r} is shared with {self._declared_at[name]}, but "
-                f"they disagree: {differs} (state-8). Say the same in both, or give it another name"
-            )
-        return known
 
     def _stateful(
         self,
@@ -243,10 +282,14 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         route: PartitionFunction | None,
     ) -> ApplicationBuilder:
         computation = self._try(where, state_computation_of, component)
-        self._partitions.setdefault(partition.name, partition)
-        self._declared_at.setdefault(
-            partition.name, f"step {computation.name!r} of pipeline {self._pipeline!r}"
-        )
+        if not computation.pair:
+            raise WallarooParameterError(
+                f"{where}: {computation.name!r} says its state itself, as pipelines want it. "
+                f'Write: @wallaroo.state_computation(name="{computation.name}") without state=, '
+                "and return (output, changed) (key-3)"
+            )
+        step = f"step {computation.name!r} of pipeline {self._pipeline!r}"
+        self._declarations.add(partition, step)
         return self._step(Stateful(computation, partition.name, route))
 
     def _step(self, operation: Operation) -> ApplicationBuilder:
@@ -260,7 +303,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         for config in configs:
             if not isinstance(config, TCPSinkConfig):
                 raise WallarooParameterError(
-                    f"{where}: expected a sink, not {_described(config)}. Write: "
+                    f"{where}: expected a sink, not {described(config)}. Write: "
                     ".to_sink(wallaroo.TCPSinkConfig(HOST, PORT, ENCODER))"
                 )
         assert self._pipeline is not None  # `_where` has refused the call otherwise
@@ -307,70 +350,3 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
             return of(component)
         except WallarooParameterError as error:
             raise WallarooParameterError(f"{where}: {error}") from error.__cause__
-
-
-def _checked_keys(where: str, keys: Any, *, u64: bool) -> tuple[Key, ...]:
-    if not isinstance(keys, Sequence) or isinstance(keys, (str, bytes, bytearray, memoryview)):
-        hint = f"list({name_of(keys)})" if hasattr(keys, "__name__") else "list(KEYS)"
-        raise WallarooParameterError(
-            f"{where}: partition_keys is a list, tuple or range of keys, not {_described(keys)}. "
-            f"Write: {hint}"
-        )
-    listed: tuple[Any, ...] = tuple(keys)
-    seen: set[bytes] = set()
-    for key in listed:
-        try:
-            encoded = encode_key(key)
-        except BadKeyError as error:
-            raise WallarooParameterError(
-                f"{where}: partition_keys holds {_described(key)}: {error} (route-2)"
-            ) from None
-        if u64 and not (type(key) is int and 0 <= key < _U64):
-            raise WallarooParameterError(
-                f"{where}: partition_keys holds {_described(key)}; 64-bit keys are ints from 0 to "
-                "2**64 - 1 (route-5)"
-            )
-        if encoded in seen:
-            raise WallarooParameterError(f"{where}: partition_keys repeats {_described(key)}")
-        seen.add(encoded)
-    return listed
-
-
-def _same_builder(one: Any, other: Any) -> bool:
-    """Whether two builders agree: one object, one class, or equal instances of one (state-8)."""
-    if one is other:
-        return True
-    if type(one) is not type(other) or isinstance(one, type):
-        return False
-    try:
-        return bool(_attributes(one) == _attributes(other))
-    except Exception:  # noqa: BLE001 - the attributes' __eq__ is the user's: an array has no one answer
-        return False
-
-
-def _encoded(keys: tuple[Key, ...] | None) -> set[bytes] | None:
-    """Return keys as a set; by their encodings, since comparing deep tuples recurses."""
-    return None if keys is None else {encode_key(key) for key in keys}
-
-
-def _attributes(instance: Any) -> dict[str, Any]:
-    attributes = dict(getattr(instance, "__dict__", {}))
-    for kind in type(instance).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(instance, name):
-                attributes[name] = getattr(instance, name)
-    return attributes
-
-
-def _keys_described(keys: tuple[Key, ...] | None) -> str:
-    return "any key" if keys is None else f"{len(keys)} listed keys"
-
-
-def _described(value: object) -> str:
-    kind = type(value).__name__
-    try:
-        text = repr(value)
-    except Exception:  # noqa: BLE001 - a very deep tuple, an int of 5,000 digits, the user's __repr__
-        return f"a {kind}"
-    return f"{kind} {text if len(text) <= 60 else text[:60] + '…'}"

@@ -16,12 +16,22 @@ import inspect
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from wallaroo.checks import (
+    Call,
+    answer_of,
+    method_of,
+    name_given_by,
+    name_of,
+    refuse_unlike_a_call,
+    stateless_instance,
+    takes,
+)
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import MAX_HEADER_LENGTH
 
-Call = Callable[..., Any]
+State = TypeVar("State", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -67,12 +77,16 @@ class Computation(Component):
 
 @dataclass(frozen=True)
 class StateComputation(Component):
-    """`call(message, state) -> (output, changed)`; if `multi`, `(outputs, changed)` (state-2)."""
+    """`call(message, state) -> (output, changed)`; if `multi`, `(outputs, changed)` (state-2).
+
+    Without `pair` the call returns the output or outputs alone, and the state is kept (key-3).
+    """
 
     multi: bool
+    pair: bool = True
 
     def _checked_values(self) -> tuple[Any, ...]:
-        return (self.multi,)
+        return (self.multi, self.pair)
 
 
 @dataclass(frozen=True)
@@ -82,7 +96,19 @@ class StateBuilder(Component):
 
 @dataclass(frozen=True)
 class PartitionFunction(Component):
-    """`call(message) -> key` (route-1)."""
+    """`call(message) -> key` (route-1); a key extractor is one too (key-1)."""
+
+
+@dataclass(frozen=True)
+class EventTime(Component):
+    """`call(message) -> nanoseconds since 1970, or an aware datetime` (time-2)."""
+
+
+@dataclass(frozen=True)
+class Generator(Component):
+    """`call(last) -> message | None`, and the first message (graph-4)."""
+
+    initial_value: Call
 
 
 def decoder_of(component: object) -> Decoder:
@@ -91,10 +117,10 @@ def decoder_of(component: object) -> Decoder:
     Raises:
         WallarooParameterError: it has not these methods, or its header is not 1 to 8 bytes.
     """
-    instance = _stateless(component, "a decoder", "decode")
+    instance = stateless_instance(component, "a decoder", "decode")
     for method, parameters in (("header_length", 0), ("payload_length", 1), ("decode", 1)):
-        _method(instance, "a decoder", method, parameters)
-    header_length = _answer(instance, "header_length")
+        method_of(instance, "a decoder", method, parameters)
+    header_length = answer_of(instance, "header_length")
     if type(header_length) is not int or not 1 <= header_length <= MAX_HEADER_LENGTH:
         raise WallarooParameterError(
             f"decoder {name_of(instance)}: header_length() returned {header_length!r}, "
@@ -111,8 +137,8 @@ def encoder_of(component: object) -> Encoder:
     Raises:
         WallarooParameterError: it is none.
     """
-    instance = _stateless(component, "an encoder", "encode")
-    return Encoder(component, name_of(instance), _method(instance, "an encoder", "encode", 1))
+    instance = stateless_instance(component, "an encoder", "encode")
+    return Encoder(component, name_of(instance), method_of(instance, "an encoder", "encode", 1))
 
 
 def computation_of(component: object) -> Computation:
@@ -121,18 +147,18 @@ def computation_of(component: object) -> Computation:
     Raises:
         WallarooParameterError: it is none; a state computation is the usual slip.
     """
-    instance = _stateless(component, "a computation", "compute", "compute_multi")
+    instance = stateless_instance(component, "a computation", "compute", "compute_multi")
     method, multi = _compute_method(instance, "a computation")
-    name = _declared_name(instance, "a computation")
+    name = name_given_by(instance, "a computation")
     call = getattr(instance, method)
-    if not _takes(call, 1) and _takes(call, 2):
+    if not takes(call, 1) and takes(call, 2):
         raise WallarooParameterError(
             f"{name!r} is a state computation: its {method} takes (data, state). Expected a "
             f"computation whose {method} takes (data). Write: "
             f".to_stateful({name_of(component)}, STATE, STATE_NAME) or "
             f".to_state_partition({name_of(component)}, STATE, STATE_NAME, PARTITION_FUNCTION)"
         )
-    return Computation(component, name, _method(instance, "a computation", method, 1), multi)
+    return Computation(component, name, method_of(instance, "a computation", method, 1), multi)
 
 
 def state_computation_of(component: object) -> StateComputation:
@@ -148,15 +174,37 @@ def state_computation_of(component: object) -> StateComputation:
             f"Write: {component.__name__}()"
         )
     method, multi = _compute_method(component, what)
-    name = _declared_name(component, what)
+    name = name_given_by(component, what)
     call = getattr(component, method)
-    if not _takes(call, 2) and _takes(call, 1):
+    if not takes(call, 2) and takes(call, 1):
         raise WallarooParameterError(
             f"{name!r} is a computation without state: its {method} takes (data). Expected a "
             f"state computation whose {method} takes (data, state). "
             f"Write: .to({name_of(component)})"
         )
-    return StateComputation(component, name, _method(component, what, method, 2), multi)
+    call = method_of(component, what, method, 2)
+    return StateComputation(component, name, call, multi, pair=own_state_of(component) is None)
+
+
+@dataclass(frozen=True)
+class OwnState(Generic[State]):
+    """What a state computation of the pipeline form says of its state partition (key-3).
+
+    Args:
+        state: the state's class, or a builder whose `build()` returns the state.
+        name: the state partition's name.
+        expire_after: nanoseconds after the last visit at which an entity is gone; `None`: never.
+    """
+
+    state: Any
+    name: str
+    expire_after: int | None
+
+
+def own_state_of(component: object) -> OwnState[Any] | None:
+    """Return what the state computation says of its state; `None`: it is of the builder's form."""
+    own = getattr(component, "own_state", None)
+    return own if isinstance(own, OwnState) else None
 
 
 def state_builder_of(component: object) -> StateBuilder:
@@ -172,7 +220,7 @@ def state_builder_of(component: object) -> StateBuilder:
                 f"{component.__name__} is a class with a build method; expected {what}'s "
                 f"instance, or the state's own class. Write: {component.__name__}()"
             )
-        if not _takes(component, 0):
+        if not takes(component, 0):
             raise WallarooParameterError(
                 f"the state's class {component.__name__} cannot be built by {component.__name__}()"
                 ": its __init__ wants arguments. Give them defaults, or hand over a builder: an "
@@ -184,7 +232,7 @@ def state_builder_of(component: object) -> StateBuilder:
             f"{name_of(component)} is no state builder: expected an object with build(), or the "
             "state's class. Write: class MyState: … and hand over MyState, not an instance of it"
         )
-    return StateBuilder(component, name_of(component), _method(component, what, "build", 0))
+    return StateBuilder(component, name_of(component), method_of(component, what, "build", 0))
 
 
 def partition_function_of(component: object) -> PartitionFunction:
@@ -193,24 +241,38 @@ def partition_function_of(component: object) -> PartitionFunction:
     Raises:
         WallarooParameterError: it is none; a plain function is the usual slip.
     """
-    instance = _stateless(component, "a partition function", "partition")
-    call = _method(instance, "a partition function", "partition", 1)
+    instance = stateless_instance(component, "a partition function", *_KEY_METHODS)
+    method = _key_method(instance)
+    call = method_of(instance, "a partition function", method, 1)
     return PartitionFunction(component, name_of(instance), call)
 
 
-def name_of(component: object) -> str:
-    """Return a name for `component` in error messages: its function's or class's name."""
-    name = getattr(component, "__name__", None)
-    return name if isinstance(name, str) else type(component).__name__
+def event_time_of(function: object) -> EventTime:
+    """Return `function`, which takes a message, as what finds event times (time-2).
+
+    Raises:
+        WallarooParameterError: it cannot be called with a message.
+    """
+    what = "an event time"
+    if inspect.isclass(function) or not callable(function) or not takes(function, 1):
+        raise WallarooParameterError(
+            f"event_time={name_of(function)}: expected a function (message) that returns "
+            "nanoseconds since 1970, or an aware datetime"
+        )
+    refuse_unlike_a_call(function, name_of(function), what, "event_time")
+    return EventTime(function, name_of(function), function)
 
 
-def declared_name(component: object) -> str | None:
-    """Return the result of the component's `name()`; `None` if it has no such method."""
-    try:
-        name = component.name()  # type: ignore[attr-defined]  # it may be anything
-    except Exception:  # noqa: BLE001 - the user's code; what is wrong with it is said elsewhere
-        return None
-    return str(name) if isinstance(name, str) and name else None
+def generator_of(component: object) -> Generator:
+    """Return `component` as a generator: `initial_value()` and `apply(last)` (graph-4).
+
+    Raises:
+        WallarooParameterError: it has not these methods.
+    """
+    what = "a generator"
+    instance = stateless_instance(component, what, "initial_value", "apply")
+    initial = method_of(instance, what, "initial_value", 0)
+    return Generator(component, name_of(instance), method_of(instance, what, "apply", 1), initial)
 
 
 def decoder_format(length_fmt: str, header_length: int) -> struct.Struct:
@@ -237,32 +299,12 @@ def decoder_format(length_fmt: str, header_length: int) -> struct.Struct:
     return compiled
 
 
-def _stateless(component: object, what: str, *methods: str) -> Any:
-    """Return the instance to call: stateless components may be given as classes."""
-    if not inspect.isclass(component):
-        if inspect.isroutine(component):
-            decorators = {
-                "a partition function": "partition",
-                "a computation": 'computation(name="…")',
-                "a decoder": 'decoder(header_length=4, length_fmt=">I")',
-                "an encoder": "encoder",
-            }
-            raise WallarooParameterError(
-                f"{name_of(component)} is a plain function; expected {what}. "
-                f"Write: @wallaroo.{decorators[what]} above it"
-            )
-        return component
-    if not any(hasattr(component, method) for method in methods):
-        raise WallarooParameterError(
-            f"{component.__name__} is no {what.split(' ', 1)[1]}: it has no {' or '.join(methods)}"
-        )
-    try:
-        return component()
-    except Exception as error:
-        raise WallarooParameterError(
-            f"{component.__name__} is a class and {component.__name__}() raised "
-            f"{type(error).__name__}: {error}. Hand over an instance"
-        ) from error
+_KEY_METHODS = ("partition", "extract_key")
+
+
+def _key_method(instance: object) -> str:
+    partition, extract_key = _KEY_METHODS
+    return extract_key if hasattr(instance, extract_key) else partition
 
 
 def _compute_method(component: object, what: str) -> tuple[str, bool]:
@@ -284,76 +326,6 @@ def _compute_method(component: object, what: str) -> tuple[str, bool]:
     return ("compute_multi", True) if multi else ("compute", False)
 
 
-def _declared_name(component: Any, what: str) -> str:
-    _method(component, what, "name", 0)
-    name = _answer(component, "name")
-    if not isinstance(name, str) or not name:
-        raise WallarooParameterError(
-            f"{name_of(component)}: name() returned {name!r}, expected a non-empty str"
-        )
-    return str(name)
-
-
-def _answer(component: Any, method: str) -> Any:
-    """Return what a component's method returns, while the application is built."""
-    try:
-        return getattr(component, method)()
-    except Exception as error:
-        raise WallarooParameterError(
-            f"{name_of(component)}: {method}() raised {type(error).__name__}: {error}"
-        ) from error
-
-
-def _method(component: object, what: str, method: str, parameters: int) -> Call:
-    call = getattr(component, method, None)
-    if not callable(call):
-        raise WallarooParameterError(
-            f"{name_of(component)} is no {what.split(' ', 1)[1]}: it has no method {method}"
-        )
-    _refuse_unlike_a_call(call, f"{name_of(component)}.{method}", what, method)
-    if not _takes(call, parameters):
-        names = {0: "no argument", 1: "one argument", 2: "two arguments, (data, state)"}
-        raise WallarooParameterError(
-            f"{name_of(component)}.{method}{_signature(call)} does not take {names[parameters]}, "
-            f"as {what}'s does"
-        )
-    return call  # type: ignore[no-any-return]
-
-
-def _refuse_unlike_a_call(call: Call, called: str, what: str, method: str) -> None:
-    """Refuse async functions and generators: calling them does not run their code."""
-    if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call):
-        raise WallarooParameterError(f"{called} is async, so that a call runs nothing. Write: def")
-    if inspect.isgeneratorfunction(call) and (what, method) != ("a computation", "compute_multi"):
-        if what == "a computation":
-            hint = "compute_multi, or @wallaroo.computation_multi, for several messages"
-        elif method == "compute_multi":
-            hint = "return ([MESSAGE, …], CHANGED)"
-        else:
-            hint = "return"
-        raise WallarooParameterError(
-            f"{called} yields, so that a call returns a generator, which is not what {what} gives. "
-            f"Write: {hint}"
-        )
-
-
-def _takes(call: Call, parameters: int) -> bool:
-    try:
-        inspect.signature(call).bind(*[None] * parameters)
-    except TypeError:
-        return False
-    except ValueError:  # a builtin without a readable signature
-        return True
-    return True
-
-
-def _signature(call: Call) -> str:
-    try:
-        return str(inspect.signature(call))
-    except (TypeError, ValueError):
-        return "(…)"
-
-
 def _restored(kind: type[Component], component: Any, name: str, *said: Any) -> Component:
     """Return an unpickled record, with its checked values and its call."""
     if kind is StateBuilder:
@@ -367,7 +339,11 @@ def _restored(kind: type[Component], component: Any, name: str, *said: Any) -> C
     if kind is Encoder:
         return Encoder(component, name, instance.encode)
     if kind is PartitionFunction:
-        return PartitionFunction(component, name, instance.partition)
-    (multi,) = said
+        return PartitionFunction(component, name, getattr(instance, _key_method(instance)))
+    if kind is EventTime:
+        return EventTime(component, name, component)
+    if kind is Generator:
+        return Generator(component, name, instance.apply, instance.initial_value)
+    multi = said[0]
     call = instance.compute_multi if multi else instance.compute
-    return kind(component, name, call, multi)  # type: ignore[call-arg]  # both computations
+    return kind(component, name, call, *said)

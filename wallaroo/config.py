@@ -1,31 +1,57 @@
-"""Sources and sinks over TCP, and the two command line options the published applications read."""
+"""Sources and sinks, and the two command line options that the published applications read."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from datetime import datetime
+from typing import Any, Generic, TypeVar, overload
 
-from wallaroo.components import Decoder, Encoder, decoder_of, encoder_of
+from wallaroo import kinds
+from wallaroo.components import (
+    Decoder,
+    Encoder,
+    EventTime,
+    Generator,
+    decoder_of,
+    encoder_of,
+    event_time_of,
+    generator_of,
+)
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import DEFAULT_MAX_SIZE
+from wallaroo.times import duration
 
 C = TypeVar("C")
 
 _HIGHEST_PORT = 65535
 _DIGITS = len(str(_HIGHEST_PORT))
+_WITH_A_NAME = 4  # positional arguments of a source
+_LATER_ARGUMENTS = frozenset({"parallelism", "valid", "max_received_count"})
+_said: set[tuple[str, str]] = set()
+
+_log = logging.getLogger("wallaroo")
 
 
 @dataclass(frozen=True, init=False)
-class TCPSourceConfig:
+class TCPSourceConfig(Generic[kinds.Message]):
     """Frames that come over TCP: the engine listens on `host`:`port`.
+
+    Written as ``TCPSourceConfig(host, port, decoder)`` or, as in later published applications,
+    ``TCPSourceConfig(name, host, port, decoder)``. The later arguments `parallelism`, `valid` and
+    `max_received_count` are accepted and have no effect.
 
     Args:
         host: address to listen on; ``127.0.0.1`` if only this machine should reach it.
         port: port to listen on; with 0 the system chooses one, and the engine prints it.
         decoder: a decoder, class-based or decorated.
         max_size: largest accepted payload, in bytes (frame-3).
+        event_time: function of a message that returns its event time: nanoseconds since 1970, or
+            an aware `datetime`; `None`: the time at which it arrives (time-2).
+        idle_after: nanoseconds without a frame after which the source's watermark runs on with the
+            arrival time (time-3); `None`: never.
 
     Raises:
         WallarooParameterError: an argument has a wrong type or value.
@@ -35,18 +61,70 @@ class TCPSourceConfig:
     port: int
     decoder: Decoder
     max_size: int = field(default=DEFAULT_MAX_SIZE)
+    event_time: EventTime | None = None
+    idle_after: int | None = None
+
+    @overload
+    def __init__(
+        self,
+        host: str,
+        port: int | str,
+        decoder: kinds.AnyDecoder[kinds.Message],
+        max_size: int = DEFAULT_MAX_SIZE,
+        *,
+        event_time: Callable[[kinds.Message], int | datetime] | None = None,
+        idle_after: int | None = None,
+        parallelism: object = None,
+        valid: object = None,
+        max_received_count: object = None,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        port: int | str,
+        decoder: kinds.AnyDecoder[kinds.Message],
+        *,
+        max_size: int = DEFAULT_MAX_SIZE,
+        event_time: Callable[[kinds.Message], int | datetime] | None = None,
+        idle_after: int | None = None,
+        parallelism: object = None,
+        valid: object = None,
+        max_received_count: object = None,
+    ) -> None: ...
+
+    @overload  # the published TCPSourceConfig(*ADDRESS, DECODER): a pair or a triple, and a decoder
+    def __init__(
+        self,
+        *given: str | int | kinds.AnyDecoder[kinds.Message],
+        max_size: int = DEFAULT_MAX_SIZE,
+        event_time: Callable[[kinds.Message], int | datetime] | None = None,
+        idle_after: int | None = None,
+    ) -> None: ...
 
     def __init__(
-        self, host: str, port: int | str, decoder: object, max_size: int = DEFAULT_MAX_SIZE
+        self,
+        *given: Any,
+        max_size: int = DEFAULT_MAX_SIZE,
+        event_time: Any = None,
+        idle_after: int | None = None,
+        **named: Any,
     ) -> None:
+        what = "TCPSourceConfig"
+        if len(given) == _WITH_A_NAME and not isinstance(given[3], int):
+            given = given[1:]  # a later form begins with the source's name, which has no use here
+        elif len(given) == _WITH_A_NAME:
+            *given, max_size = given  # type: ignore[assignment]  # unpacking makes a list
+        host, port, decoder = _arguments(what, given, named, ("host", "port", "decoder"))
         if type(max_size) is not int or max_size < 0:
-            raise WallarooParameterError(
-                f"TCPSourceConfig: max_size is a number of bytes, not {max_size!r}"
-            )
-        object.__setattr__(self, "host", _host("TCPSourceConfig", host))
-        object.__setattr__(self, "port", _port("TCPSourceConfig", port))
-        object.__setattr__(self, "decoder", _component("TCPSourceConfig", decoder_of, decoder))
+            raise WallarooParameterError(f"{what}: max_size is a number of bytes, not {max_size!r}")
+        object.__setattr__(self, "host", _host(what, host))
+        object.__setattr__(self, "port", _port(what, port))
+        object.__setattr__(self, "decoder", _component(what, decoder_of, decoder))
         object.__setattr__(self, "max_size", max_size)
+        _set_time(self, what, event_time, idle_after)
 
     @property
     def address(self) -> str:
@@ -55,13 +133,73 @@ class TCPSourceConfig:
 
 
 @dataclass(frozen=True, init=False)
-class TCPSinkConfig:
+class GenSourceConfig(Generic[kinds.Message]):
+    """Messages that a generator makes: a source without a network (graph-4).
+
+    Written as ``GenSourceConfig(generator)`` or ``GenSourceConfig(name, generator)``.
+
+    Args:
+        generator: has `initial_value()` and `apply(last)`, which return messages; the first `None`
+            ends the source.
+        event_time: as for `TCPSourceConfig`.
+        idle_after: as for `TCPSourceConfig`.
+
+    Raises:
+        WallarooParameterError: an argument has a wrong type or value.
+    """
+
+    generator: Generator
+    event_time: EventTime | None = None
+    idle_after: int | None = None
+    decoder: None = None
+
+    @overload
+    def __init__(
+        self,
+        generator: kinds.AnyGenerator[kinds.Message],
+        *,
+        event_time: Callable[[kinds.Message], int | datetime] | None = None,
+        idle_after: int | None = None,
+        parallelism: object = None,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        generator: kinds.AnyGenerator[kinds.Message],
+        *,
+        event_time: Callable[[kinds.Message], int | datetime] | None = None,
+        idle_after: int | None = None,
+        parallelism: object = None,
+    ) -> None: ...
+
+    def __init__(
+        self, *given: Any, event_time: Any = None, idle_after: int | None = None, **named: Any
+    ) -> None:
+        what = "GenSourceConfig"
+        if len(given) == len(("name", "generator")) and isinstance(given[0], str):
+            given = given[1:]
+        (generator,) = _arguments(what, given, named, ("generator",))
+        object.__setattr__(self, "generator", _component(what, generator_of, generator))
+        object.__setattr__(self, "decoder", None)
+        _set_time(self, what, event_time, idle_after)
+
+    @property
+    def address(self) -> str:
+        """What makes its messages, for people."""
+        return f"generator {self.generator.name}"
+
+
+@dataclass(frozen=True, init=False)
+class TCPSinkConfig(Generic[kinds.Taken]):
     """Outputs that go out over TCP: the engine connects to `host`:`port`.
 
     Args:
         host: address to connect to.
         port: port to connect to.
         encoder: an encoder, class-based or decorated.
+        parallelism: an argument of later published applications, which has no effect.
 
     Raises:
         WallarooParameterError: an argument has a wrong type or value.
@@ -71,7 +209,14 @@ class TCPSinkConfig:
     port: int
     encoder: Encoder
 
-    def __init__(self, host: str, port: int | str, encoder: object) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int | str,
+        encoder: kinds.AnyEncoder[kinds.Taken],
+        parallelism: int | None = None,
+    ) -> None:
+        _without_effect("TCPSinkConfig", () if parallelism is None else ("parallelism",))
         object.__setattr__(self, "host", _host("TCPSinkConfig", host))
         object.__setattr__(self, "port", _port("TCPSinkConfig", port))
         object.__setattr__(self, "encoder", _component("TCPSinkConfig", encoder_of, encoder))
@@ -85,10 +230,18 @@ class TCPSinkConfig:
 def tcp_parse_input_addrs(args: Sequence[str]) -> list[tuple[str, int]]:
     """Return the addresses after ``--in``, ``-i`` or ``--input``, leaving other arguments alone.
 
+    Returns:
+        For each ``HOST:PORT`` a pair (host, port), for each ``NAME@HOST:PORT`` a triple (name,
+        host, port).
+
     Raises:
         WallarooParameterError: the option is missing or not ``HOST:PORT,HOST:PORT…``.
     """
-    return _addresses(args, ("--in", "-i", "--input"))
+    found: list[Any] = []  # what is annotated is the usual form
+    for text in _addresses(args, ("--in", "-i", "--input")):
+        name, at, address = text.strip().rpartition("@")
+        found.append((name, *parse_address(address)) if at else parse_address(text))
+    return found
 
 
 def tcp_parse_output_addrs(args: Sequence[str]) -> list[tuple[str, int]]:
@@ -97,7 +250,7 @@ def tcp_parse_output_addrs(args: Sequence[str]) -> list[tuple[str, int]]:
     Raises:
         WallarooParameterError: the option is missing or not ``HOST:PORT,HOST:PORT…``.
     """
-    return _addresses(args, ("--out", "-o", "--output"))
+    return [parse_address(text) for text in _addresses(args, ("--out", "-o", "--output"))]
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -119,7 +272,7 @@ def format_address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _addresses(args: Sequence[str], options: tuple[str, ...]) -> list[tuple[str, int]]:
+def _addresses(args: Sequence[str], options: tuple[str, ...]) -> list[str]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument(*options, dest="addresses")
     wanted = f"write {options[0]} HOST:PORT or {options[0]} HOST:PORT,HOST:PORT"
@@ -129,7 +282,42 @@ def _addresses(args: Sequence[str], options: tuple[str, ...]) -> list[tuple[str,
         raise WallarooParameterError(f"{options[0]} has no address after it; {wanted}") from None
     if known.addresses is None:
         raise WallarooParameterError(f"the application wants {options[0]}; {wanted}")
-    return [parse_address(part) for part in known.addresses.split(",")]
+    return str(known.addresses).split(",")
+
+
+def _arguments(
+    what: str, given: Sequence[Any], named: dict[str, Any], names: tuple[str, ...]
+) -> list[Any]:
+    """Return the arguments called `names`, by position or by name."""
+    _without_effect(what, set(named) & _LATER_ARGUMENTS)
+    known = {name: value for name, value in named.items() if name not in _LATER_ARGUMENTS}
+    values = dict(zip(names, given, strict=False))
+    wrong = len(given) > len(names) or known.keys() - names or known.keys() & values.keys()
+    if wrong or values.keys() | known.keys() != set(names):
+        raise WallarooParameterError(
+            f"{what} takes {', '.join(names)}; here are {len(given)} arguments"
+            f"{' and ' + ', '.join(known) if known else ''}. Write: "
+            f"wallaroo.{what}({', '.join(names).upper()})"
+        )
+    values.update(known)
+    return [values[name] for name in names]
+
+
+def _without_effect(what: str, names: Iterable[str]) -> None:
+    """Say once for each argument that it has no effect."""
+    for name in sorted(names):
+        if (what, name) not in _said:
+            _said.add((what, name))
+            _log.warning("%s: the argument %s is accepted and has no effect here", what, name)
+
+
+def _set_time(config: Any, what: str, event_time: Any, idle_after: Any) -> None:
+    if event_time is not None:
+        event_time = _component(what, event_time_of, event_time)
+    if idle_after is not None:
+        duration(f"{what}: idle_after", idle_after)
+    object.__setattr__(config, "event_time", event_time)
+    object.__setattr__(config, "idle_after", idle_after)
 
 
 def _host(what: str, host: object) -> str:

@@ -15,15 +15,23 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, Never, ParamSpec, TypeVar, overload
 
-from wallaroo.components import decoder_format
+from wallaroo import kinds
+from wallaroo.components import OwnState, decoder_format
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import MAX_HEADER_LENGTH, StructLength
+from wallaroo.keys import Key
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S")
+
+# A function's result; type checkers show these names where another type is returned.
+ResultOfEncoder = TypeVar("ResultOfEncoder", bound=bytes | str | None)
+ResultOfPartition = TypeVar("ResultOfPartition", bound=Key)
+ResultOfMulti = TypeVar("ResultOfMulti", bound=Iterable[Any] | None)
 
 
 class Decorated(Generic[P, R]):
@@ -79,7 +87,17 @@ class PartitioningFunction(Decorated[P, R]):
         self.partition = function
 
 
+class KeyExtractingFunction(PartitioningFunction[P, R]):
+    """A decorated key extractor."""
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        super().__init__(function)
+        self.extract_key = function
+
+
 class _Named(Decorated[P, R]):
+    own_state: OwnState[Any] | None = None  # of a state computation that says its state (key-3)
+
     def __init__(self, function: Callable[P, R], name: str) -> None:
         super().__init__(function)
         self._name = name
@@ -105,6 +123,18 @@ class MultiComputingFunction(_Named[P, R]):
         self.compute_multi = function
 
 
+class OwnStateFunction(ComputingFunction[P, R], Generic[P, R, S]):
+    """A decorated state computation that says its state (key-3)."""
+
+    own_state: OwnState[S]
+
+
+class MultiOwnStateFunction(MultiComputingFunction[P, R], Generic[P, R, S]):
+    """A decorated multi state computation that says its state (key-3)."""
+
+    own_state: OwnState[S]
+
+
 @overload
 def decoder(
     header_length: int, length_fmt: str
@@ -112,7 +142,7 @@ def decoder(
 
 
 @overload  # a type checker refuses it; at run time its error says what to write
-def decoder(header_length: Never) -> Never: ...
+def decoder(header_length: Never) -> Callable[[Callable[P, R]], DecodingFunction[P, R]]: ...
 
 
 def decoder(
@@ -141,7 +171,7 @@ def decoder(
     return decorate
 
 
-def encoder(function: Callable[P, R]) -> EncodingFunction[P, R]:
+def encoder(function: Callable[P, ResultOfEncoder]) -> EncodingFunction[P, ResultOfEncoder]:
     """Make an encoder of a function ``(message) -> bytes | str | None``.
 
     Raises:
@@ -151,7 +181,9 @@ def encoder(function: Callable[P, R]) -> EncodingFunction[P, R]:
     return EncodingFunction(function)
 
 
-def partition(function: Callable[P, R]) -> PartitioningFunction[P, R]:
+def partition(
+    function: Callable[P, ResultOfPartition],
+) -> PartitioningFunction[P, ResultOfPartition]:
     """Make a partition function of a function ``(message) -> key``.
 
     Raises:
@@ -159,6 +191,18 @@ def partition(function: Callable[P, R]) -> PartitioningFunction[P, R]:
     """
     _expect(function, 1, "partition", "(message)")
     return PartitioningFunction(function)
+
+
+def key_extractor(
+    function: Callable[P, ResultOfPartition],
+) -> KeyExtractingFunction[P, ResultOfPartition]:
+    """Make a key extractor of a function ``(message) -> key`` (key-1).
+
+    Raises:
+        WallarooParameterError: it decorates no such function.
+    """
+    _expect(function, 1, "key_extractor", "(message)")
+    return KeyExtractingFunction(function)
 
 
 def computation(name: str) -> Callable[[Callable[P, R]], ComputingFunction[P, R]]:
@@ -170,7 +214,9 @@ def computation(name: str) -> Callable[[Callable[P, R]], ComputingFunction[P, R]
     return _named("computation", name, 1, ComputingFunction)
 
 
-def computation_multi(name: str) -> Callable[[Callable[P, R]], MultiComputingFunction[P, R]]:
+def computation_multi(
+    name: str,
+) -> Callable[[Callable[P, ResultOfMulti]], MultiComputingFunction[P, ResultOfMulti]]:
     """Make a computation of a function ``(message) -> iterable of messages | None``.
 
     Raises:
@@ -179,26 +225,105 @@ def computation_multi(name: str) -> Callable[[Callable[P, R]], MultiComputingFun
     return _named("computation_multi", name, 1, MultiComputingFunction)
 
 
-def state_computation(name: str) -> Callable[[Callable[P, R]], ComputingFunction[P, R]]:
-    """Make a state computation of a function ``(message, state) -> (message | None, changed)``.
+@overload
+def state_computation(
+    name: str,
+) -> Callable[[Callable[P, tuple[R, bool]]], ComputingFunction[P, tuple[R, bool]]]: ...
+
+
+@overload
+def state_computation(
+    name: str,
+    state: kinds.AnyState[S],
+    state_name: str | None = None,
+    expire_after: int | None = None,
+) -> Callable[[Callable[P, R]], OwnStateFunction[P, R, S]]: ...
+
+
+def state_computation(
+    name: str,
+    state: Any = None,
+    state_name: str | None = None,
+    expire_after: int | None = None,
+) -> Callable[[Callable[P, Any]], Any]:
+    """Make a state computation.
+
+    Without `state` it belongs to `ApplicationBuilder`, and decorates a function ``(message, state)
+    -> (message | None, changed)``. With it, it belongs to pipelines, and decorates a function
+    ``(message, state) -> message | None``; what that leaves of the state is kept (key-3).
+
+    Args:
+        name: the computation's name.
+        state: the state's class, or a builder whose `build()` returns the state.
+        state_name: the state partition's name; computations that give the same share its entities.
+            The computation's name unless given.
+        expire_after: nanoseconds after its last visit at which an entity is gone (key-4).
 
     Raises:
         WallarooParameterError: it has no name, or decorates no such function.
     """
-    return _named("state_computation", name, 2, ComputingFunction)
+    own = _own_state("state_computation", name, state, state_name, expire_after)
+    make = ComputingFunction if own is None else OwnStateFunction
+    return _named("state_computation", name, 2, make, own)
 
 
-def state_computation_multi(name: str) -> Callable[[Callable[P, R]], MultiComputingFunction[P, R]]:
-    """Make a state computation of a function ``(message, state) -> (iterable | None, changed)``.
+@overload
+def state_computation_multi(
+    name: str,
+) -> Callable[
+    [Callable[P, tuple[ResultOfMulti, bool]]],
+    MultiComputingFunction[P, tuple[ResultOfMulti, bool]],
+]: ...
+
+
+@overload
+def state_computation_multi(
+    name: str,
+    state: kinds.AnyState[S],
+    state_name: str | None = None,
+    expire_after: int | None = None,
+) -> Callable[[Callable[P, ResultOfMulti]], MultiOwnStateFunction[P, ResultOfMulti, S]]: ...
+
+
+def state_computation_multi(
+    name: str,
+    state: Any = None,
+    state_name: str | None = None,
+    expire_after: int | None = None,
+) -> Callable[[Callable[P, Any]], Any]:
+    """Make a state computation that gives several messages, as an iterable.
+
+    The function is ``(message, state) -> (iterable | None, changed)`` without `state`, and
+    ``(message, state) -> iterable | None`` with it; see `state_computation`.
 
     Raises:
         WallarooParameterError: it has no name, or decorates no such function.
     """
-    return _named("state_computation_multi", name, 2, MultiComputingFunction)
+    own = _own_state("state_computation_multi", name, state, state_name, expire_after)
+    make = MultiComputingFunction if own is None else MultiOwnStateFunction
+    return _named("state_computation_multi", name, 2, make, own)
+
+
+def _own_state(
+    decorator: str, name: str, state: Any, state_name: str | None, expire_after: int | None
+) -> OwnState[Any] | None:
+    if state is not None:
+        return OwnState(state, name if state_name is None else state_name, expire_after)
+    if state_name is not None or expire_after is not None:
+        said = "state_name" if state_name is not None else "expire_after"
+        raise WallarooParameterError(
+            f"@wallaroo.{decorator}(…, {said}=…) has no state. Write: state=STATE beside it, for "
+            f"pipelines; to the builder say {said} in to_state_partition"
+        )
+    return None
 
 
 def _named(
-    decorator: str, name: str, parameters: int, make: Callable[[Callable[P, R], str], Any]
+    decorator: str,
+    name: str,
+    parameters: int,
+    make: Callable[[Callable[P, R], str], Any],
+    own_state: OwnState[Any] | None = None,
 ) -> Callable[[Callable[P, R]], Any]:
     if not isinstance(name, str) or not name:
         given = getattr(name, "__name__", repr(name))
@@ -210,7 +335,9 @@ def _named(
     def decorate(function: Callable[P, R]) -> Any:
         shape = "(message)" if parameters == 1 else "(message, state)"
         _expect(function, parameters, f'{decorator}(name="{name}")', shape)
-        return make(function, name)
+        made = make(function, name)
+        made.own_state = own_state
+        return made
 
     return decorate
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
+from functools import cached_property
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from wallaroo.errors import EngineNotFoundError
+from wallaroo.extras import install_command
+from wallaroo.records import Frame, Record, with_times_that_never_decrease
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import Finding, InputLog, Trace
 
@@ -76,8 +79,9 @@ class Case:
 
     Args:
         application: what to run.
-        input_log: (source, payload) in the order received.
-        batches: sizes of the micro-batches, in messages; the messages left after them are one more
+        input_log: the records in the order received; a pair (source, payload) is a frame that
+            arrived at time 0.
+        batches: sizes of the micro-batches, in records; the records left after them are one more
             batch. `None`: one batch.
         partitions: number of partitions; `None`: the engine's choice, and a trace then numbers
             entities as if there were one.
@@ -95,6 +99,14 @@ class Case:
     on_error: OnError = "skip"
     faults: Sequence[TaskFault] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """The records of the input log, with arrival times that never decrease (time-1)."""
+        found: list[Any] = [
+            Frame(*entry) if isinstance(entry, tuple) else entry for entry in self.input_log
+        ]
+        return with_times_that_never_decrease(found)
 
 
 @dataclass(frozen=True)
@@ -201,6 +213,23 @@ class Handle(Protocol):
         """Start again after `kill`, from the same checkpoint where the engine has one."""
 
 
+class Stepper(Protocol):
+    """An application that takes one record after the other.
+
+    An engine that can step has a method ``stepper(application, *, isolation, on_error)`` that
+    returns one; `wallaroo.testing.Session` uses it.
+    """
+
+    def take(self, record: Record) -> None:
+        """Process a record."""
+
+    def due(self) -> int | None:
+        """Return the least arrival time at which time alone makes something due; `None`: never."""
+
+    def trace(self) -> Trace:
+        """Return what all records so far have done."""
+
+
 @runtime_checkable
 class Engine(Protocol):
     """What an engine offers."""
@@ -240,12 +269,6 @@ class Engine(Protocol):
 def engine_names() -> list[str]:
     """Return the names of the installed engines, sorted."""
     return sorted({point.name for point in entry_points(group=ENTRY_POINTS)})
-
-
-def install_command(point: EntryPoint) -> str:
-    """Return the command that installs an engine's packages: its distribution with its extra."""
-    offers = point.dist.name if point.dist is not None else "wallaroo-streams"
-    return f"pip install '{offers}[{point.name}]'"
 
 
 def load_engine(name: str) -> Engine:

@@ -20,6 +20,10 @@ class ApplicationLoadError(WallarooError):
     """An application's module could not be found, imported, or set up."""
 
 
+class ApplicationNotFoundError(ApplicationLoadError):
+    """There is no such file or module."""
+
+
 class UnsupportedTopology(WallarooError):  # noqa: N818 - the name rule build-2 gives it
     """An engine cannot run an application and says so before it reads input (build-2).
 
@@ -45,3 +49,7 @@ class FrameError(WallarooError):
 
 class EngineNotFoundError(WallarooError):
     """No installed package offers an engine of that name."""
+
+
+class UsageError(WallarooError):
+    """A command was called wrongly, which was seen only after its arguments were read."""

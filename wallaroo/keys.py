@@ -35,6 +35,7 @@ SINGLE_KEY: Key = ()
 
 _DEEPEST_READABLE = 50  # levels of tuples shown as such in JSON; JSON readers recurse
 _LONGEST_DECIMAL = 1000  # bits
+_LONGEST_NUMBER = 300  # digits
 _WIDEST_SHOWN = 80  # characters
 _SURELY_SHORT = MAX_ENCODED_KEY // 4 - 5  # code points; the encoding of so many always fits
 
@@ -225,7 +226,11 @@ def _respelled(key: Key) -> Iterator[tuple[Key, str]]:
     elif isinstance(key, str):
         with suppress(UnicodeEncodeError):  # a lone surrogate
             yield key.encode(), "key.encode()"
+        if key.isascii() and key.isdigit() and len(key) <= _LONGEST_NUMBER:
+            yield int(key), "int(key)"
     elif isinstance(key, int):
+        if key.bit_length() <= _LONGEST_DECIMAL:
+            yield str(key), "str(key)"
         if 0 <= key <= sys.maxunicode:
             yield chr(key), "chr(key)"
         if 0 <= key < 256:

@@ -17,7 +17,6 @@ import os
 import re
 import sys
 import threading
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,10 +25,17 @@ from pathlib import Path
 from types import ModuleType
 
 from wallaroo.builder import ApplicationBuilder
-from wallaroo.errors import ApplicationLoadError, WallarooParameterError
+from wallaroo.errors import (
+    ApplicationLoadError,
+    ApplicationNotFoundError,
+    WallarooParameterError,
+)
+from wallaroo.failure import short_path, user_frames
 from wallaroo.topology import Application
 
-_ADDRESS_OPTIONS = (("--in", "-i", "--input"), ("--out", "-o", "--output"))
+ADDRESS_OPTIONS = (("--in", "-i", "--input"), ("--out", "-o", "--output"))
+"""The options that `wallaroo.tcp_parse_input_addrs` and `tcp_parse_output_addrs` read."""
+
 MODULE_PREFIX = "wallaroo_app_"
 """The beginning of the names of modules that were loaded from a file."""
 
@@ -69,8 +75,9 @@ def load_application(
             ``127.0.0.1:0``, as often as the application needs it, 8 times at most.
 
     Raises:
-        ApplicationLoadError: there is no such file or module, it cannot be imported, it has no
-            ``application_setup``, or that function raised or did not return an application.
+        ApplicationNotFoundError: there is no such file or module.
+        ApplicationLoadError: it cannot be imported, it has no ``application_setup``, or that
+            function raised or did not return an application.
         WallarooParameterError: the application it describes cannot be built (build-1).
     """
     return set_up(load_module(app), args, placeholders=placeholders)
@@ -83,14 +90,15 @@ def load_module(app: str | os.PathLike[str]) -> LoadedModule:
         app: a file or a module's name, as for `load_application`.
 
     Raises:
-        ApplicationLoadError: there is none, or importing it raised.
+        ApplicationNotFoundError: there is none.
+        ApplicationLoadError: importing it raised.
         WallarooParameterError: something it describes while being imported cannot be built.
     """
     text = os.fspath(app)
     if text.endswith(".py") or os.sep in text or not isinstance(app, str):
         return load_file(Path(text))
     if not all(part.isidentifier() for part in text.split(".")):
-        raise ApplicationLoadError(
+        raise ApplicationNotFoundError(
             f"{text!r} is neither a file nor a module; "
             "write the path of a Python file (word_count.py) or a module's name (word_count)"
         )
@@ -101,14 +109,17 @@ def load_file(path: Path, name: str | None = None) -> LoadedModule:
     """Import the file at `path` as the module `name`; by default a name made from its own.
 
     Raises:
-        ApplicationLoadError: there is no such file, or importing it raised.
+        ApplicationNotFoundError: there is no such file.
+        ApplicationLoadError: importing it raised.
         WallarooParameterError: as `load_module`.
     """
     shown, path = path, path.resolve()
     if path.is_dir():
-        raise ApplicationLoadError(f"{shown} is a directory; write the path of a Python file in it")
+        raise ApplicationNotFoundError(
+            f"{shown} is a directory; write the path of a Python file in it"
+        )
     if not path.is_file():
-        raise ApplicationLoadError(f"there is no file {shown}")
+        raise ApplicationNotFoundError(f"there is no file {shown}")
     name = name or _unique_name(path)
     if name not in sys.modules:
         loader = SourceFileLoader(name, str(path))
@@ -191,7 +202,7 @@ def _make_importable(directory: Path) -> None:
 
 def _placeholders(args: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield arguments to try: 1, 2, … addresses for each missing option, the fewest first."""
-    missing = [options[0] for options in _ADDRESS_OPTIONS if not _has_option(args, options)]
+    missing = [options[0] for options in ADDRESS_OPTIONS if not _has_option(args, options)]
     counts = itertools.product(range(1, _MOST_PLACEHOLDERS + 1), repeat=len(missing))
     for numbers in sorted(counts, key=lambda numbers: (sum(numbers), numbers)):
         extra: list[str] = []
@@ -250,7 +261,7 @@ def _user_code(shown: str, directory: Path | None, missing: str = "") -> Iterato
             and error.name
             and (missing == error.name or missing.startswith(error.name + "."))
         ):
-            raise ApplicationLoadError(
+            raise ApplicationNotFoundError(
                 f"there is no module {missing!r} in the current directory or on PYTHONPATH "
                 "(a file is given with its ending: word_count.py)"
             ) from error
@@ -267,21 +278,10 @@ def _load_error(shown: str, directory: Path | None, error: Exception) -> Applica
 def _where(error: BaseException, directory: Path | None) -> str | None:
     """Return the innermost place in the user's own files, if there is one."""
     if isinstance(error, SyntaxError) and error.filename is not None:
-        return f"{_short(error.filename)}, line {error.lineno}"
-    ours = Path(__file__).parent
-    own = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if directory and Path(frame.filename).is_relative_to(directory)
-        # This package, or an environment, may be inside the application's directory.
-        if not Path(frame.filename).is_relative_to(ours)
-        if "site-packages" not in Path(frame.filename).parts
-    ]
-    if not own:
-        return None
-    frame = own[-1]
-    inside = "" if frame.name == "<module>" else f", in {frame.name}"
-    return f"{_short(frame.filename)}, line {frame.lineno}{inside}"
+        return f"{short_path(error.filename)}, line {error.lineno}"
+    frames = user_frames(error.__traceback__)
+    own = [one for one in frames if directory and Path(one.file).is_relative_to(directory)]
+    return str(own[-1]) if own else None
 
 
 def _described(error: BaseException) -> str:
@@ -293,12 +293,4 @@ def _described(error: BaseException) -> str:
 
 
 def _shown(loaded: LoadedModule) -> str:
-    return f"module {loaded.name}" if loaded.path is None else _short(loaded.path)
-
-
-def _short(path: str | Path) -> str:
-    """Return `path` relative to the current directory if it is inside it."""
-    try:
-        return str(Path(path).relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+    return f"module {loaded.name}" if loaded.path is None else short_path(loaded.path)

@@ -25,50 +25,22 @@ r"""Run an application in a test or a notebook: payloads in, outputs out, no por
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from wallaroo.engine import Case, Isolation, OnError, load_engine
-from wallaroo.errors import WallarooParameterError
-from wallaroo.keys import Key
-from wallaroo.topology import Application, SinkId
-from wallaroo.trace import DeadLetter, Finding, InputLog, Trace
+from wallaroo.results import EntityError, Result, result_of
+from wallaroo.session import Session
+from wallaroo.testing_input import input_log_of
+from wallaroo.topology import Application
 
-
-@dataclass(frozen=True)
-class Result:
-    """What a run did, in the form that tests need.
-
-    Args:
-        outputs: for each sink, (pipeline, index), its outputs in order.
-        dead_letters: the dead letters, in order.
-        entities: for each state partition its entities by key, as canonical structure.
-        findings: the findings of `isolated` mode about the application.
-        trace: the whole trace, as conformance compares it.
-    """
-
-    outputs: dict[SinkId, list[bytes]]
-    dead_letters: list[DeadLetter]
-    entities: dict[str, dict[Key, Any]]
-    findings: list[Finding]
-    trace: Trace
-
-    @property
-    def output(self) -> list[bytes]:
-        """The outputs of the application's only sink.
-
-        Raises:
-            ValueError: it has none, or several.
-        """
-        if len(self.outputs) != 1:
-            raise ValueError(f"the application has {len(self.outputs)} sinks: use outputs[SINK]")
-        return next(iter(self.outputs.values()))
+__all__ = ["EntityError", "Result", "Session", "run"]
 
 
 def run(
     application: Application,
-    payloads: Mapping[str, Sequence[bytes]] | Iterable[tuple[str, bytes]],
+    payloads: Mapping[str, Sequence[Any]] | Iterable[Any] = (),
     *,
+    end: bool = True,
     engine: str = "reference",
     isolation: Isolation = "isolated",
     on_error: OnError = "skip",
@@ -81,7 +53,11 @@ def run(
     Args:
         application: what `ApplicationBuilder.build` returned.
         payloads: the payloads of each source, by its pipeline's name; all of the first source come
-            before all of the second. Or pairs (source, payload), in the order received.
+            before all of the second. Or pairs (source, payload), in the order received. A payload
+            may be a pair (nanoseconds, payload), which says when it arrives; the sources' payloads
+            are then in order of time. Or records (`wallaroo.records`). Generator sources give what
+            they give by themselves.
+        end: whether the sources end when their input does, so that all windows fire (time-5).
         engine: an installed engine's name.
         isolation: `isolated` keeps every rule and reports findings; `trusting` is fast.
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
@@ -102,7 +78,7 @@ def run(
     chosen.check(application)
     case = Case(
         application,
-        _input_log(application, payloads),
+        input_log_of(application, payloads, end=end),
         batches=batches,
         partitions=partitions,
         isolation=isolation,
@@ -112,41 +88,4 @@ def run(
     trace = chosen.run(case)
     if trace.ended is not None and trace.ended.error_type == KeyboardInterrupt.__name__:
         raise KeyboardInterrupt(f"in {trace.ended.step or trace.ended.pipeline}")
-    entities: dict[str, dict[Key, Any]] = {name: {} for name in application.partition}
-    for entity in trace.entities:
-        entities[entity.partition][entity.key] = entity.state
-    return Result(
-        outputs={sink: list(trace.outputs.get(sink, ())) for sink in application.sinks},
-        dead_letters=list(trace.dead_letters),
-        entities=entities,
-        findings=list(trace.findings),
-        trace=trace,
-    )
-
-
-def _input_log(
-    application: Application,
-    payloads: Mapping[str, Sequence[bytes]] | Iterable[tuple[str, bytes]],
-) -> InputLog:
-    if isinstance(payloads, Mapping):
-        for source, items in payloads.items():
-            if isinstance(items, (bytes, str)):
-                raise WallarooParameterError(
-                    f"source {source!r}: expected a list of payloads, "
-                    f"not one {type(items).__name__}"
-                )
-        log = [(source, payload) for source, items in payloads.items() for payload in items]
-    else:
-        log = list(payloads)
-    for source, payload in log:
-        if source not in application.sources:
-            known = ", ".join(repr(name) for name in application.sources)
-            raise WallarooParameterError(
-                f"application {application.name!r} has no source {source!r}; it has {known}"
-            )
-        if type(payload) is not bytes:
-            raise WallarooParameterError(
-                f"source {source!r}: a payload is bytes, "
-                f"not {type(payload).__name__} {payload!r:.60}"
-            )
-    return log
+    return result_of(application, trace)

@@ -1,40 +1,42 @@
 """The topology: an application as one frozen graph that engines and tools read.
 
-Nodes stand in topological order and name their inputs by index, so the graph has no cycles. Today
-each step and sink has one input and each source one path, but nothing here requires this: merged
-streams can be added. What a step does is its `operation`, a closed union to which windows and
-re-keying can be added.
+Nodes stand in the order of the calls that made them and name their inputs by index, so each comes
+after what it gets its messages from, and the graph has no cycles. What a step does is its
+`operation` (`wallaroo.operations`). A merge has two inputs, every other step and sink has one; a
+branch is a step of its own, so where a node has several consumers they are the sinks of one call.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
-from wallaroo.components import (
-    Component,
-    Computation,
-    Decoder,
-    Encoder,
-    PartitionFunction,
-    StateBuilder,
-    StateComputation,
-)
+from wallaroo.components import Component, Decoder, Encoder, EventTime, StateBuilder
 from wallaroo.keys import Key
+from wallaroo.operations import Operation, Windowed
+from wallaroo.windows import Windows
 
 SinkId: TypeAlias = tuple[str, int]
 """A sink is known by its pipeline's name and its index there."""
 
 
 class SourceConfig(Protocol):
-    """Where a source's messages come from; today only `TCPSourceConfig`."""
+    """Where a source's messages come from: `TCPSourceConfig` or `GenSourceConfig`."""
 
     @property
-    def decoder(self) -> Decoder:
-        """Its decoder."""
+    def decoder(self) -> Decoder | None:
+        """Its decoder; `None` for a generator."""
+
+    @property
+    def event_time(self) -> EventTime | None:
+        """What finds its messages' event times; `None`: they are the arrival times (time-2)."""
+
+    @property
+    def idle_after(self) -> int | None:
+        """Nanoseconds without a frame after which its watermark runs on (time-3)."""
 
     @property
     def address(self) -> str:
@@ -62,36 +64,15 @@ class StatePartition:
         builder: makes an entity when its first message comes (state-1).
         keys: all allowed keys, in the application's order; `None`: any key (route-3).
         u64: keys are integers from 0 to 2**64 - 1 (route-5).
+        expire_after: nanoseconds after its last visit at which an entity is gone; `None`: never
+            (key-4).
     """
 
     name: str
     builder: StateBuilder
     keys: tuple[Key, ...] | None
     u64: bool
-
-
-@dataclass(frozen=True)
-class Stateless:
-    """A stateless step; `parallel` allows an engine to run it in any order (compute-3)."""
-
-    computation: Computation
-    parallel: bool
-
-
-@dataclass(frozen=True)
-class Stateful:
-    """A step over a state partition.
-
-    `route` finds a message's key; `None` means the one entity of `to_stateful`, whose key is
-    `wallaroo.keys.SINGLE_KEY` (route-6).
-    """
-
-    computation: StateComputation
-    partition: str
-    route: PartitionFunction | None
-
-
-Operation: TypeAlias = Stateless | Stateful
+    expire_after: int | None = None
 
 
 @dataclass(frozen=True)
@@ -101,10 +82,16 @@ class Source:
     pipeline: str
     config: SourceConfig
 
+    @property
+    def name(self) -> str:
+        """The decoder's name; of a generator source the pipeline's."""
+        decoder = self.config.decoder
+        return self.pipeline if decoder is None else decoder.name
+
 
 @dataclass(frozen=True)
 class Step:
-    """A computation in a pipeline; `position` counts the pipeline's steps from 0."""
+    """What is done to messages in a pipeline; `position` counts the pipeline's steps from 0."""
 
     pipeline: str
     position: int
@@ -113,8 +100,8 @@ class Step:
 
     @property
     def name(self) -> str:
-        """The computation's name."""
-        return self.operation.computation.name
+        """The name of the computation, aggregation or key extractor; of others what they do."""
+        return self.operation.name
 
 
 @dataclass(frozen=True)
@@ -141,7 +128,8 @@ class ComponentUse:
 
     Args:
         component: what is called there.
-        role: ``decoder``, ``computation``, ``partition function``, ``encoder`` or ``builder``.
+        role: ``decoder``, ``event time``, ``generator``, ``computation``, ``partition function``,
+            ``aggregation``, ``encoder`` or ``builder``.
         user: the node that calls it; for a builder, the state partition.
     """
 
@@ -163,18 +151,33 @@ class ComponentUse:
 
 
 @dataclass(frozen=True)
+class Codec:
+    """What stands for pickle where messages, states and accumulators are copied (key-5).
+
+    Args:
+        serialize: ``(object) -> bytes``.
+        deserialize: ``(bytes) -> object``.
+    """
+
+    serialize: Callable[[Any], bytes]
+    deserialize: Callable[[bytes], Any]
+
+
+@dataclass(frozen=True)
 class Application:
     """A built application.
 
     Args:
         name: the application's name.
-        nodes: sources, steps and sinks, in topological order, pipeline by pipeline.
+        nodes: sources, steps and sinks, in the order of the calls that made them.
         partitions: the state partitions, in the order in which they were first named.
+        codec: copies messages, states and accumulators; `None`: pickle does.
     """
 
     name: str
     nodes: tuple[Node, ...]
     partitions: tuple[StatePartition, ...]
+    codec: Codec | None = None
 
     @cached_property
     def sources(self) -> dict[str, Source]:
@@ -205,20 +208,48 @@ class Application:
         """The steps, pipeline by pipeline."""
         return (node for node in self.nodes if isinstance(node, Step))
 
+    @cached_property
+    def window_steps(self) -> tuple[int, ...]:
+        """The indices of the window steps, in the order of the calls that made them (time-4)."""
+        return tuple([i for i, node in enumerate(self.nodes) if _windows_of(node) is not None])
+
+    @cached_property
+    def time_decides(self) -> bool:
+        """Whether what it does can depend on arrival times: it has windows, or states expire."""
+        expires = any(partition.expire_after is not None for partition in self.partitions)
+        return expires or bool(self.window_steps)
+
+    @cached_property
+    def ways(self) -> tuple[Mapping[str, int], ...]:
+        """For each node the sources it gets messages from, with the delays on the way (time-3).
+
+        The watermark of a step is the least, over these sources, of the source's watermark less
+        the delays: the nanoseconds that windows on the way wait, the longest way counting.
+        """
+        ways: list[dict[str, int]] = []
+        for node in self.nodes:
+            if isinstance(node, Source):
+                ways.append({node.pipeline: 0})
+                continue
+            found: dict[str, int] = {}
+            for origin in node.inputs:
+                windows = _windows_of(self.nodes[origin])
+                delay = getattr(windows, "delay", 0)
+                for source, before in ways[origin].items():
+                    found[source] = max(found.get(source, 0), before + delay)
+            ways.append(found)
+        return tuple(ways)
+
     def components(self) -> Iterator[ComponentUse]:
         """Yield every component where it is used: builders, then those of the nodes in order."""
         for partition in self.partitions:
             yield ComponentUse(partition.builder, "builder", partition)
         for node in self.nodes:
-            if isinstance(node, Source):
-                yield ComponentUse(node.config.decoder, "decoder", node)
-            elif isinstance(node, Sink):
-                yield ComponentUse(node.config.encoder, "encoder", node)
-            else:
-                operation = node.operation
-                if isinstance(operation, Stateful) and operation.route is not None:
-                    yield ComponentUse(operation.route, "partition function", node)
-                yield ComponentUse(operation.computation, "computation", node)
+            owner = node.operation if isinstance(node, Step) else node.config
+            for attribute, role in _ROLES.items():
+                component = getattr(owner, attribute, None)
+                if component is not None:
+                    yield ComponentUse(component, role, node)
 
     def map_components(self, change: Callable[[ComponentUse], Any]) -> Application:
         """Return the same application with other components.
@@ -232,16 +263,11 @@ class Application:
         partitions = [replace(partition, builder=next(new)) for partition in self.partitions]
         nodes: list[Node] = []
         for node in self.nodes:
-            if isinstance(node, Source):
-                nodes.append(replace(node, config=_with(node.config, "decoder", next(new))))
-            elif isinstance(node, Sink):
-                nodes.append(replace(node, config=_with(node.config, "encoder", next(new))))
-            else:
-                operation = node.operation
-                if isinstance(operation, Stateful) and operation.route is not None:
-                    operation = replace(operation, route=next(new))
-                operation = replace(operation, computation=next(new))
-                nodes.append(replace(node, operation=operation))
+            owner = node.operation if isinstance(node, Step) else node.config
+            used = [name for name in _ROLES if getattr(owner, name, None) is not None]
+            owner = _with(owner, {name: next(new) for name in used})
+            changes = {"operation" if isinstance(node, Step) else "config": owner}
+            nodes.append(replace(node, **changes))
         return replace(self, nodes=tuple(nodes), partitions=tuple(partitions))
 
     def position(self, node: Node) -> int:
@@ -260,8 +286,27 @@ class Application:
         return tuple([node for node in self.nodes if node.pipeline == name])
 
 
-def _with(config: Any, attribute: str, component: Component) -> Any:
-    """Return a source's or sink's configuration with another component, not checked again."""
-    changed = copy.copy(config)
-    object.__setattr__(changed, attribute, component)
+_ROLES = {
+    "generator": "generator",
+    "decoder": "decoder",
+    "event_time": "event time",
+    "route": "partition function",
+    "computation": "computation",
+    "aggregation": "aggregation",
+    "encoder": "encoder",
+}
+"""The attributes of configurations and operations that hold components, and the roles of these."""
+
+
+def _windows_of(node: Node) -> Windows | None:
+    if isinstance(node, Step) and isinstance(node.operation, Windowed):
+        return node.operation.windows
+    return None
+
+
+def _with(owner: Any, components: Mapping[str, Component]) -> Any:
+    """Return a configuration or an operation with other components, not checked again."""
+    changed = copy.copy(owner)
+    for attribute, component in components.items():
+        object.__setattr__(changed, attribute, component)
     return changed

@@ -8,21 +8,30 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
+from wallaroo.failure import Cause, UserFrame
 from wallaroo.keys import Key, encode_key, key_to_json
 from wallaroo.topology import SinkId
 
 Lineage: TypeAlias = tuple[int, ...]
-"""(sequence, index in the first multi output, index in the second, …) (order-1)."""
+"""(sequence, index in the first multi output, index in the second, …) (order-1).
 
-InputLog: TypeAlias = "list[tuple[str, bytes]]"
-"""(source, payload) in the order received; the position is the sequence."""
+A branch adds its number (graph-2). What a window gives in its step's turn has the lineage
+(sequence, -n, i): n is 1 for the last window step, 2 for the one before it, and i counts the
+windows that fire in this turn. The negative number puts it before the record's own message
+(time-4).
+"""
 
-_LONGEST_ERROR = 2000  # characters of an error's text that are kept
+InputLog: TypeAlias = "Sequence[Any]"
+"""Records, or pairs (source, payload), in the order received; the position is the sequence."""
+
+_OWN_MESSAGE = 0  # ends a lineage that is sorted: after what windows gave, before its own items
+NOT_COMPARED = ("error", "where", "causes")
+"""The fields of a dead letter in which engines may differ."""
 
 
 class Reason(StrEnum):
@@ -33,6 +42,8 @@ class Reason(StrEnum):
     BAD_RESULT = "bad-result"
     BAD_KEY = "bad-key"
     UNKNOWN_KEY = "unknown-key"
+    BAD_TIME = "bad-time"
+    LATE = "late"
     ENCODE = "encode"
     UNPORTABLE = "unportable"
 
@@ -43,10 +54,11 @@ class DeadLetter:
 
     Args:
         lineage: the message's lineage.
-        source: the source that received its frame.
+        source: the source that received its frame; of what a tick made due, `None`.
         pipeline: the pipeline it was in.
         step: the computation's name; for key errors the state computation's; `None` for `decode`,
-            for `encode`, and for a decoder's result that is `unportable`.
+            for `encode`, for event times and generators, and for a decoder's result that is
+            `unportable`.
         position: the step's position in its pipeline, from 0; -1 for the decoder, and the number
             of steps for an encoder. Orders dead letters of one lineage; not part of the JSON line.
         sink: the sink's index, `None` unless the reason is `encode`.
@@ -55,11 +67,14 @@ class DeadLetter:
         reason: why.
         error_type: name of the exception's class if user code raised one, else `None`.
         error: what happened, for people; this text may differ between engines.
-        payload: the original frame's payload.
+        payload: the original frame's payload; `None` for what a window or a generator gave.
+        where: if user code raised, the user's frames, the line that failed last
+            (`wallaroo.failure.Failure`); not compared.
+        causes: what the exception was raised from, the nearest first; not compared.
     """
 
     lineage: Lineage
-    source: str
+    source: str | None
     pipeline: str
     step: str | None
     position: int
@@ -68,12 +83,15 @@ class DeadLetter:
     reason: Reason
     error_type: str | None
     error: str
-    payload: bytes
+    payload: bytes | None
+    where: tuple[UserFrame, ...] = field(default=(), compare=False)
+    causes: tuple[Cause, ...] = field(default=(), compare=False)
 
     @property
     def order(self) -> tuple[Lineage, int, int]:
         """(lineage, position, sink): the order of dead letters."""
-        return (self.lineage, self.position, -1 if self.sink is None else self.sink)
+        sink = -1 if self.sink is None else self.sink
+        return (lineage_order(self.lineage), self.position, sink)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of a line of ``--dead-letters FILE``."""
@@ -87,7 +105,13 @@ class DeadLetter:
             "reason": self.reason.value,
             "error_type": self.error_type,
             "error": self.error,
-            "payload": base64.b64encode(self.payload).decode("ascii"),
+            "payload": None
+            if self.payload is None
+            else base64.b64encode(self.payload).decode("ascii"),
+            "where": _frames_to_json(self.where),
+            "causes": [
+                {**cause._asdict(), "where": _frames_to_json(cause.where)} for cause in self.causes
+            ],
         }
 
 
@@ -142,12 +166,15 @@ class Entity:
         key: its key; `wallaroo.keys.SINGLE_KEY` for `to_stateful`.
         number: its partition number, for the run's number of partitions (route-4).
         state: its canonical structure (`wallaroo.canonical.structure`).
+        load: returns the state as an object of its own class; `None` if the engine cannot give
+            it. Not compared, not in the JSON form.
     """
 
     partition: str
     key: Key
     number: int
     state: Any
+    load: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the entity as JSON."""
@@ -156,6 +183,36 @@ class Entity:
             "key": key_to_json(self.key),
             "number": self.number,
             "state": self.state,
+        }
+
+
+@dataclass(frozen=True)
+class OpenWindow:
+    """A window that is open at the end of a run (window-11).
+
+    Args:
+        step: the window step's name.
+        key: the window's key.
+        start, end: its bounds, in nanoseconds since 1970.
+        accumulator: its accumulator, panes combined, as canonical structure.
+        value: the accumulator itself, for the person who looks; not compared.
+    """
+
+    step: str
+    key: Key
+    start: int
+    end: int
+    accumulator: Any
+    value: Any = field(default=None, compare=False, repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the window as JSON."""
+        return {
+            "step": self.step,
+            "key": key_to_json(self.key),
+            "start": self.start,
+            "end": self.end,
+            "accumulator": self.accumulator,
         }
 
 
@@ -209,6 +266,9 @@ class Trace:
         entities: sorted by partition and encoded key.
         ended: why the run ended before its input did, else `None`.
         findings: about the application; not compared between engines.
+        windows: the windows open at the end, sorted by step, encoded key and start (window-11).
+        late: late messages by (step, what became of them: ``dropped`` or ``partly``); of policies
+            that leave a trace elsewhere nothing is counted here (window-6).
     """
 
     outputs: Mapping[SinkId, tuple[bytes, ...]]
@@ -216,13 +276,16 @@ class Trace:
     entities: tuple[Entity, ...] = ()
     ended: Ended | None = None
     findings: tuple[Finding, ...] = field(default=(), compare=False)
+    windows: tuple[OpenWindow, ...] = ()
+    late: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def comparable(self) -> dict[str, Any]:
-        """Return what engines must agree on: all but findings and the dead letters' `error`."""
+        """Return what engines must agree on: all but findings and `NOT_COMPARED`."""
         form = self.to_json()
         del form["findings"]
         for letter in form["dead_letters"]:
-            del letter["error"]
+            for name in NOT_COMPARED:
+                del letter[name]
         return form
 
     def to_json(self) -> dict[str, Any]:
@@ -240,6 +303,8 @@ class Trace:
             "entities": [entity.to_json() for entity in self.entities],
             "ended": None if self.ended is None else self.ended.to_json(),
             "findings": [finding.to_json() for finding in self.findings],
+            "windows": [window.to_json() for window in self.windows],
+            "late": [[*which, number] for which, number in sorted(self.late.items())],
         }
 
     def canonical_json(self) -> str:
@@ -252,17 +317,20 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
 
+def lineage_order(lineage: Lineage) -> Lineage:
+    """Return what lineages are sorted by: what a record made due comes before its own message."""
+    return (*lineage, _OWN_MESSAGE)
+
+
 def sorted_entities(entities: list[Entity]) -> tuple[Entity, ...]:
     """Return `entities` in the order a trace lists them."""
     return tuple(sorted(entities, key=lambda entity: (entity.partition, encode_key(entity.key))))
 
 
-def describe_error(error: BaseException) -> str:
-    """Return an exception's text, of bounded length; its ``__str__`` may be faulty."""
-    try:
-        text = "".join([str(error)])  # a plain `str`: user code may return a subclass
-    except KeyboardInterrupt:  # Ctrl-C from the keyboard, not raised by ``__str__``
-        raise
-    except BaseException as inner:  # noqa: BLE001 - user code: its __str__ may raise anything
-        text = f"(its text cannot be shown: {type(inner).__name__})"
-    return text if len(text) <= _LONGEST_ERROR else text[:_LONGEST_ERROR] + "…"
+def sorted_windows(windows: list[OpenWindow]) -> tuple[OpenWindow, ...]:
+    """Return `windows` in the order a trace lists them."""
+    return tuple(sorted(windows, key=lambda one: (one.step, encode_key(one.key), one.start)))
+
+
+def _frames_to_json(frames: tuple[UserFrame, ...]) -> list[dict[str, Any]]:
+    return [frame._asdict() for frame in frames]

@@ -62,10 +62,10 @@ def ended(case: Case) -> Batches:
 class Batched(Interpreter):
     """An interpreter that learns from an empty feed where a batch ends."""
 
-    def feed(self, source: str, payloads: Any) -> None:
+    def feed(self, source: str, payloads: Any, at: int = 0) -> None:
         """Process frames; none: a batch has ended."""
         if payloads:
-            super().feed(source, payloads)
+            super().feed(source, payloads, at)
         else:
             self.batch_ends()
 
@@ -95,11 +95,11 @@ class ForgetsAtBoundary(Batched):
 class RetriesBatch(Batched):
     """Runs the last message of a batch again, and counts its effect on state twice."""
 
-    def feed(self, source: str, payloads: Any) -> None:
+    def feed(self, source: str, payloads: Any, at: int = 0) -> None:
         """Remember what came last."""
         if payloads:
             self._last = (source, payloads[-1:])
-        super().feed(source, payloads)
+        super().feed(source, payloads, at)
 
     def batch_ends(self) -> None:
         """Feed it again; only the outputs of the first run go out."""
@@ -128,24 +128,24 @@ class BySource(Interpreter):
             self._apart = self._apart and not isinstance(part.builder.component, _ENDING)
         self._kept: list[tuple[int, str, bytes]] = []
 
-    def feed(self, source: str, payloads: Any) -> None:
+    def feed(self, source: str, payloads: Any, at: int = 0) -> None:
         """Keep frames for later, but those that could end the run."""
         if not payloads:
             self._drain()
             return
         if not self._apart:
-            super().feed(source, payloads)
+            super().feed(source, payloads, at)
             return
         for payload in payloads:
             if b"quit" in payload or b"halt" in payload:
                 self._drain()
                 self._apart = False
-                super().feed(source, [payload])
+                super().feed(source, [payload], at)
             elif self._apart:
                 self._kept.append((self.sequence, source, payload))
                 self.sequence += 1
             else:
-                super().feed(source, [payload])
+                super().feed(source, [payload], at)
 
     def _drain(self) -> None:
         after = self.sequence

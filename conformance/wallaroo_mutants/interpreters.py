@@ -18,10 +18,10 @@ from wallaroo_mutants.stateful import frozen_again
 
 
 class SkipsEmpty(Interpreter):
-    def feed(self, source: str, payloads: Any) -> None:
+    def feed(self, source: str, payloads: Any, at: int = 0) -> None:
         for payload in payloads:
             if payload:
-                super().feed(source, [payload])
+                super().feed(source, [payload], at)
             else:
                 self.sequence += 1
 
@@ -129,8 +129,8 @@ class ParallelAsReady(Interpreter):
         }
         self._held: tuple[Place, Any, Lineage] | None = None
 
-    def feed(self, source: str, payloads: Any) -> None:
-        super().feed(source, payloads)
+    def feed(self, source: str, payloads: Any, at: int = 0) -> None:
+        super().feed(source, payloads, at)
         if self._held is not None:
             held, self._held = self._held, None
             super()._send(*held)
@@ -204,14 +204,14 @@ class DropsEmptyOutputs(Interpreter):
 class GivesUpAfterLetter(Interpreter):
     """Leaves out the message after one that failed, as a batch that is abandoned does."""
 
-    def feed(self, source: str, payloads: Any) -> None:
+    def feed(self, source: str, payloads: Any, at: int = 0) -> None:
         for payload in payloads:
             letters = len(self.dead_letters)
             if getattr(self, "_failed", False):
                 self._failed = False
                 self.sequence += 1
                 continue
-            super().feed(source, [payload])
+            super().feed(source, [payload], at)
             self._failed = len(self.dead_letters) > letters
 
 
@@ -226,12 +226,12 @@ class StopIterationFilters(Interpreter):
 class FinishesAfterStop(Interpreter):
     """Notices a stop only at the frame's end, when the frame's other messages have gone on."""
 
-    def feed(self, source: str, payloads: Any) -> None:
-        super().feed(source, payloads)
+    def feed(self, source: str, payloads: Any, at: int = 0) -> None:
+        super().feed(source, payloads, at)
         if self.ended is not None and self.ended.kind == "on-error":
             ended, self.ended = self.ended, None
             self._stop_on_error = False
-            super().feed(source, payloads)
+            super().feed(source, payloads, at)
             self.ended = ended
 
 
@@ -250,8 +250,8 @@ class MissesStopAtEncoder(Interpreter):
 class TellsOfStopElsewhere(Interpreter):
     """Stops where it must, and says that it was at the first message."""
 
-    def feed(self, source: str, payloads: Any) -> None:
-        super().feed(source, payloads)
+    def feed(self, source: str, payloads: Any, at: int = 0) -> None:
+        super().feed(source, payloads, at)
         if self.ended is not None and self.ended.kind == "on-error":
             self.ended = replace(self.ended, lineage=(0,))
 
@@ -259,8 +259,8 @@ class TellsOfStopElsewhere(Interpreter):
 class TakesExitForStop(Interpreter):
     """Stops where it must, and says that it was a dead letter."""
 
-    def feed(self, source: str, payloads: Any) -> None:
-        super().feed(source, payloads)
+    def feed(self, source: str, payloads: Any, at: int = 0) -> None:
+        super().feed(source, payloads, at)
         if self.ended is not None:
             self.ended = replace(self.ended, kind="on-error")
 

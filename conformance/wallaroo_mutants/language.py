@@ -12,6 +12,7 @@ from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.engine import ReferenceEngine
 
 import wallaroo.builder
+import wallaroo.declarations
 from wallaroo.builder import ApplicationBuilder
 from wallaroo.errors import WallarooParameterError
 from wallaroo.keys import Key
@@ -26,7 +27,7 @@ def _without_where(_self: Any, _where: str, of: Any, component: Any) -> Any:
     return of(component)
 
 
-_checked_keys = wallaroo.builder._checked_keys
+_checked_keys = wallaroo.declarations.checked_keys
 
 
 def _no_empty_list(where: str, keys: Any, *, u64: bool) -> tuple[Key, ...]:
@@ -65,7 +66,7 @@ LANGUAGE_MUTANTS: tuple[Mutant, ...] = (
         "route-3",
         "an empty list of keys refused",
         "though it is the published default",
-        (wallaroo.builder, "_checked_keys", _no_empty_list),
+        (wallaroo.builder, "checked_keys", _no_empty_list),
     ),
     _mutant(
         "state-8",

@@ -29,10 +29,10 @@ class Logging(Interpreter):
         super().__init__(application, on_error=on_error)
         self._log = log
 
-    def feed(self, source: str, payloads: Sequence[bytes]) -> None:
+    def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
         """Log frames, then process them."""
         self._log += [(source, payload) for payload in payloads]
-        super().feed(source, payloads)
+        super().feed(source, payloads, at)
 
     def run_again(self, log: Log) -> None:
         """Process frames that are in the log already."""

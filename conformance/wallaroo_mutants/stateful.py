@@ -16,7 +16,7 @@ from wallaroo_reference.places import FrozenEntity, Place, Store
 from wallaroo_reference.results import pair_of
 
 from wallaroo.keys import Key, identity
-from wallaroo.topology import Stateful
+from wallaroo.operations import Stateful
 from wallaroo.trace import Lineage, Reason
 
 

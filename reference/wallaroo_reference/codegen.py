@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any
 
 from wallaroo.keys import SINGLE_KEY, identity
-from wallaroo.topology import Application, Sink, Stateful, StatePartition, Step
+from wallaroo.operations import Stateful, Stateless
+from wallaroo.topology import Application, Sink, StatePartition, Step
 from wallaroo.trace import Reason
 from wallaroo_reference.meter import PORTION
 
@@ -108,6 +109,7 @@ class Program:
 
     def _step(self, indent: int, index: int, step: Step, origin: int, skip: str) -> None:
         operation = step.operation
+        assert isinstance(operation, (Stateless, Stateful))  # others are not compiled yet
         at, loops = step.position, self._spot.loops
         self._spot = Spot(step.pipeline, step.name, at, None, Reason.RAISED, loops)
         self._line(indent, f"# {_shown(step.name)}")

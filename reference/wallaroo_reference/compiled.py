@@ -18,12 +18,13 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import CodeType
 from typing import Any, Literal, cast
 
 from wallaroo.canonical import structure_or_kind
 from wallaroo.keys import SINGLE_KEY, decode_key, partition_number, show_key
+from wallaroo.records import End, Tick, Value
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import (
     DeadLetter,
@@ -31,6 +32,7 @@ from wallaroo.trace import (
     Entity,
     Finding,
     Lineage,
+    OpenWindow,
     Reason,
 )
 from wallaroo_reference.codegen import Program, Spot
@@ -75,7 +77,24 @@ class Compiled:
         """None: `trusting` mode does not look for findings."""
         return ()
 
-    def feed(self, source: str, payloads: Sequence[bytes]) -> None:
+    @property
+    def late(self) -> Mapping[tuple[str, str], int]:
+        """None: it runs no windows yet."""
+        return {}
+
+    def take(self, record: Value | Tick | End) -> None:
+        """Count a record that is no frame: it has no effect without windows."""
+        self.sequence += 1
+
+    def due(self) -> int | None:
+        """Return `None`: nothing will be due."""
+        return None
+
+    def windows(self) -> list[OpenWindow]:
+        """Return none."""
+        return []
+
+    def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
         """Process frames of one source, in order."""
         if self.ended is not None:
             return
@@ -94,12 +113,14 @@ class Compiled:
                 # A tuple's identity is its encoding, any other key is its own.
                 key: Any = decode_key(known[0]) if isinstance(known, tuple) else known
                 number = partition_number(key, self._partitions)
-                found.append(Entity(name, key, number, structure_or_kind(state)))
+                structure = structure_or_kind(state)
+                found.append(Entity(name, key, number, structure, partial(_itself, state)))
         return found
 
     def _link(self, program: Program, name: str) -> dict[str, Feed]:
         """Return a function per source, bound to this machine's outputs and entities."""
         names: dict[str, Any] = {
+            "__name__": __name__,  # in tracebacks, its frames are the engine's
             "fail": self.fail,
             "portions": self.meter.portions,
             "enter": _enter,
@@ -159,6 +180,8 @@ class Compiled:
                 error_type=dead.error_type,
                 error=text,
                 payload=names["payload"],
+                where=dead.failure.where,
+                causes=dead.failure.causes,
             )
         )
         if self._stop_on_error:
@@ -173,6 +196,10 @@ class Compiled:
     ) -> None:
         self.ended = Ended(kind, spot.pipeline, spot.step, lineage, error_type, spot.sink)
         raise _Stop
+
+
+def _itself(state: Any) -> Any:
+    return state
 
 
 @lru_cache(maxsize=256)  # compiling is most of a short run's cost, and many applications are alike

@@ -21,8 +21,10 @@ import pickle
 from itertools import groupby
 from typing import Any, Final
 
-from wallaroo.trace import Reason, describe_error
-from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
+from wallaroo.failure import describe_error
+from wallaroo.topology import Codec
+from wallaroo.trace import Reason
+from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from, where_it_failed
 
 PROTOCOL: Final = 5
 ATOMS: Final = frozenset({str, bytes, int, float, bool, type(None)})
@@ -33,8 +35,8 @@ _HOOKS = ("__setstate__", "__getnewargs__", "__getnewargs_ex__", "__getattr__", 
 class UnportableError(DeadLetterError):
     """A value that does not survive a pickle round trip."""
 
-    def __init__(self, error: str) -> None:
-        super().__init__(Reason.UNPORTABLE, error)
+    def __init__(self, error: str, raised: Exception) -> None:
+        super().__init__(Reason.UNPORTABLE, error, failure=where_it_failed(raised))
 
 
 class Frozen:
@@ -58,18 +60,22 @@ class Frozen:
             self._first = None
             return first
         try:
-            return pickle.loads(self.blob)  # noqa: S301 - our own bytes, never the network's
+            return self._load()
         except BaseException as error:
             if not isinstance(error, Exception):
                 raise dead_letter_from(error, Reason.UNPORTABLE) from error
             raise UnportableError(
                 f"a frozen value does not come back: {type(error).__name__}: "
-                f"{describe_error(error)}"
+                f"{describe_error(error)}",
+                error,
             ) from error
 
     def same(self, value: Any) -> bool:
         """Whether `value` pickles to the same bytes; equal values may pickle to other bytes."""
         return pickle.dumps(value, PROTOCOL) == self.blob
+
+    def _load(self) -> Any:
+        return pickle.loads(self.blob)  # noqa: S301 - our own bytes, never the network's
 
 
 class _Plain(Frozen):
@@ -135,8 +141,54 @@ def freeze(value: Any) -> Any:
             raise dead_letter_from(error, Reason.UNPORTABLE) from error
         raise UnportableError(
             f"a {kind.__module__}.{kind.__qualname__} does not survive pickling: "
-            f"{type(error).__name__}: {describe_error(error)}"
+            f"{type(error).__name__}: {describe_error(error)}",
+            error,
         ) from error
+
+
+class CodedCopies:
+    """Copies by an application's own `serialize` and `deserialize` (key-5)."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+
+    def freeze(self, value: Any) -> Any:
+        """Return `value` as it is now, of whatever type: its codec may refuse an atom too.
+
+        Raises:
+            UnportableError: it does not survive a round trip.
+        """
+        codec = self._codec
+        try:
+            blob = codec.serialize(value)
+            if type(blob) is not bytes:
+                raise TypeError(f"serialize returned a {type(blob).__name__}, not bytes")
+            return _Coded(blob, codec.deserialize(blob), codec)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                raise dead_letter_from(error, Reason.UNPORTABLE) from error
+            raise UnportableError(
+                f"a {type(value).__name__} does not survive the application's serialize and "
+                f"deserialize: {type(error).__name__}: {describe_error(error)}",
+                error,
+            ) from error
+
+
+class _Coded(Frozen):
+    """A value as the application's `serialize` wrote it."""
+
+    __slots__ = ("_codec",)
+
+    def __init__(self, blob: bytes, first: Any, codec: Codec) -> None:
+        super().__init__(blob, first)
+        self._codec = codec
+
+    def same(self, value: Any) -> bool:
+        """Whether `value` is written to the same bytes."""
+        return self._codec.serialize(value) == self.blob
+
+    def _load(self) -> Any:
+        return self._codec.deserialize(self.blob)
 
 
 def _freeze_plain(kind: type, attributes: dict[str, Any]) -> _Plain | None:

@@ -5,13 +5,22 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any, Final
 
-from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
+from wallaroo.engine import (
+    Capabilities,
+    Case,
+    Handle,
+    Isolation,
+    OnError,
+    ServeOptions,
+    Stepper,
+)
 from wallaroo.errors import UnsupportedTopology
+from wallaroo.parts import refuse_second_part, second_part_of
+from wallaroo.records import Frame, Record
 from wallaroo.topology import Application
-from wallaroo.trace import Lineage, Trace, sorted_entities
+from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
 from wallaroo_reference.compiled import Compiled, compiled_source
 from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
@@ -42,26 +51,18 @@ class ReferenceEngine:
         The option ``thorough=True`` looks for findings at every call; ``first_sequence=N`` numbers
         the frames from N inside the machine, while the trace counts from 0 as always.
         """
-        machine = self._machine(case)
-        first = machine.sequence = case.options.get("first_sequence", 0)
-        for source, payloads in _batches(case):
-            machine.feed(source, payloads)
+        stepper = _Stepper(self._machine(case), case.options.get("first_sequence", 0))
+        for batch in _batches(case):
+            stepper.feed(batch)
+        return stepper.trace()
 
-        def from_zero(lineage: Lineage) -> Lineage:
-            return (lineage[0] - first, *lineage[1:])
-
-        ended = machine.ended
-        return Trace(
-            outputs={sink: tuple(outputs) for sink, outputs in machine.outputs.items()},
-            dead_letters=tuple(
-                [replace(one, lineage=from_zero(one.lineage)) for one in machine.dead_letters]
-            ),
-            entities=sorted_entities(machine.entities()),
-            ended=None if ended is None else replace(ended, lineage=from_zero(ended.lineage)),
-            findings=tuple(
-                [replace(one, lineage=from_zero(one.lineage)) for one in machine.findings]
-            ),
-        )
+    def stepper(
+        self, application: Application, *, isolation: Isolation, on_error: OnError
+    ) -> Stepper:
+        """Return the application, ready to take one record after the other."""
+        options = {"thorough": isolation == "isolated"}
+        case = Case(application, (), isolation=isolation, on_error=on_error, options=options)
+        return _Stepper(self._machine(case), 0)
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
         """Run cases one after the other."""
@@ -71,7 +72,8 @@ class ReferenceEngine:
         """Listen on the application's sources and run until stopped."""
         from wallaroo_reference.server import serve  # asyncio, only where it is served
 
-        make = Interpreter if options.isolation == "isolated" else Compiled
+        compiled = options.isolation == "trusting" and not second_part_of(application)
+        make = Compiled if compiled else Interpreter
 
         def machine() -> Machine:
             return make(application, partitions=options.partitions or 1, on_error=options.on_error)
@@ -83,7 +85,7 @@ class ReferenceEngine:
 
     def _machine(self, case: Case) -> Machine:
         partitions = case.partitions or 1
-        if case.isolation == "trusting":
+        if case.isolation == "trusting" and not second_part_of(case.application):
             return Compiled(case.application, partitions=partitions, on_error=case.on_error)
         return Interpreter(
             case.application,
@@ -112,18 +114,88 @@ class CompiledEngine(ReferenceEngine):
             raise UnsupportedTopology(
                 "state-4", case.application.name, "the compiled path has no isolated mode"
             )
+        self.check(case.application)
         return super().run(case)
 
+    def check(self, application: Application) -> None:
+        """Refuse what the compiled path does not run.
 
-def _batches(case: Case) -> list[tuple[str, list[bytes]]]:
-    """Return the input in the case's batches, divided also where the source changes."""
+        Raises:
+            UnsupportedTopology: it has graphs, keys or windows (build-2).
+        """
+        refuse_second_part(application, "the compiled path")
+
+
+class _Stepper:
+    """A machine that takes records: `wallaroo.engine.Stepper`."""
+
+    def __init__(self, machine: Machine, first: int) -> None:
+        self._machine = machine
+        self._first = machine.sequence = first
+
+    def take(self, record: Record) -> None:
+        """Process a record."""
+        self.feed([record])
+
+    def feed(self, batch: Sequence[Record]) -> None:
+        """Process frames of one source with one arrival time, or one other record."""
+        record = batch[0]
+        if isinstance(record, Frame):
+            payloads = [one.payload for one in batch if isinstance(one, Frame)]
+            self._machine.feed(record.source, payloads, record.at)
+        else:
+            self._machine.take(record)
+
+    def due(self) -> int | None:
+        """Return when time alone makes something due."""
+        return self._machine.due()
+
+    def trace(self) -> Trace:
+        """Return what was done so far, with lineages counted from 0."""
+        machine, first = self._machine, self._first
+
+        def from_zero(lineage: Lineage) -> Lineage:
+            return (lineage[0] - first, *lineage[1:])
+
+        ended = machine.ended
+        return Trace(
+            outputs={sink: tuple(outputs) for sink, outputs in machine.outputs.items()},
+            dead_letters=tuple(
+                [replace(one, lineage=from_zero(one.lineage)) for one in machine.dead_letters]
+            ),
+            entities=sorted_entities(machine.entities()),
+            ended=None if ended is None else replace(ended, lineage=from_zero(ended.lineage)),
+            findings=tuple(
+                [replace(one, lineage=from_zero(one.lineage)) for one in machine.findings]
+            ),
+            windows=sorted_windows(machine.windows()),
+            late=dict(machine.late),
+        )
+
+
+def _batches(case: Case) -> list[list[Record]]:
+    """Return the records in the case's batches, which are divided further.
+
+    A feed takes frames of one source with one arrival time; every other record comes alone.
+    """
     sizes = list(case.batches or ())
-    grouped: list[tuple[str, list[bytes]]] = []
+    records = case.records
+    found: list[list[Record]] = []
     position = 0
-    while position < len(case.input_log):
-        size = sizes.pop(0) if sizes else len(case.input_log) - position
-        batch = case.input_log[position : position + size]
+    while position < len(records):
+        size = sizes.pop(0) if sizes else len(records) - position
+        last: Record | None = None
+        for record in records[position : position + size]:
+            if not _together(last, record):
+                found.append([])
+            found[-1].append(record)
+            last = record
         position += size
-        for source, group in groupby(batch, key=lambda entry: entry[0]):
-            grouped.append((source, [payload for _, payload in group]))
-    return grouped
+    return found
+
+
+def _together(one: Record | None, other: Record) -> bool:
+    """Whether two records are frames of one source that arrived at one time."""
+    if not isinstance(one, Frame) or not isinstance(other, Frame):
+        return False
+    return (one.source, one.at) == (other.source, other.at)

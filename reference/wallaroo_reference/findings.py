@@ -151,7 +151,8 @@ class Observer:
         often = self._thorough or place.calls < _ALWAYS
         place.next_examined = place.calls + 1 if often else 2 * place.calls
         route = None if place.stateful is None else place.stateful.route
-        self._examine_attributes(place, lineage, place.component)
+        if place.component is not None:
+            self._examine_attributes(place, lineage, place.component)
         if route is not None:
             self._examine_attributes(place, lineage, route)
 
@@ -247,7 +248,7 @@ class Observer:
     ) -> None:
         if (kind, place.pipeline, place.position) not in self._met:
             self._met.add((kind, place.pipeline, place.position))
-            step = place.step or place.component.name
+            step = place.step or (place.component.name if place.component else place.pipeline)
             self.findings.append(Finding(kind, place.pipeline, step, key, lineage, text))
 
 

@@ -2,10 +2,14 @@
 
 Theory of operation
 -------------------
-The machine processes one frame completely before it begins the next. A frame's payload is decoded,
+The machine processes one record completely before it begins the next. A frame's payload is decoded,
 and the message goes down the graph depth first: each output of a step goes through all steps and
 sinks behind it before the step's next output does. So every entity meets its messages, and every
 sink gets its outputs, in order of lineage (order-1), and nothing needs sorting.
+
+Before a record's own message goes down, each window step has its turn: its watermark moves on, the
+windows that are due fire, and what they give goes down (time-4). A window step that a message comes
+to keeps it (`window_kinds`); a count window may fire at that point.
 
 Messages and states are kept *frozen* between calls. A message is frozen as soon as the call that
 made it has ended, and each consumer thaws its own copy. A state is thawed for one call, and frozen
@@ -30,22 +34,56 @@ portability of the state. A dead letter has a key as soon as the key is known to
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NoReturn
 
 from wallaroo.canonical import structure_or_kind
+from wallaroo.components import EventTime, PartitionFunction
 from wallaroo.keys import (
     SINGLE_KEY,
+    BadKeyError,
     Key,
+    identity,
     partition_number,
 )
-from wallaroo.topology import Application, SinkId, Stateful
-from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Lineage
-from wallaroo_reference.copies import freeze, thaw
+from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
+from wallaroo.records import End, Tick, Value
+from wallaroo.times import BadTimeError, event_time_from
+from wallaroo.topology import Application, SinkId, Source
+from wallaroo.trace import (
+    DeadLetter,
+    Ended,
+    Entity,
+    Finding,
+    Lineage,
+    OpenWindow,
+    Reason,
+)
+from wallaroo_reference.copies import CodedCopies, freeze, thaw
 from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.findings import Observer
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.places import FrozenEntity, Place, Store, places
 from wallaroo_reference.results import BadResultError, items_of, pair_of, written_of
+from wallaroo_reference.watermarks import FOREVER, Watermarks
+from wallaroo_reference.window_kinds import window_step
+from wallaroo_reference.windows import Arrival, Firing, WindowStep
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a message has besides its lineage, while it and what is made of it go down the graph.
+
+    Args:
+        key: its key, `wallaroo.keys.SINGLE_KEY` unless a `key_by` found one (key-1, key-2).
+        time: its event time (time-2).
+        given: a window gave it, or what it was made of; its dead letters have no payload.
+    """
+
+    key: Key = SINGLE_KEY
+    time: int = 0
+    given: bool = False
 
 
 class Interpreter:
@@ -75,21 +113,48 @@ class Interpreter:
         self._stop_on_error = on_error == "stop"
         self._observer = Observer(application, thorough=thorough)
         self._stores = {part.name: Store[FrozenEntity](part) for part in application.partitions}
-        self._places = places(application)
-        self._payload = b""
+        self._expiring = [
+            store for store in self._stores.values() if store.partition.expire_after is not None
+        ]
+        self._freeze = freeze
+        if application.codec is not None:
+            self._freeze = CodedCopies(application.codec).freeze
+        made = places(application)
+        self._places = {
+            node.pipeline: (place, node.config.event_time)
+            for node, place in zip(application.nodes, made, strict=True)
+            if isinstance(node, Source)
+        }
+        self._watermarks = Watermarks(application)
+        self._windows: dict[Place, tuple[WindowStep, dict[str, int]]] = {}
+        for index in application.window_steps:
+            operation = made[index].operation
+            assert isinstance(operation, Windowed)
+            step = window_step(operation, self._freeze)
+            self._windows[made[index]] = (step, dict(application.ways[index]))
+        self._timed = application.time_decides or any(
+            event_time is not None for _, event_time in self._places.values()
+        )
+        self._source: str | None = None  # of the record that is processed
+        self._find_time: EventTime | None = None  # of that source
+        self._payload: bytes | None = None  # of the frame that is processed
+        self._context = Context()
 
     @property
     def findings(self) -> Sequence[Finding]:
         """The findings about the application, in the order in which they were found."""
         return self._observer.findings
 
-    def feed(self, source: str, payloads: Sequence[bytes]) -> None:
-        """Process frames of one source, in order."""
-        place = self._places[source]
+    def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
+        """Process frames of one source, in order, all with the same arrival time."""
+        place, self._find_time = self._places[source]
         self.meter.begin(payloads, self.sequence)
+        self._source = source
         for payload in payloads:
             if self.ended is not None:
                 return
+            if self._timed:
+                self._arrive(at, source)
             self._payload = payload
             lineage = (self.sequence,)
             self.sequence += 1
@@ -97,6 +162,66 @@ class Interpreter:
                 self._decode(place, payload, lineage)
             except _Stop:
                 return
+
+    def take(self, record: Value | Tick | End) -> None:
+        """Process a record that is no frame; see `Machine.take`."""
+        if self.ended is not None:
+            return
+        self._source = None if isinstance(record, Tick) else record.source
+        self._arrive(record.at, self._source if isinstance(record, Value) else None)
+        if isinstance(record, End):
+            self._watermarks.end(record.source)
+        self._payload = None
+        lineage = (self.sequence,)
+        self.sequence += 1
+        self.meter.begin((record,), lineage[0])
+        try:
+            if isinstance(record, Value):
+                self._generate(record, lineage)
+            else:
+                self._take_turns(lineage)
+                if isinstance(record, End):
+                    self._end_source(record, lineage)
+        except _Stop:
+            return
+
+    def due(self) -> int | None:
+        """Return when time alone makes something due; see `Machine.due`."""
+        times: list[float] = []
+        for step, ways in self._windows.values():
+            target = step.next_due()
+            if target is not None:
+                times.append(self._watermarks.arrival_for(ways, target))
+            timeout = step.next_timeout()
+            if timeout is not None:
+                times.append(timeout)
+        earliest = min(times, default=FOREVER)
+        return None if earliest == FOREVER else int(earliest)
+
+    @property
+    def late(self) -> dict[tuple[str, str], int]:
+        """Late messages by (step, ``dropped`` or ``partly``) (window-6)."""
+        found = {}
+        for place, (step, _) in self._windows.items():
+            for what, number in (("dropped", step.dropped), ("partly", step.partly_late)):
+                if number:
+                    found[str(place.step), what] = number
+        return found
+
+    def windows(self) -> list[OpenWindow]:
+        """Return the windows that are open now (window-11)."""
+        found = []
+        for place, (step, _) in self._windows.items():
+            for firing in step.open():
+                try:
+                    value = step.combined(firing.parts)
+                    shown = structure_or_kind(value)
+                except DeadLetterError as dead:
+                    value, shown = None, {"combine raised": dead.error_type}
+                found.append(
+                    OpenWindow(str(place.step), firing.key, firing.start, firing.end, shown, value)
+                )
+        return found
 
     def entities(self) -> list[Entity]:
         """Return the state entities as they are now."""
@@ -106,6 +231,7 @@ class Interpreter:
                 entity.key,
                 partition_number(entity.key, self._partitions),
                 structure_or_kind(thaw(entity.state)),
+                partial(thaw, entity.state),
             )
             for name, store in self._stores.items()
             for entity in store.entities.values()
@@ -114,19 +240,63 @@ class Interpreter:
     # -- decode ------------------------------------------------------------------------------
 
     def _decode(self, place: Place, payload: bytes, lineage: Lineage) -> None:
+        message = None
         try:
             try:
                 message = place.call(payload)
             except BaseException as error:
                 raise dead_letter_from(error, place.reason) from error
-            if message is None:  # decode-1
-                return
-            produced = freeze(message)
+            if message is not None:  # decode-1
+                message = self._freeze(message)
         except DeadLetterError as dead:
+            self._take_turns(lineage)
             self._add_dead_letter(place, lineage, None, dead)
             return
-        self._observer.decoded(place, lineage)
-        self._follow(place, produced, lineage)
+        if message is not None:
+            self._observer.decoded(place, lineage)
+        self._begin(place, message, lineage)
+
+    def _generate(self, record: Value, lineage: Lineage) -> None:
+        """Process a value of a generator (graph-4)."""
+        place, self._find_time = self._places[record.source]
+        try:
+            message = self._freeze(record.value)
+        except DeadLetterError as dead:
+            self._take_turns(lineage)
+            self._add_dead_letter(place, lineage, None, dead)
+            return
+        self._begin(place, message, lineage)
+
+    def _begin(self, place: Place, message: Any, lineage: Lineage) -> None:
+        """Give a frozen message its event time, let windows have their turns, and process it.
+
+        `None` stands for a message that the decoder has filtered.
+        """
+        if message is not None and self._find_time is not None:
+            try:
+                time = self._event_time(self._find_time, message)
+            except DeadLetterError as dead:
+                self._take_turns(lineage)
+                self._add_dead_letter(place, lineage, None, dead)
+                return
+            assert self._source is not None
+            self._watermarks.move(self._source, time)
+            self._context = replace(self._context, time=time)
+        self._take_turns(lineage)
+        if message is not None:
+            self._follow(place, message, lineage)
+
+    def _event_time(self, event_time: EventTime, message: Any) -> int:
+        """Return a message's event time; changes the function makes are lost (time-2)."""
+        mine = thaw(message)
+        try:
+            result = event_time.call(mine)
+        except BaseException as error:
+            raise dead_letter_from(error, Reason.RAISED) from error
+        try:
+            return event_time_from(result)
+        except BadTimeError as error:
+            raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
 
     def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
         """Process a frozen output of `place` in each of its consumers, completely (order-1)."""
@@ -135,8 +305,115 @@ class Interpreter:
                 self._encode(consumer, message, lineage)
             elif consumer.stateful is not None:
                 self._compute_with_state(consumer, consumer.stateful, message, lineage)
-            else:
+            elif consumer.operation is None:
                 self._compute(consumer, message, lineage)
+            else:
+                self._pass_on(consumer, consumer.operation, message, lineage)
+
+    def _follow_with(self, context: Context, place: Place, message: Any, lineage: Lineage) -> None:
+        """Process an output of `place` that has another context than what it was made of."""
+        before, self._context = self._context, context
+        self._follow(place, message, lineage)
+        self._context = before
+
+    # -- graphs and keys ---------------------------------------------------------------------
+
+    def _pass_on(
+        self,
+        place: Place,
+        operation: Windowed | KeyBy | Collect | Merge | Branch,
+        message: Any,
+        lineage: Lineage,
+    ) -> None:
+        """Process a message in a step that makes no other message of it."""
+        if isinstance(operation, Branch):  # graph-2
+            self._follow(place, message, (*lineage, operation.number))
+        elif isinstance(operation, Collect):  # key-2
+            self._follow_with(replace(self._context, key=SINGLE_KEY), place, message, lineage)
+        elif isinstance(operation, KeyBy):
+            self._key_by(place, operation, message, lineage)
+        elif isinstance(operation, Windowed):
+            self._put_into_window(place, operation, message, lineage)
+        else:
+            self._follow(place, message, lineage)  # graph-3
+
+    def _key_by(self, place: Place, operation: KeyBy, message: Any, lineage: Lineage) -> None:
+        """Find the message's key, which stays with it (key-1)."""
+        try:
+            key = self._called_for_key(place, operation.route, message)
+            _judged(key)
+        except DeadLetterError as dead:
+            self._add_dead_letter(place, lineage, None, dead)
+            return
+        self._follow_with(replace(self._context, key=key), place, message, lineage)
+
+    def _called_for_key(self, place: Place, route: PartitionFunction, message: Any) -> Any:
+        """Return what a partition function says of a message; its changes are lost (route-1)."""
+        mine = thaw(message)
+        try:
+            return route.call(mine)
+        except BaseException as error:
+            raise dead_letter_from(error, place.reason) from error
+
+    # -- time and windows --------------------------------------------------------------------
+
+    def _arrive(self, at: int, frame_of: str | None) -> None:
+        """Note that a record has arrived; `frame_of`: the source, if it is a frame or a value."""
+        self._watermarks.arrive(at, frame_of)
+        self._context = Context(time=self._watermarks.now)
+        for store in self._expiring:
+            store.expire(self._watermarks.now)
+
+    def _end_source(self, record: End, lineage: Lineage) -> None:
+        """Add the dead letter of a generator that has failed, or end the run (graph-4, dead-3)."""
+        if record.error_type is None:
+            return
+        place, _ = self._places[record.source]
+        reason = None if record.ends_run else Reason.RAISED
+        dead = DeadLetterError(reason, record.error, record.error_type)
+        self._add_dead_letter(place, lineage, None, dead)
+
+    def _take_turns(self, lineage: Lineage) -> None:
+        """Let the window steps fire what is due, in the order of their calls (time-4)."""
+        for before, (place, (step, ways)) in enumerate(self._windows.items()):
+            step.watermark = max(step.watermark, self._watermarks.of(ways))
+            number = before - len(self._windows)
+            for index, firing in enumerate(step.due(self._watermarks.now)):
+                self._fire(place, step, firing, (*lineage, number, index))
+
+    def _put_into_window(
+        self, place: Place, operation: Windowed, message: Any, lineage: Lineage
+    ) -> None:
+        step, _ = self._windows[place]
+        key: Key | None = None
+        try:
+            if operation.route is None:
+                candidate: Any = self._context.key
+            else:
+                candidate = self._called_for_key(place, operation.route, message)
+            known = _judged(candidate)
+            key = candidate
+            arrival = Arrival(message, key, known, self._context.time, self._watermarks.now)
+            firing = step.take(arrival)
+        except DeadLetterError as dead:
+            self._add_dead_letter(place, lineage, key, dead)
+            return
+        if firing is not None:
+            self._fire(place, step, firing, lineage)
+
+    def _fire(self, place: Place, step: WindowStep, firing: Firing, lineage: Lineage) -> None:
+        """Process what a window gives, which is gone already (window-4, window-9)."""
+        before = self._context
+        self._context = Context(firing.key, firing.time, given=not firing.own or before.given)
+        try:
+            output = step.output(firing)
+        except DeadLetterError as dead:
+            self._add_dead_letter(place, lineage, firing.key, dead)
+        else:
+            if output is not None:
+                self._context = replace(self._context, given=True)
+                self._follow(place, output, lineage)
+        self._context = before
 
     # -- computations ------------------------------------------------------------------------
 
@@ -148,7 +425,7 @@ class Interpreter:
             except BaseException as error:
                 raise dead_letter_from(error, place.reason) from error
             if not place.multi:
-                output = None if result is None else freeze(result)  # compute-1
+                output = None if result is None else self._freeze(result)  # compute-1
             else:
                 result, output = self._items(place, result)
         except DeadLetterError as dead:
@@ -168,7 +445,7 @@ class Interpreter:
             raise
         except BaseException as error:
             raise dead_letter_from(error, place.reason) from error
-        return items, [freeze(item) for item in items]
+        return items, [None if item is None else self._freeze(item) for item in items]
 
     def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
         if not place.multi:
@@ -196,6 +473,8 @@ class Interpreter:
             entity = store.entities.get(known)
             if entity is None:
                 entity = self._build(place, store, key, known, lineage)
+            if self._expiring:
+                store.visit(known, self._watermarks.now)
             output = self._visit(place, entity, message, lineage)
         except DeadLetterError as dead:
             self._add_dead_letter(place, lineage, key, dead)
@@ -205,8 +484,8 @@ class Interpreter:
     def _route(self, place: Place, operation: Stateful, message: Any, lineage: Lineage) -> Any:
         """Return the message's key; changes the partition function makes are lost (route-1)."""
         route = operation.route
-        if route is None:  # route-6
-            return SINGLE_KEY
+        if route is None:  # route-6, key-1, key-2
+            return self._context.key
         mine = thaw(message)
         try:
             key = route.call(mine)
@@ -226,11 +505,16 @@ class Interpreter:
         except BaseException as error:
             raise dead_letter_from(error, place.reason) from error
         self._observer.built(place, lineage, key, builder, state)
-        entity = store.entities[known] = FrozenEntity(key, freeze(state))
+        entity = store.entities[known] = FrozenEntity(key, self._freeze(state))
         return entity
 
     def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
-        """Call the state computation, update the entity, and return the frozen output."""
+        """Call the state computation, update the entity, and return the frozen output.
+
+        One that belongs to pipelines returns its output alone, and its state is kept (key-3).
+        """
+        assert place.stateful is not None
+        operation = place.stateful
         mine = thaw(message)
         state = thaw(entity.state)
         try:
@@ -238,12 +522,12 @@ class Interpreter:
                 result = place.call(mine, state)
             except BaseException as error:
                 raise dead_letter_from(error, place.reason) from error
-            given, changed = pair_of(result)  # state-2
+            given, changed = pair_of(result) if operation.computation.pair else (result, True)
             if not place.multi:
-                output = None if given is None else freeze(given)  # state-5, state-6
+                output = None if given is None else self._freeze(given)  # state-5, state-6
             else:
                 given, output = self._items(place, given)
-            after = freeze(state) if changed else entity.state
+            after = self._freeze(state) if changed else entity.state
         except DeadLetterError as dead:
             self._observer.failed(place, lineage, entity, state, dead)
             raise  # the entity is as before the call: state-2, state-7
@@ -283,7 +567,7 @@ class Interpreter:
         self.dead_letters.append(
             DeadLetter(
                 lineage=lineage,
-                source=place.source,
+                source=self._source,
                 pipeline=place.pipeline,
                 step=place.step,
                 position=place.position,
@@ -292,7 +576,9 @@ class Interpreter:
                 reason=dead.reason,
                 error_type=dead.error_type,
                 error=dead.error,
-                payload=self._payload,
+                payload=None if self._context.given else self._payload,
+                where=dead.failure.where,
+                causes=dead.failure.causes,
             )
         )
         self._observer.became_dead_letter(place, lineage, key, dead)
@@ -309,6 +595,18 @@ class Interpreter:
         sink = None if place.sink is None else place.sink[1]
         self.ended = Ended(kind, place.pipeline, place.step, lineage, error_type, sink)
         raise _Stop
+
+
+def _judged(key: Any) -> Hashable:
+    """Return the identity of a key (route-2).
+
+    Raises:
+        DeadLetterError: `bad-key`: it is none.
+    """
+    try:
+        return identity(key)
+    except BadKeyError as error:
+        raise DeadLetterError(Reason.BAD_KEY, str(error)) from None
 
 
 class _Stop(Exception):  # noqa: N818 - control flow

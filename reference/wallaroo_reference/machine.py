@@ -1,15 +1,16 @@
-"""The interface of the interpreter and the compiled path: a machine that is fed frames.
+"""The interface of the interpreter and the compiled path: a machine that is fed records.
 
 Sans-IO: no socket, thread or clock. The feeder empties `outputs` and `dead_letters`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from wallaroo.records import End, Tick, Value
 from wallaroo.topology import SinkId
-from wallaroo.trace import DeadLetter, Ended, Entity, Finding
+from wallaroo.trace import DeadLetter, Ended, Entity, Finding, OpenWindow
 from wallaroo_reference.meter import Meter
 
 
@@ -36,7 +37,11 @@ class Machine(Protocol):
     def findings(self) -> Sequence[Finding]:
         """The findings about the application."""
 
-    def feed(self, source: str, payloads: Sequence[bytes]) -> None:
+    @property
+    def late(self) -> Mapping[tuple[str, str], int]:
+        """Late messages by (step, ``dropped`` or ``partly``) (window-6)."""
+
+    def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
         """Process frames of one source, in order, each completely before the next begins.
 
         Args:
@@ -44,7 +49,21 @@ class Machine(Protocol):
             payloads: the frames' payloads. If the meter has limits this is a list; when there are
                 enough outputs the feed ends early, and the payloads that were not processed are
                 removed from the list.
+            at: the arrival time of all of them, in nanoseconds; a time before the last record's
+                counts as that record's (time-1).
         """
+
+    def take(self, record: Value | Tick | End) -> None:
+        """Process a record that is no frame."""
+
+    def due(self) -> int | None:
+        """Return the least arrival time at which time alone makes something due (time-1).
+
+        In nanoseconds; it may have passed already. `None`: nothing will be due.
+        """
+
+    def windows(self) -> list[OpenWindow]:
+        """Return the windows that are open now (window-11)."""
 
     def entities(self) -> list[Entity]:
         """Return the state entities as they are now."""

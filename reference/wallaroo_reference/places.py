@@ -6,9 +6,19 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from wallaroo.components import Call, Component
+from wallaroo.checks import Call
+from wallaroo.components import Component
 from wallaroo.keys import BadKeyError, Key, identity, is_u64, respelling_hint, show_key
-from wallaroo.topology import Application, Node, Sink, SinkId, Source, Stateful, StatePartition
+from wallaroo.operations import (
+    Branch,
+    Collect,
+    KeyBy,
+    Merge,
+    Stateful,
+    Stateless,
+    Windowed,
+)
+from wallaroo.topology import Application, Node, Sink, SinkId, Source, StatePartition
 from wallaroo.trace import Reason
 from wallaroo_reference.dead_letter import DeadLetterError
 
@@ -20,23 +30,24 @@ OWN_IDENTITY = frozenset({str, bytes, int})
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A decoder, computation or encoder in its pipeline, with the consumers of its messages.
+    """A source, step or sink in its pipeline, with the consumers of its messages.
 
-    `source`, `pipeline`, `step`, `position` and `sink` are a dead letter's fields; `reason` is a
-    dead letter's reason when the call raises. `calls` counts the calls that succeeded; the call
-    with number `next_examined` is the next one that the observer examines.
+    `pipeline`, `step`, `position` and `sink` are a dead letter's fields; `reason` is a dead
+    letter's reason when the call raises. `calls` counts the calls that succeeded; the call with
+    number `next_examined` is the next one that the observer examines. `operation` is that of a step
+    which is neither a computation nor a state computation; it has no `call` of its own.
     """
 
-    source: str
     pipeline: str
     step: str | None
     position: int
     sink: SinkId | None
     reason: Reason
-    component: Component
+    component: Component | None
     call: Call
     multi: bool
     stateful: Stateful | None
+    operation: Windowed | KeyBy | Collect | Merge | Branch | None
     consumers: list[Place] = field(default_factory=list)
     calls: int = 0
     next_examined: int = 1
@@ -57,6 +68,7 @@ class Store(Generic[E]):
     def __init__(self, partition: StatePartition) -> None:
         self.partition = partition
         self.entities: dict[Hashable, E] = {}
+        self._visits: dict[Hashable, int] = {}  # arrival time of the last visit, oldest first
         keys = partition.keys
         self._listed = None if keys is None else {identity(key) for key in keys}
 
@@ -80,6 +92,22 @@ class Store(Generic[E]):
             )
         return known
 
+    def visit(self, known: Hashable, now: int) -> None:
+        """Note that an entity, by its key's identity, is visited at arrival time `now` (key-4)."""
+        if self.partition.expire_after is not None:
+            self._visits.pop(known, None)  # it goes to the end: visits are in order of time
+            self._visits[known] = now
+
+    def expire(self, now: int) -> None:
+        """Forget the entities last visited `expire_after` or longer before `now` (key-4)."""
+        expire_after = self.partition.expire_after
+        assert expire_after is not None
+        while self._visits:
+            known = next(iter(self._visits))
+            if now - self._visits[known] < expire_after:
+                return
+            del self._visits[known], self.entities[known]
+
     def expect(self, key: Key, known: Hashable) -> None:
         """Refuse a key that is not listed, if the application lists its keys (route-3).
 
@@ -98,30 +126,34 @@ class Store(Generic[E]):
         return self._listed is None or identity(key) in self._listed
 
 
-def places(application: Application) -> dict[str, Place]:
-    """Return the place of each source's decoder; their consumers lead to all other places."""
+def places(application: Application) -> list[Place]:
+    """Return the place of each node; their consumers are linked."""
     made = [_place(application, node) for node in application.nodes]
     for place, consumers in zip(made, application.consumers, strict=True):
         place.consumers.extend([made[index] for index in consumers])
-    return {
-        node.pipeline: place
-        for node, place in zip(application.nodes, made, strict=True)
-        if isinstance(node, Source)
-    }
+    return made
 
 
 def _place(application: Application, node: Node) -> Place:
     pipeline = node.pipeline
-    step, position, sink, multi, stateful = None, application.position(node), None, False, None
-    component: Component
+    step, position, sink, multi = None, application.position(node), None, False
+    stateful, other = None, None
+    component: Component | None = None
     if isinstance(node, Source):
         component, reason = node.config.decoder, Reason.DECODE
     elif isinstance(node, Sink):
         component, reason, sink = node.config.encoder, Reason.ENCODE, node.id
     else:
-        component, reason = node.operation.computation, Reason.RAISED
-        step = node.name
-        multi = node.operation.computation.multi
-        stateful = node.operation if isinstance(node.operation, Stateful) else None
-    call = component.call
-    return Place(pipeline, pipeline, step, position, sink, reason, component, call, multi, stateful)
+        reason, step, operation = Reason.RAISED, node.name, node.operation
+        if isinstance(operation, (Stateless, Stateful)):
+            component, multi = operation.computation, operation.computation.multi
+            stateful = operation if isinstance(operation, Stateful) else None
+        else:
+            other = operation
+            component = operation.route if isinstance(operation, KeyBy) else None
+    call = _no_call if component is None else component.call
+    return Place(pipeline, step, position, sink, reason, component, call, multi, stateful, other)
+
+
+def _no_call(*_: Any) -> Any:
+    raise AssertionError("a generator, a merge, a branch or a window step has no call of its own")

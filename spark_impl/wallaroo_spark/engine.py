@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
+from wallaroo.parts import refuse_second_part
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo_spark.bounded.runs import run_cases
@@ -26,7 +27,8 @@ class SparkEngine:
         return Capabilities(recovery=True, faults=frozenset({"task"}), small=SMALL)
 
     def check(self, application: Application) -> None:
-        """Refuse an application with a component that cannot be sent to a worker."""
+        """Refuse what it does not run, and components that cannot be sent to a worker."""
+        refuse_second_part(application, "Spark")
         pickle_application(application)
 
     def run(self, case: Case) -> Trace:

@@ -19,7 +19,8 @@ from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Case
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.topology import Application, Stateful
+from wallaroo.operations import Stateful
+from wallaroo.topology import Application
 from wallaroo.trace import Trace
 
 pytestmark = pytest.mark.xdist_group("checks")  # they share reports, and what cases mean

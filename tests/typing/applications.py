@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import wallaroo
-from wallaroo import testing
+from wallaroo import kinds, testing
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
@@ -59,6 +59,12 @@ def first_letter(word: str) -> str:
     return word[0]
 
 
+@wallaroo.partition
+def by_length(word: str) -> int:
+    """Find a word's key, a 64-bit integer."""
+    return len(word)
+
+
 @wallaroo.encoder
 def encode(counted: tuple[str, int]) -> str:
     """Write a word and its count."""
@@ -94,6 +100,18 @@ class Split:
         return data.split()
 
 
+class Shout(kinds.Computation[str, str]):
+    """A class-based computation that names its kind."""
+
+    def name(self) -> str:
+        """Its name."""
+        return "shout"
+
+    def compute(self, text: str) -> str | None:
+        """Return text in capitals."""
+        return text.upper() or None
+
+
 class Count:
     """A class-based state computation."""
 
@@ -105,6 +123,19 @@ class Count:
         """Count a word."""
         state.counts[data] = state.counts.get(data, 0) + 1
         return (data, state.counts[data]), True
+
+
+class CountTwice:
+    """A class-based multi state computation."""
+
+    def name(self) -> str:
+        """Its name."""
+        return "count twice"
+
+    def compute_multi(self, data: str, state: Totals) -> tuple[list[tuple[str, int]] | None, bool]:
+        """Count a word, and tell so twice."""
+        state.counts[data] = state.counts.get(data, 0) + 1
+        return [(data, state.counts[data])] * 2, True
 
 
 class TotalsBuilder:
@@ -145,6 +176,8 @@ def application_setup(args: Sequence[str]) -> wallaroo.Application:
         .to_sinks([wallaroo.TCPSinkConfig(out_host, out_port, encode)])
         .new_pipeline("classes", wallaroo.TCPSourceConfig(in_host, 0, Decoder))
         .to(Split)
+        .to(Shout)
+        .to_parallel(Shout())
         .to_state_partition(Count(), TotalsBuilder(), "other totals", FirstLetter)
         .to_sink(wallaroo.TCPSinkConfig(out_host, out_port, Encoder()))
         .build()
@@ -160,4 +193,4 @@ letter: str = first_letter.partition("word")
 pair: tuple[tuple[str, int], bool] = count.compute("word", Totals())
 length: int = decode.payload_length(b"\0\0\0\1") + decode.header_length()
 name: str = count.name()
-outputs: list[bytes] = testing.run(application, {"decorated": [b"a b"]}).output
+outputs: list[bytes] = testing.run(application, {"classes": [b"a b"]}).outputs["classes", 0]

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from wallaroo import WallarooParameterError
+from wallaroo import WallarooParameterError, kinds
 from wallaroo.components import (
     computation_of,
     decoder_of,
@@ -247,3 +247,31 @@ def test_build_1_a_function_whose_call_does_not_run_it(of, component, hint):
 
 def test_compute_2_a_multi_computation_may_yield():
     assert computation_of(YieldsMany()).multi
+
+
+class Inherits(kinds.Computation[str, str]):
+    def name(self) -> str:
+        return "inherits"
+
+    def compute(self, text: str) -> str:
+        return text.upper()
+
+
+class Mistyped(kinds.Computation[str, str]):
+    def name(self) -> str:
+        return "mistyped"
+
+    def comptue(self, text: str) -> str:
+        return text.upper()
+
+
+@pytest.mark.parametrize("component", [Inherits, Inherits()])
+def test_a_class_may_name_its_kind(component):
+    restored = pickle.loads(pickle.dumps(computation_of(component)))
+    assert (restored.name, restored.multi, restored.call("a")) == ("inherits", False, "A")
+
+
+def test_a_class_that_names_its_kind_and_lacks_a_method_is_refused():
+    # It would inherit one that gives None, which filters every message.
+    with pytest.raises(WallarooParameterError, match=r"Mistyped.* raised TypeError.*compute"):
+        computation_of(Mistyped)

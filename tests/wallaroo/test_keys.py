@@ -377,6 +377,8 @@ def _python(version):
         (97, b"a", "bytes([key])"),
         ("a", 97, "ord(key)"),
         (b"a", 97, "ord(key)"),
+        ("97", 97, "int(key)"),
+        (97, "97", "str(key)"),
     ],
 )
 def test_route_3_a_key_listed_in_another_type_gets_a_hint(key, listed, how):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import wallaroo
@@ -41,9 +43,59 @@ def test_testing_run(app, engine):
     assert list(result.entities) == ["counts"]
     ((key, state),) = result.entities["counts"].items()
     assert key == ()
-    assert "0x2" in repr(state)
+    assert (type(state), state.words) == (Counts, 2)
+    assert "0x2" in repr(result.structures["counts"][()])
     assert result.findings == []
     assert result.trace.outputs == {("p", 0): (b"('a', 1);", b"('b', 2);")}
+
+
+def test_testing_a_result_shows_what_happened(app, engine):
+    application = app(("to_stateful", count, Counts, "counts"))
+    result = testing.run(application, {"p": [b"a", b"\xff", b"b"]}, **engine)
+    assert repr(result) == (
+        "outputs:\n"
+        "  b\"('a', 1);\"\n"
+        "  b\"('b', 2);\"\n"
+        "dead letters:\n"
+        "  (1,) decode, UnicodeDecodeError, frame b'\\xff'\n"
+        "entities:\n"
+        "  counts[()] = Counts(words=2)"
+    )
+    assert repr(testing.run(application, {"p": []}, **engine)) == "nothing came out"
+
+
+class Closing:
+    closed = False
+
+    def __init__(self):
+        self.words = 0
+
+    def __setstate__(self, state):
+        if Closing.closed:
+            raise RuntimeError("it is closed")
+        self.__dict__.update(state)
+
+
+def test_testing_an_entity_that_cannot_be_read_back_says_so(app, monkeypatch):
+    application = app(("to_stateful", count, Closing, "counts"))
+    result = testing.run(application, {"p": [b"a"]})
+    monkeypatch.setattr(Closing, "closed", True)
+    assert result.output == [b"('a', 1);"]
+    expected = (
+        r"entity \(\) of state partition 'counts' cannot be unpickled in this process: "
+        r".*it is closed\. Use result\.structures, which has its contents"
+    )
+    with pytest.raises(testing.EntityError, match=expected):
+        _ = result.entities
+    assert "0x1" in repr(result.structures)
+
+
+def test_testing_an_engine_may_give_no_objects(app):
+    result = testing.run(app(("to_stateful", count, Counts, "counts")), {"p": [b"a"]})
+    bare = [replace(entity, load=None) for entity in result.trace.entities]
+    without = replace(result, trace=replace(result.trace, entities=tuple(bare)))
+    with pytest.raises(testing.EntityError, match=r"gives no objects\. Use result\.structures"):
+        _ = without.entities
 
 
 def test_testing_sources_one_after_the_other_or_as_received(add_pipeline, engine):

@@ -8,7 +8,8 @@ import pytest
 
 import wallaroo
 from wallaroo.keys import SINGLE_KEY
-from wallaroo.topology import Sink, Source, Stateful, Stateless, Step
+from wallaroo.operations import Stateful, Stateless
+from wallaroo.topology import Sink, Source, Step
 
 
 @wallaroo.computation(name="c")

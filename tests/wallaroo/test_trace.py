@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wallaroo.failure import Cause, UserFrame, describe_error
 from wallaroo.keys import encode_key
 from wallaroo.trace import (
     DeadLetter,
@@ -19,7 +20,6 @@ from wallaroo.trace import (
     Reason,
     Trace,
     canonical_json,
-    describe_error,
     sorted_entities,
 )
 
@@ -64,6 +64,8 @@ def test_dead_1_the_fields_of_a_line():
         "error_type",
         "error",
         "payload",
+        "where",
+        "causes",
     ]
     assert form["lineage"] == [3, 1]
     assert form["key"] == {"tuple": [{"str": "a"}, {"int": "1"}]}
@@ -84,6 +86,8 @@ def test_dead_1_the_reasons():
     assert {reason.value for reason in Reason} == {
         "decode",
         "raised",
+        "bad-time",
+        "late",
         "bad-result",
         "bad-key",
         "unknown-key",
@@ -108,7 +112,9 @@ def test_dead_1_letters_are_ordered_by_lineage_step_and_sink():
 
 
 def test_dead_1_engines_agree_on_all_but_the_error():
-    other = Trace(TRACE.outputs, (letter(error="other words"),), TRACE.entities, TRACE.ended)
+    elsewhere = (UserFrame("app.py", 3, "count"),)
+    odd = letter(error="other words", where=elsewhere, causes=(Cause("E", "e", elsewhere),))
+    other = Trace(TRACE.outputs, (odd,), TRACE.entities, TRACE.ended)
     assert TRACE.comparable() == other.comparable()
     for changed in (
         letter(error_type="KeyError"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
+from collections.abc import Iterable
 
 from wallaroo.config import parse_address
 from wallaroo.errors import WallarooParameterError
@@ -41,6 +43,18 @@ def rate(text: str) -> float:
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"expected messages a second, more than 0, not {text!r}")
     return number
+
+
+def option_strings(parser: argparse.ArgumentParser) -> list[str]:
+    """Return the options of a parser."""
+    # argparse has no public way to ask.
+    return [option for action in parser._actions for option in action.option_strings]
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean NEAREST?`` for the end of an error, or "" if none is near."""
+    near = difflib.get_close_matches(word.partition("=")[0], list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _number(text: str) -> float:

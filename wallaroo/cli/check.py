@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from wallaroo.cli.application import load_named_application
 from wallaroo.cli.arguments import APP_HELP
+from wallaroo.cli.output import application_output
 from wallaroo.drawing.tree import tree
 from wallaroo.engine import load_engine
-from wallaroo.loading import load_application
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
@@ -39,7 +40,8 @@ def register(subparsers: Subparsers) -> None:
 
 def check(options: argparse.Namespace) -> int:
     """Run the command."""
-    application = load_application(options.app, options.app_arguments, placeholders=True)
+    with application_output():
+        application = load_named_application(options, placeholders=True)
     if options.engine is not None:
         load_engine(options.engine).check(application)
     print(tree(application))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import re
-from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from wallaroo.cli.terminal import print_table
-from wallaroo.engine import ENTRY_POINTS, Capabilities, install_command, load_engine
+from wallaroo.engine import ENTRY_POINTS, Capabilities, load_engine
 from wallaroo.errors import EngineNotFoundError
+from wallaroo.extras import install_command, missing_packages
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
@@ -44,7 +44,7 @@ def engines(_options: argparse.Namespace) -> int:
     rows: list[list[str]] = []
     unusable: list[str] = []
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
-        missing = _missing_packages(point)
+        missing = missing_packages(point)
         if missing:
             unusable.append(
                 f"engine {point.name!r} cannot be used: not installed: {', '.join(missing)}; "
@@ -73,19 +73,3 @@ def _row(name: str, capabilities: Capabilities) -> list[str]:
         ", ".join(sorted(capabilities.faults)) or "none",
         ", ".join(sorted(capabilities.unsupported_rules)) or "none",
     ]
-
-
-def _missing_packages(point: EntryPoint) -> list[str]:
-    """Return the packages that are not installed, of the extra with the engine's name."""
-    requirements = (point.dist.requires if point.dist is not None else None) or []
-    missing: list[str] = []
-    for requirement in requirements:
-        name = re.match(r"[\w.-]+", requirement)
-        extra = re.search(r"""extra\s*==\s*['"]([^'"]+)['"]""", requirement)
-        if name is None or extra is None or extra[1] != point.name:
-            continue
-        try:
-            distribution(name[0])
-        except PackageNotFoundError:
-            missing.append(name[0])
-    return missing

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wallaroo.cli.application import load_named_application
 from wallaroo.cli.arguments import APP_HELP
+from wallaroo.cli.output import application_output
 from wallaroo.drawing.mermaid import mermaid
 from wallaroo.drawing.svg import svg
 from wallaroo.engine import load_engine
 from wallaroo.errors import WallarooError
-from wallaroo.loading import load_application
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
@@ -50,7 +51,8 @@ def register(subparsers: Subparsers) -> None:
 
 def graph(options: argparse.Namespace) -> int:
     """Run the command."""
-    application = load_application(options.app, options.app_arguments, placeholders=True)
+    with application_output():
+        application = load_named_application(options, placeholders=True)
     if options.compiled:
         compiled_source = getattr(load_engine(options.engine), "compiled_source", None)
         if compiled_source is None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import IO
 
 from wallaroo.text import escaped
+from wallaroo.user_output import PRINTED, message_of, with_step
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -36,23 +37,41 @@ def logging_to(stream: IO[str], level: str, *, as_json: bool) -> Iterator[None]:
         logger.setLevel(before[1])
 
 
-class LineFormatter(logging.Formatter):
-    """``12:00:36 warning: what happened``, escaped; an exception's traceback on the same line."""
+class _Formatter(logging.Formatter):
+    def _exception(self, record: logging.LogRecord) -> str:
+        """Return the traceback that was logged, here or on a worker."""
+        if record.exc_info:
+            return self.formatException(record.exc_info)
+        return record.exc_text or ""
+
+
+class LineFormatter(_Formatter):
+    """``12:00:36 warning: what happened``, escaped; an exception's traceback on the same line.
+
+    What user code logs has its step before the text, and what it prints has no more than that:
+    ``[count] what it printed``.
+    """
 
     def __init__(self) -> None:
         super().__init__(datefmt="%H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line."""
-        text = record.getMessage()
-        if record.exc_info:
-            text = f"{text}\n{self.formatException(record.exc_info)}"
+        text = message_of(record)
+        step = getattr(record, "step", "")
+        if record.name == PRINTED:
+            return with_step(step, escaped(text))
+        if exception := self._exception(record):
+            text = f"{text}\n{exception}"
         time = self.formatTime(record, self.datefmt)
-        return f"{time} {record.levelname.lower()}: {escaped(text)}"
+        return f"{time} {record.levelname.lower()}: {with_step(step, escaped(text))}"
 
 
-class JSONFormatter(logging.Formatter):
-    """``{"time": …, "level": …, "logger": …, "message": …}``; time is UTC, ISO 8601."""
+class JSONFormatter(_Formatter):
+    """``{"time": …, "level": …, "logger": …, "message": …}``; time is UTC, ISO 8601.
+
+    What user code prints and logs also has a ``step``.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
@@ -60,8 +79,10 @@ class JSONFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": message_of(record),
         }
-        if record.exc_info:
-            fields["exception"] = self.formatException(record.exc_info)
+        if step := getattr(record, "step", ""):
+            fields["step"] = step
+        if exception := self._exception(record):
+            fields["exception"] = exception
         return json.dumps(fields)

@@ -1,13 +1,15 @@
 """The command ``wallaroo``: finds its subcommands, reads the arguments, turns errors into one line.
 
 A subcommand is an entry point of the group ``wallaroo.commands`` whose name is the command's and
-whose value is a function ``register(subparsers) -> None``. It adds its parser and calls
+whose value is a function ``register(subparsers) -> None``. If the command needs an extra of its
+distribution, the entry point names it in brackets. The function adds the command's parser and calls
 ``set_defaults(run=function)``; ``function(namespace) -> int`` is the exit code. A command that
 passes arguments on to an application also sets ``passes_arguments=True`` and finds them, in order,
 in ``namespace.app_arguments``. All arguments after a ``--`` are passed on unread; they are also in
-``namespace.unread_arguments``.
+``namespace.unread_arguments``. The command's own options are in ``namespace.own_options``.
 
-Exit codes: 0 all went well, 1 it failed, 2 it was called wrongly.
+Exit codes: 0 all went well, 1 it failed, 2 it was called wrongly, 130 Ctrl-C, 141 the reader of its
+output has ended (``wallaroo graph app.py | head``).
 """
 
 from __future__ import annotations
@@ -18,15 +20,32 @@ import os
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any, NoReturn, TypeAlias
 
+from wallaroo.cli.arguments import did_you_mean, option_strings
+from wallaroo.cli.completion import SHELLS, Completion
 from wallaroo.cli.logs import LEVELS, logging_to
-from wallaroo.errors import WallarooError
+from wallaroo.errors import (
+    ApplicationNotFoundError,
+    EngineNotFoundError,
+    UsageError,
+    WallarooError,
+)
+from wallaroo.extras import install_command, missing_packages
 from wallaroo.text import escaped
 
 COMMANDS = "wallaroo.commands"
+READER_GONE = 141
+"""The exit code when the reader of stdout has ended: 128 + SIGPIPE, as a shell reports it."""
+
+_CALLED_WRONGLY = (
+    UsageError,
+    ApplicationNotFoundError,
+    EngineNotFoundError,
+    FileNotFoundError,
+)
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 """The type of the argument of a command's `register`; argparse has no public name for it."""
@@ -68,10 +87,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may support ASCII only
     try:
-        namespace = parse(arguments)
-    except SystemExit as end:  # argparse has printed why
-        return end.code if isinstance(end.code, int) else 2
-    return run_command(lambda: namespace.run(namespace), "wallaroo", namespace)
+        try:
+            namespace = parse(arguments)
+            code = _run(namespace)
+        except SystemExit as end:  # argparse has printed why
+            if isinstance(end.__context__, BrokenPipeError):
+                return READER_GONE  # rich has met it, and turned stdout off
+            code = end.code if isinstance(end.code, int) else 2
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit: allow that.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return READER_GONE
+    return code
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -83,9 +111,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser, commands, unavailable = _parser(arguments)
     word = _command_word(arguments)
     if word in unavailable:
-        parser.error(f"{word} cannot be used here: {unavailable[word]}")
+        parser.error(f"{word} {unavailable[word]}")
     if word and word not in commands:
-        parser.error(f"there is no command {word!r}; there are: {', '.join(sorted(commands))}")
+        known = sorted([*commands, *unavailable])
+        hint = did_you_mean(word, known) or f"; there are: {', '.join(known)}"
+        parser.error(f"there is no command {word!r}{hint}")
     command = commands.get(word)
     tail: list[str] = []
     if command is not None and command.get_default("passes_arguments") and "--" in arguments:
@@ -93,41 +123,35 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         arguments, tail = arguments[:separator], arguments[separator + 1 :]
     namespace, extras = parser.parse_known_args(arguments)
     if getattr(namespace, "passes_arguments", False):
+        assert command is not None
         namespace.app_arguments = extras + tail
         namespace.unread_arguments = tail
+        namespace.own_options = option_strings(command)
     elif extras:
         # The error of the command's own parser, whose help lists the known options.
-        (command or parser).error(f"unknown arguments: {' '.join(extras)}")
+        at = command or parser
+        hint = did_you_mean(extras[0], option_strings(at))
+        at.error(f"unknown arguments: {' '.join(extras)}{hint}")
     if getattr(namespace, "run", None) is None:
         (command or parser).print_help(sys.stderr)
         raise SystemExit(2)
     return namespace
 
 
-def run_command(command: Callable[[], int], program: str, options: argparse.Namespace) -> int:
-    """Run `command` with logging set up; return its exit code, or that of the error it met.
-
-    Args:
-        command: what to run.
-        program: the program's name, for messages.
-        options: `log_level` and `log_json` are read.
-    """
+def _run(namespace: argparse.Namespace) -> int:
+    """Run a command with logging set up; return its exit code, or that of the error it met."""
     try:
-        with logging_to(sys.stderr, options.log_level, as_json=options.log_json):
-            code = command()
-        sys.stdout.flush()
+        with logging_to(sys.stderr, namespace.log_level, as_json=namespace.log_json):
+            return int(namespace.run(namespace))
     except BrokenPipeError:
-        # The reader of the output has ended. Python flushes stdout once more at exit: allow that.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 1
+        raise
     except KeyboardInterrupt:
         return 130  # as a shell reports it
     except (WallarooError, OSError) as error:
-        if options.log_level == "debug":
+        if namespace.log_level == "debug":
             traceback.print_exception(error)
-        print(f"{program}: {escaped(explained(error))}", file=sys.stderr)
-        return 1
-    return code
+        print(f"wallaroo: {escaped(explained(error))}", file=sys.stderr)
+        return 2 if isinstance(error, _CALLED_WRONGLY) else 1
 
 
 def explained(error: WallarooError | OSError) -> str:
@@ -158,27 +182,46 @@ def _parser(
         epilog=_EXAMPLES,
     )
     parser.add_argument("--version", action="version", version=f"wallaroo {_version(points)}")
+    parser.add_argument(
+        "--completion",
+        action=Completion,
+        choices=SHELLS,
+        help="print the script that completes command lines in this shell",
+    )
     add_global_options(parser)
     parser.set_defaults(log_level="info", log_json=False)
     subparsers = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command", parser_class=CommandParser
     )
     unavailable: dict[str, str] = {}
+    to_install: dict[str, list[str]] = {}
     for point in _wanted(points, _command_word(arguments)):
+        if missing := missing_packages(point):
+            install = install_command(point)
+            unavailable[point.name] = f"needs {', '.join(missing)}, not installed; try: {install}"
+            to_install.setdefault(install, []).append(point.name)
+            continue
         try:
             point.load()(subparsers)
-        except ImportError as error:
-            unavailable[point.name] = str(error)
         except Exception as error:  # noqa: BLE001 - a package's broken command breaks no other
-            unavailable[point.name] = f"{type(error).__name__}: {error}"
-    if unavailable:
-        lines = [f"  {name}: {reason}" for name, reason in sorted(unavailable.items())]
-        parser.epilog = "\n".join([_EXAMPLES, "not usable here:", *lines])
+            unavailable[point.name] = f"cannot be used here: {type(error).__name__}: {error}"
+    parser.epilog = "\n".join([_EXAMPLES, *_not_usable(unavailable, to_install)])
     commands: dict[str, CommandParser] = dict(subparsers.choices)
     for command in commands.values():
         # The same options after the command's name; values given before it are not overwritten.
         add_global_options(command, default=argparse.SUPPRESS)
     return parser, commands, unavailable
+
+
+def _not_usable(unavailable: dict[str, str], to_install: dict[str, list[str]]) -> list[str]:
+    """Return the help's lines about commands that cannot be used."""
+    lacking = [f"  {', '.join(names)}: {install}" for install, names in sorted(to_install.items())]
+    others = unavailable.keys() - {name for names in to_install.values() for name in names}
+    broken = [f"  {name} {unavailable[name]}" for name in sorted(others)]
+    return [
+        *(["commands that need more packages:", *lacking, ""] if lacking else []),
+        *(["commands that are broken:", *broken] if broken else []),
+    ]
 
 
 def _version(points: EntryPoints) -> str:
@@ -196,7 +239,7 @@ def _command_word(arguments: list[str]) -> str:
     """Return the command's name: the first argument that is no option and no option's value."""
     words = iter(arguments)
     for word in words:
-        if word == "--log-level":
+        if word in ("--log-level", "--completion"):
             next(words, None)
         elif not word.startswith("-"):
             return word

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import keyword
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING
 
 from wallaroo.errors import WallarooError
@@ -15,25 +17,26 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 example:
-  wallaroo new votes
-  pytest test_votes.py
-  printf 'ann\\nbob\\nann\\n' | wallaroo run votes.py --stdin --stdout
+  wallaroo new my_app
+  pytest test_my_app.py
+  printf 'ann\\nbob\\nann\\n' | wallaroo run my_app.py --stdin --stdout
 """
 
-_APPLICATION = '''\
-"""NAME: counts votes. Each message is a candidate's name; each vote goes out as NAME => VOTES.
+# The words of the example fit an application of any name.
+_APPLICATION = Template('''\
+r"""An example to start from: it counts how often each line came. Put your own functions here.
 
 In a shell pipe:
 
-    printf 'ann\\\\nbob\\\\nann\\\\n' | wallaroo run NAME.py --stdin --stdout
+    printf 'ann\\nbob\\nann\\n' | wallaroo run $name.py --stdin --stdout
 
 Over TCP, in three terminals:
 
     wallaroo receive --listen 127.0.0.1:7002
-    wallaroo run NAME.py --in 127.0.0.1:7010 --out 127.0.0.1:7002
-    printf 'ann\\\\nbob\\\\nann\\\\n' | wallaroo send - --to 127.0.0.1:7010
+    wallaroo run $name.py --in 127.0.0.1:7010 --out 127.0.0.1:7002
+    printf 'ann\\nbob\\nann\\n' | wallaroo send - --to 127.0.0.1:7010
 
-Its test: pytest test_NAME.py
+Its test: pytest test_$name.py
 """
 
 import wallaroo
@@ -43,16 +46,16 @@ def application_setup(args):
     in_host, in_port = wallaroo.tcp_parse_input_addrs(args)[0]
     out_host, out_port = wallaroo.tcp_parse_output_addrs(args)[0]
 
-    ab = wallaroo.ApplicationBuilder("NAME")
-    ab.new_pipeline("votes", wallaroo.TCPSourceConfig(in_host, in_port, decode))
+    ab = wallaroo.ApplicationBuilder("$name")
+    ab.new_pipeline("lines", wallaroo.TCPSourceConfig(in_host, in_port, decode))
     ab.to(tidy)
-    ab.to_state_partition(count_vote, Votes, "votes by candidate", by_candidate)
+    ab.to_state_partition(count_line, Count, "counts", by_line)
     ab.to_sink(wallaroo.TCPSinkConfig(out_host, out_port, encode))
     return ab.build()
 
 
-class Votes:
-    """One candidate's votes: there is a Votes for each key that comes."""
+class Count:
+    """How often one line came: there is a Count for each key that comes."""
 
     def __init__(self):
         self.count = 0
@@ -66,50 +69,50 @@ def decode(payload):
 
 @wallaroo.computation(name="tidy")
 def tidy(line):
-    # None filters the message: an empty line is no vote.
+    # None filters the message: an empty line is not counted.
     return line.strip().title() or None
 
 
 @wallaroo.partition
-def by_candidate(name):
-    return name
+def by_line(line):
+    return line
 
 
-@wallaroo.state_computation(name="count vote")
-def count_vote(name, votes):
-    votes.count += 1
+@wallaroo.state_computation(name="count line")
+def count_line(line, state):
+    state.count += 1
     # What goes on, and whether the state has changed. Send values, not the state itself.
-    return (name, votes.count), True
+    return (line, state.count), True
 
 
 @wallaroo.encoder
 def encode(result):
-    name, count = result
-    return f"{name} => {count}\\n"
-'''
+    line, count = result
+    return f"{line} => {count}\\n"
+''')
 
-_TEST = '''\
-"""Tests of NAME: payloads in, bytes out, no ports."""
+_TEST = Template('''\
+"""Tests of $name: payloads in, bytes out, no ports."""
 
 from pathlib import Path
 
 from wallaroo import testing
 from wallaroo.loading import load_application, load_module
 
-NAME = Path(__file__).with_name("NAME.py")
+APPLICATION = Path(__file__).with_name("$name.py")
 
 
 def run(*payloads):
-    application = load_application(NAME, placeholders=True)
-    return testing.run(application, {"votes": payloads})
+    application = load_application(APPLICATION, placeholders=True)
+    return testing.run(application, {"lines": payloads})
 
 
-def test_votes_are_counted_per_candidate():
+def test_each_line_has_its_own_count():
     result = run(b"ann", b"bob", b" ANN ")
     assert result.output == [b"Ann => 1\\n", b"Bob => 1\\n", b"Ann => 2\\n"]
 
 
-def test_an_empty_line_is_no_vote():
+def test_an_empty_line_is_not_counted():
     assert run(b"", b"  ").output == []
 
 
@@ -120,13 +123,13 @@ def test_what_is_no_text_is_a_dead_letter_and_harms_no_other():
 
 
 def test_a_decorated_function_is_tested_like_any_other():
-    application = load_module(NAME).module
-    assert application.tidy("  eve\\n") == "Eve"
+    module = load_module(APPLICATION).module
+    assert module.tidy("  eve\\n") == "Eve"
 
 
 def test_every_rule_is_kept():
     assert run(b"ann", b"bob", b"ann").findings == []
-'''
+''')
 
 
 def register(subparsers: Subparsers) -> None:
@@ -145,16 +148,15 @@ def register(subparsers: Subparsers) -> None:
 def new(options: argparse.Namespace) -> int:
     """Run the command."""
     name = options.name.removesuffix(".py")
-    _check(name)
+    _check_form(name)
     files = {
-        Path(f"{name}.py"): _APPLICATION.replace("NAME", name),
-        Path(f"test_{name}.py"): _TEST.replace("NAME =", "APPLICATION =")
-        .replace("(NAME", "(APPLICATION")
-        .replace("NAME", name),
+        Path(f"{name}.py"): _APPLICATION.substitute(name=name),
+        Path(f"test_{name}.py"): _TEST.substitute(name=name),
     }
     for path in files:
         if path.exists():
             raise WallarooError(f"{path} is there already, and nothing was written")
+    _check_free(name)
     for path, text in files.items():
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -162,12 +164,15 @@ def new(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check(name: str) -> None:
+def _check_form(name: str) -> None:
     if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
         suggestion = "".join([c if c.isascii() and c.isalnum() else "_" for c in name])
         if not suggestion.isidentifier() or keyword.iskeyword(suggestion):
             suggestion = f"my_{suggestion}"
         raise WallarooError(f"{name!r} is no module's name; try: wallaroo new {suggestion}")
-    if name in sys.stdlib_module_names or name == "wallaroo":
+
+
+def _check_free(name: str) -> None:
+    if name in (*sys.stdlib_module_names, "conftest") or find_spec(name) is not None:
         # It would run, but `import json` in a file beside it would import it, not the library.
-        raise WallarooError(f"{name!r} is the name of a library; try: wallaroo new my_{name}")
+        raise WallarooError(f"{name!r} is a name that a library uses; try: wallaroo new my_{name}")

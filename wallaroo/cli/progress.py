@@ -49,7 +49,9 @@ def progress_display(mode: str, stream: IO[str]) -> Iterator[ProgressDisplay]:
             pass
         else:
             console = Console(file=stream, highlight=False)
-            with Live(console=console, transient=True, auto_refresh=False) as live:
+            with Live(
+                console=console, transient=True, auto_refresh=False, redirect_stdout=False
+            ) as live:
                 # `Live` has replaced sys.stderr: what is logged through it appears above the line.
                 before = _log_to(sys.stderr)
                 try:

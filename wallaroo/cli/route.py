@@ -7,11 +7,20 @@ import ast
 import os
 from typing import TYPE_CHECKING
 
+from wallaroo.cli.application import load_named_application
 from wallaroo.cli.arguments import APP_HELP, count
+from wallaroo.cli.output import application_output
 from wallaroo.cli.terminal import print_table
 from wallaroo.errors import WallarooError
-from wallaroo.keys import SINGLE_KEY, BadKeyError, Key, encode_key, is_u64, partition_number
-from wallaroo.loading import load_application
+from wallaroo.keys import (
+    SINGLE_KEY,
+    BadKeyError,
+    Key,
+    encode_key,
+    is_u64,
+    partition_number,
+    respelling_hint,
+)
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
@@ -51,7 +60,8 @@ def route(options: argparse.Namespace) -> int:
     """Run the command: 0 if each key has a place in some state partition."""
     read = _literal if options.literal else _key
     keys = [read(text) for text in options.keys]
-    application = load_application(options.app, options.app_arguments, placeholders=True)
+    with application_output():
+        application = load_named_application(options, placeholders=True)
     if not application.partitions:
         raise WallarooError(f"application {application.name!r} has no state: nothing is routed")
     rows: list[list[str]] = []
@@ -84,7 +94,8 @@ def _problem(key: Key, known: set[bytes] | None, *, u64: bool) -> str | None:
     if u64 and not is_u64(key):
         return "bad-key: keys are ints from 0 to 2**64 - 1 (write int:5)"
     if known is not None and encode_key(key) not in known:
-        return f"unknown-key: not one of its {len(known)} keys"
+        hint = respelling_hint(key, lambda other: encode_key(other) in known)
+        return f"unknown-key: not one of its {len(known)} keys{hint}"
     return None
 
 

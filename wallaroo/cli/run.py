@@ -8,17 +8,18 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
-from wallaroo.cli.arguments import APP_HELP, count, seconds
+from wallaroo.cli.application import load_named_application
+from wallaroo.cli.arguments import APP_HELP, count, option_strings, seconds
+from wallaroo.cli.output import application_output, results_on
 from wallaroo.cli.progress import progress_display
 from wallaroo.cli.summary import print_summary
-from wallaroo.engine import MAX_CONNECTIONS, Engine, Handle, ServeOptions, load_engine
+from wallaroo.engine import MAX_CONNECTIONS, Engine, Handle, ServeOptions, engine_names, load_engine
 from wallaroo.errors import EngineNotFoundError
-from wallaroo.loading import load_application
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
@@ -28,7 +29,8 @@ _USAGE = "wallaroo run APP [options] [engine's options] [application arguments]"
 _EXAMPLES = """\
 Ctrl-C, SIGTERM and the end of --stdin stop in order: what was received is processed and delivered,
 a summary is printed, and the exit code is 0 if all was delivered, else 1. A second Ctrl-C stops at
-once. Arguments that are not listed here go to the application, and all that follow a --.
+once. An option that is not listed here goes to the application if its code names it; all that
+follows a -- goes there.
 
 examples:
   wallaroo run word_count.py --in 127.0.0.1:7010 --out 127.0.0.1:7002
@@ -108,16 +110,24 @@ def run(options: argparse.Namespace) -> int:
     """Run the command."""
     engine = load_engine(options.engine)
     read = options.app_arguments[: len(options.app_arguments) - len(options.unread_arguments)]
-    own, rest = _engine_parser(engine).parse_known_args(read)
+    engine_parser = _engine_parser(engine)
+    own, rest = engine_parser.parse_known_args(read)
     stopper = _Stopper()
-    with stopper.listening():
-        application = load_application(
-            options.app,
-            [*rest, *options.unread_arguments],
+    with (
+        stopper.listening(),
+        results_on(sys.stdout) if options.stdout else nullcontext() as results,
+        application_output() as steps,
+    ):
+        application = load_named_application(
+            options,
+            rest,
             placeholders=options.stdin or options.stdout,
+            also_known=option_strings(engine_parser),
+            hint=_other_engine,
         )
+        steps.know(application)
         stopper.starts()
-        handle = engine.serve(application, _serve_options(options, own))
+        handle = engine.serve(application, _serve_options(options, own, results))
         gc.collect()
         gc.freeze()  # modules and the topology live to the end: the collector can skip them
         stopper.serves(handle)
@@ -128,13 +138,15 @@ def run(options: argparse.Namespace) -> int:
     return summary.exit_code
 
 
-def _serve_options(options: argparse.Namespace, own: argparse.Namespace) -> ServeOptions:
+def _serve_options(
+    options: argparse.Namespace, own: argparse.Namespace, results: IO[bytes] | None
+) -> ServeOptions:
     return ServeOptions(
         isolation="isolated" if options.isolated else "trusting",
         on_error=options.on_error,
         dead_letters=options.dead_letters,
         stdin=_unbuffered(sys.stdin) if options.stdin else None,
-        stdout=_unbuffered(sys.stdout) if options.stdout else None,
+        stdout=results,
         stop_timeout=options.stop_timeout,
         max_connections=options.max_connections,
         idle_timeout=options.idle_timeout,
@@ -154,6 +166,15 @@ def _engine_parser(engine: Engine) -> argparse.ArgumentParser:
     )
     engine.add_arguments(parser.add_argument_group(f"options of the {engine.name} engine"))  # type: ignore[arg-type]  # a group takes arguments like its parser
     return parser
+
+
+def _other_engine(word: str) -> str:
+    """Return the end of an error about an option that another engine has, or ""."""
+    for name in engine_names():
+        with suppress(EngineNotFoundError):
+            if word.partition("=")[0] in option_strings(_engine_parser(load_engine(name))):
+                return f"; the {name} engine has it: --engine {name}"
+    return ""
 
 
 class _Help(argparse.Action):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wallaroo.keys import SINGLE_KEY
+from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
 from wallaroo.text import escaped
-from wallaroo.topology import Application, Node, Sink, Source, Stateful, StatePartition
+from wallaroo.topology import Application, Node, Sink, Source, StatePartition, Step
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Label:
 def node_label(application: Application, node: Node) -> Label:
     """Return the label of a source, step or sink."""
     if isinstance(node, Source):
-        decoder = f"decoder {node.config.decoder.name}"
+        decoder = "" if node.config.decoder is None else f"decoder {node.config.decoder.name}"
         return _label("source", _place(node.config.address), decoder)
     if isinstance(node, Sink):
         several = sum(sink.pipeline == node.pipeline for sink in application.sinks.values()) > 1
@@ -35,12 +36,28 @@ def node_label(application: Application, node: Node) -> Label:
         kind = f"sink {node.index}" if several else "sink"
         return _label(kind, _place(node.config.address), encoder)
     operation = node.operation
+    if not isinstance(operation, (Stateless, Stateful)):
+        return _other_label(node, operation)
     many = "one to many" if operation.computation.multi else ""
     if isinstance(operation, Stateful):
         key = "" if operation.route is None else f"key {operation.route.name}"
         return _label("state computation", node.name, ", ".join(filter(None, (key, many))))
     kind = "computation, parallel" if operation.parallel else "computation"
     return _label(kind, node.name, many)
+
+
+def _other_label(node: Step, operation: Windowed | KeyBy | Collect | Merge | Branch) -> Label:
+    """Return the label of a step that makes no other message of a message, or of a window step."""
+    if isinstance(operation, Windowed):
+        key = "" if operation.route is None else f"key {operation.route.name}"
+        detail = ", ".join(filter(None, (operation.windows.described(), key)))
+        return _label("window", node.name, detail)
+    if isinstance(operation, KeyBy):
+        return _label("key", node.name, "")
+    if isinstance(operation, Collect):
+        return _label("key", "()", "one key for all")
+    kind = "merge" if isinstance(operation, Merge) else "branch"
+    return _label(kind, "" if kind == "merge" else str(node.operation.name), "")
 
 
 def partition_label(application: Application, partition: StatePartition) -> Label:

@@ -11,7 +11,8 @@ import unicodedata
 from dataclasses import dataclass
 
 from wallaroo.drawing.labels import Label, node_label, partition_label
-from wallaroo.topology import Application, Sink, Source, Stateful, Step
+from wallaroo.operations import Stateful
+from wallaroo.topology import Application, Sink, Source, Step
 
 MARGIN = 24
 TITLE = 44  # height of the application's name

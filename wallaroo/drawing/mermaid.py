@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from wallaroo.drawing.labels import Label, node_label, partition_label
+from wallaroo.operations import Stateful
 from wallaroo.text import escaped
-from wallaroo.topology import Application, Node, Sink, Source, Stateful, Step
+from wallaroo.topology import Application, Node, Sink, Source, Step
 
 # Characters that need escaping. A point before a space would make "1. name" a numbered list.
 _UNSAFE = re.compile(r"[^\w ,:./()\u0080-\U0010ffff-]|\.(?= )", re.ASCII)

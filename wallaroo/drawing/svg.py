@@ -18,8 +18,9 @@ from wallaroo.drawing.layout import (
     text_width,
 )
 from wallaroo.drawing.tree import tree
+from wallaroo.operations import Stateful
 from wallaroo.text import escaped
-from wallaroo.topology import Application, Sink, Source, Stateful
+from wallaroo.topology import Application, Sink, Source
 
 # Kinds differ in shape as well as in colour. Every rule begins with the picture's own class, since
 # a page may contain several pictures, and a style of its own.

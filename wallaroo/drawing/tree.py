@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from wallaroo.drawing.labels import Label, node_label, partition_label, sharing
+from wallaroo.operations import Stateful
 from wallaroo.text import escaped
-from wallaroo.topology import Application, Source, Stateful, StatePartition, Step
+from wallaroo.topology import Application, Source, StatePartition, Step
 
 
 def tree(application: Application) -> str:

@@ -9,7 +9,7 @@ import os
 import select
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from wallaroo.errors import WallarooError
@@ -63,17 +63,22 @@ class DeadLetters:
         """
         for letter in letters:
             self.counts[letter.pipeline, letter.step, letter.reason.value] += 1
-            self._limited.log(
+            message = ".".join(map(str, letter.lineage))
+            logged = self._limited.log(
                 logging.WARNING,
                 (letter.pipeline, letter.step, letter.reason),
-                "dead letter: pipeline %s, %s, %s%s, message %s: %s",
+                "dead letter: pipeline %s, %s, %s%s, message %s: %s%s",
                 letter.pipeline,
                 f"step {letter.step}" if letter.step else _edge(letter),
                 letter.reason.value,
                 f" ({letter.error_type})" if letter.error_type else "",
-                ".".join(map(str, letter.lineage)),
+                message,
                 escaped(letter.error),
+                f"; at {escaped(str(letter.where[-1]))}" if letter.where else "",
             )
+            if logged and _log.isEnabledFor(logging.DEBUG):
+                for line in _traceback(letter):
+                    _log.debug("message %s: %s", message, escaped(line))
         if self._fd >= 0:
             self._write(letters)
 
@@ -127,6 +132,18 @@ def _written(fd: int, view: memoryview) -> int:
 
 def _edge(letter: DeadLetter) -> str:
     return "decoder" if letter.sink is None else f"encoder of sink {letter.sink}"
+
+
+def _traceback(letter: DeadLetter) -> Iterator[str]:
+    """Yield the lines that tell where user code failed: outermost frame first, then the causes."""
+    if letter.where or letter.causes:
+        yield f"{letter.error_type or letter.reason.value}: {letter.error}"
+    for frame in letter.where:
+        yield f"  {frame}"
+    for cause in letter.causes:
+        yield f"caused by {cause.error_type}: {cause.error}"
+        for frame in cause.where:
+            yield f"  {frame}"
 
 
 def _opened(path: Path) -> int:

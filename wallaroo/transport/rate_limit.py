@@ -31,8 +31,8 @@ class RateLimited:
         self._clock = clock
         self._kinds: dict[Hashable, _Kind] = {}
 
-    def log(self, level: int, kind: Hashable, message: str, *args: object) -> None:
-        """Log `message % args`, or count it as left out.
+    def log(self, level: int, kind: Hashable, message: str, *args: object) -> bool:
+        """Log `message % args`, or count it as left out; return whether it was logged.
 
         Args:
             level: a level of `logging`.
@@ -45,10 +45,11 @@ class RateLimited:
         if state.logged >= self._burst and now - state.last < self._interval:
             state.left_out += 1
             state.example = (level, message, args)
-            return
+            return False
         state.last = now
         state.logged += 1
         self._emit(state, level, message, args)
+        return True
 
     def forget(self, kind: Hashable) -> None:
         """Start again with a kind of event, because its cause is over."""

@@ -21,17 +21,8 @@ from wallaroo.components import (
 )
 from wallaroo.engine import Case
 from wallaroo.keys import SINGLE_KEY
-from wallaroo.topology import (
-    Application,
-    Node,
-    Operation,
-    Sink,
-    Source,
-    Stateful,
-    Stateless,
-    StatePartition,
-    Step,
-)
+from wallaroo.operations import Operation, Stateful, Stateless
+from wallaroo.topology import Application, Node, Sink, Source, StatePartition, Step
 from wallaroo_conformance.cases.case import (
     APPLICATION,
     PARTITIONS,

@@ -8,8 +8,8 @@ import sys
 from itertools import zip_longest
 from pathlib import Path
 
+from wallaroo.cli.application import load_named_application
 from wallaroo.frames import FrameParser
-from wallaroo.loading import load_application
 from wallaroo.topology import Application
 from wallaroo.trace import InputLog
 from wallaroo_conformance.judge.results import BROKEN, KEPT
@@ -23,7 +23,7 @@ from wallaroo_conformance.portability.check import (
 
 def check_app(options: argparse.Namespace) -> int:
     """Run the command; 0: nothing found, 1: findings."""
-    application = load_application(options.app, options.app_arguments, placeholders=True)
+    application = load_named_application(options, placeholders=True)
     subject = Subject(options.app, options.app_arguments, _input(application, options))
     engines = list(dict.fromkeys(["compiled", *(options.engine or [])]))
     findings = look(subject, engines, _tell)
@@ -69,6 +69,7 @@ def _payloads(path: Path, application: Application, source: str, *, lines: bool)
     if lines:
         return path.read_bytes().splitlines()
     decoder = application.sources[source].config.decoder
+    assert decoder is not None  # a generator has no frames to make
     parser = FrameParser(decoder.header_length, decoder.payload_length)
     payloads = parser.feed(path.read_bytes())
     if parser.error is not None:

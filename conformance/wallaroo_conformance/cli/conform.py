@@ -7,7 +7,9 @@ import shutil
 import sys
 from functools import partial
 
+from wallaroo.cli.arguments import did_you_mean
 from wallaroo.engine import load_engine
+from wallaroo.errors import UsageError
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.cli.app import check_app
 from wallaroo_conformance.cli.mutants import kill_matrix
@@ -24,8 +26,9 @@ from wallaroo_conformance.search.budget import chosen_budget
 def conform(options: argparse.Namespace) -> int:
     """Run the command."""
     if options.app is None and options.app_arguments:
-        print(f"wallaroo conform: unknown: {' '.join(options.app_arguments)}", file=sys.stderr)
-        return INCOMPLETE
+        arguments = options.app_arguments
+        hint = did_you_mean(arguments[0], options.own_options)
+        raise UsageError(f"unknown arguments: {' '.join(arguments)}{hint}")
     if options.app is not None:
         return check_app(options)
     if options.mutants is not None:

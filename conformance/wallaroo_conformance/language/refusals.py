@@ -140,7 +140,7 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
     Refusal(
         "a plain function given to to",
-        lambda: _begun().to(lambda message: message),
+        lambda: _begun().to(lambda message: message),  # type: ignore[arg-type]  # to be refused
         (*_WHERE, "@wallaroo.computation"),
     ),
     Refusal(

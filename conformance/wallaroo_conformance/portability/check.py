@@ -101,7 +101,7 @@ def look(subject: Subject, engines: Sequence[str], tell: Callable[[str], None]) 
 
 def mutated(log: InputLog) -> list[InputLog]:
     """Return inputs like `log`: without messages, with some twice, cut short, empty, altered."""
-    small = log[:24]
+    small = list(log[:24])
     return [
         small[::2],
         [entry for entry in small for _ in range(2)],
@@ -244,7 +244,7 @@ def _without(log: InputLog) -> list[InputLog]:
     length = len(log) // 2
     while length:
         for start in range(0, len(log), length):
-            part = log[:start] + log[start + length :]
+            part = [*log[:start], *log[start + length :]]
             if part:
                 parts.append(part)
         length //= 2

@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from wallaroo.keys import show_key
+from wallaroo.readable import structure_text
 from wallaroo_conformance.cases.case import PIPELINES
 from wallaroo_conformance.cases.readable import application_text, input_text, run_text
 from wallaroo_conformance.judge.differences import Crash, Result
@@ -14,7 +15,6 @@ from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import RULES
 
 _LONGEST = 160  # characters of a line of a trace
-_BRACKETS = {"list": ("[", "]"), "tuple": ("(", ")"), "set": ("{", "}"), "frozenset": ("{", "}")}
 
 
 def rule_place(rule: str) -> str:
@@ -42,7 +42,7 @@ def trace_lines(result: Result | None) -> list[str]:
     for entity in result.entities:
         lines.append(
             f"entity {entity.partition}[{show_key(entity.key)}] of partition {entity.number}: "
-            f"{show_structure(entity.state)}"
+            f"{structure_text(entity.state)}"
         )
     if result.ended is not None:
         ended = result.ended
@@ -115,35 +115,6 @@ def _columns(failure: Failure, engine: str, width: int) -> str:
             cells = [piece[number] if number < len(piece) else "" for piece in pieces]
             lines.append(f"  {mark} {cells[0]:{column}}  {cells[1]}".rstrip())
     return "\n".join(lines)
-
-
-def show_structure(structure: Any) -> str:
-    """Return a canonical structure as near as can be to the Python that would make it."""
-    if not isinstance(structure, list):
-        return str(structure)
-    kind, *rest = structure
-    name = str(kind).rpartition(".")[2]
-    match rest:
-        case [str(text)] if kind in ("str", "int"):
-            return repr(text) if kind == "str" else str(int(text, 0))
-        case [list(items)] if kind in _BRACKETS:
-            opening, closing = _BRACKETS[kind]
-            return f"{opening}{', '.join(map(show_structure, items))}{closing}"
-        case [list(pairs)] if kind == "dict":
-            inside = [f"{show_structure(key)}: {show_structure(value)}" for key, value in pairs]
-            return f"{{{', '.join(inside)}}}"
-        case [_, list(), ["dict", list(pairs)], None, None]:
-            return f"{name}({_attributes(pairs)})"
-        case [_, list(), ["tuple", [None, ["dict", list(pairs)]]], None, None]:  # __slots__
-            return f"{name}({_attributes(pairs)})"
-    return str(structure)
-
-
-def _attributes(pairs: list[Any]) -> str:
-    return ", ".join(
-        f"{key[1] if key[:1] == ['str'] else show_structure(key)}={show_structure(value)}"
-        for key, value in pairs
-    )
 
 
 def _sink_order(item: tuple[tuple[str, int], Any]) -> tuple[int, str, int]:

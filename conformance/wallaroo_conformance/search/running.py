@@ -10,7 +10,8 @@ from typing import Any
 
 from wallaroo.engine import Capabilities, Case, Engine
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.trace import Trace, describe_error
+from wallaroo.failure import describe_error
+from wallaroo.trace import Trace
 from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.judge.differences import Crash, Result

@@ -17,6 +17,7 @@ from wallaroo.engine import Isolation
 from wallaroo.errors import WallarooParameterError
 from wallaroo.loading import load_file
 from wallaroo.testing import Result
+from wallaroo.trace import NOT_COMPARED
 from wallaroo_docs.blocks import RESULTS, Block, SpecExample
 from wallaroo_docs.promises import NotPromisedError, isolation_of
 from wallaroo_docs.sessions import serve
@@ -163,7 +164,7 @@ def agree(block: Block, said: str, engine: str) -> bool:
 def _without_errors(lines: str) -> list[dict[str, Any]]:
     """Return dead letters without what engines need not agree on (dead-1)."""
     letters = [json.loads(line) for line in lines.splitlines()]
-    return [{**letter, "error": None} for letter in letters]
+    return [{**letter, **dict.fromkeys(NOT_COMPARED)} for letter in letters]
 
 
 def _execute(block: Block, path: Path, namespace: dict[str, Any]) -> str:

@@ -7,12 +7,12 @@ is run again without the calls after its end; in a stream, while the other cases
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
+from wallaroo.user_output import show
 from wallaroo_spark.bounded.micro_batches import StreamCase, StreamJob, StreamQuery, stretches
 from wallaroo_spark.bounded.traces import frames_of, limited, spec_of, trace_of
 from wallaroo_spark.jvm.session import Session
@@ -25,7 +25,7 @@ from wallaroo_spark.wire.shards import Address
 from wallaroo_spark.worker.modules import Shipment
 from wallaroo_spark.worker.plan import plan
 
-_Entities = list[tuple[Address, bytes, Any]]
+_Entities = list[tuple[Address, bytes, Any, bytes]]
 _Result = tuple[Finished, _Entities]
 
 _query: StreamQuery | None = None  # the running query of the process's only session
@@ -103,8 +103,8 @@ def _running_query(session: Session, levels: int, shipment: Shipment) -> StreamQ
 
 def _divided(indices: list[int], numbers: list[int], report: Report) -> list[tuple[int, _Result]]:
     """Return each case's part of a report, found by the case's number."""
-    for step, line in report.printed:
-        print(f"[{step}] {line}" if step else line, file=sys.stderr)
+    for line in report.printed:
+        show(line)
     entities: dict[int, _Entities] = {}
     for entity in report.entities:
         entities.setdefault(entity[0].case, []).append(entity)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from wallaroo.engine import Case
@@ -48,6 +51,7 @@ def spec_of(case: Case) -> CaseSpec:
         stop_on_error=case.on_error == "stop",
         segment_bytes=case.options.get("segment_bytes", SEGMENT_BYTES),
         faults=tuple(case.faults),
+        log_level=logging.getLogger().getEffectiveLevel(),
     )
 
 
@@ -71,16 +75,17 @@ def trace_of(
     case: Case,
     plan: Plan,
     finished: Finished,
-    entities: Sequence[tuple[Address, bytes, Any]],
+    entities: Sequence[tuple[Address, bytes, Any, bytes]],
 ) -> Trace:
     """Return the trace of a case that was run without the calls after its end, if it has one."""
     end = first_end(finished)
     found = []
-    for address, entity, state in entities:
+    for address, entity, structure, state in entities:
         partition, encoded = entity_of(plan.components[address.component], entity)
         key = decode_key(encoded)
         number = encoded_partition_number(encoded, case.partitions or 1)
-        found.append(Entity(partition, key, number, state))
+        # The state came through Spark's own channels, as the report did.
+        found.append(Entity(partition, key, number, structure, partial(pickle.loads, state)))
     return Trace(
         outputs=outputs_of(case.application, finished),
         dead_letters=dead_letters_of(finished.letters, dict(enumerate(case.input_log))),

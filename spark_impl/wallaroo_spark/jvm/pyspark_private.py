@@ -28,6 +28,8 @@ def connect(port: int, secret: str, conf: Mapping[str, str]) -> Any:
     """
     from pyspark.sql import SparkSession
 
+    # It tells of every command below a warning, and goes to the root's log with what users log.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     given = {
         "PYSPARK_GATEWAY_PORT": str(port),
         "PYSPARK_GATEWAY_SECRET": secret,

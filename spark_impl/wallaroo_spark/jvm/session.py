@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from wallaroo_spark.jvm import pyspark_private
+from wallaroo_spark.jvm.announcement import announced_start
 from wallaroo_spark.jvm.process import Jvm, OwnJvm, SparkStartError, SubmittingJvm
 from wallaroo_spark.jvm.settings import SessionSettings
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, remove_abandoned
@@ -178,7 +179,8 @@ def session(settings: SessionSettings | None = None) -> Session:
         SparkStartError: Spark does not start, or a live run uses the running session.
     """
     with _current.lock:
-        found = _current.get(settings)
+        with announced_start():
+            found = _current.get(settings)
         _current.kept = True
         return found
 

@@ -8,16 +8,15 @@ batch waits, and the input log fills.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
-from wallaroo.text import escaped
 from wallaroo.topology import Application
 from wallaroo.transport.dead_letters import DeadLetterFileError
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import Record
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.stop_clock import unless
+from wallaroo.user_output import show
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import Report
 from wallaroo_spark.wire.outbox import End, Finished
@@ -75,8 +74,8 @@ class Delivery:
             RunEndedError: the run ended in this batch; everything before its end is delivered.
             DeadLetterFileError: the dead letters cannot be written.
         """
-        for step, line in report.printed:
-            print(f"[{step}] {escaped(line)}" if step else line, file=sys.stderr, flush=True)
+        for line in report.printed:
+            show(line)
         finished = report.finished.get(0, Finished())
         if self.killing_call is not None:
             finished.ends.append(self.killing_call)

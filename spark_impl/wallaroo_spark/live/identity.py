@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.errors import WallarooError
-from wallaroo.topology import Application, Sink, Source, Stateful, Step
+from wallaroo.operations import Stateful
+from wallaroo.topology import Application, Sink, Source, Step
 from wallaroo.transport.private import opener
 
 _FORMAT = 2

@@ -156,6 +156,7 @@ class Server:
             partitions=checkpoint.partitions,
             isolated=options.isolation == "isolated",
             stop_on_error=options.on_error == "stop",
+            log_level=logging.getLogger().getEffectiveLevel(),
         )
         self._feed = LogFeed(
             log,

@@ -57,6 +57,8 @@ def dead_letters_of(
                 error_type=letter.error_type,
                 error=letter.error,
                 payload=frames[letter.lineage[0]][1],
+                where=letter.failure.where,
+                causes=letter.failure.causes,
             )
             for letter in sorted(letters, key=_order_of_letter)
         ]

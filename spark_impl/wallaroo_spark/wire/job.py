@@ -13,12 +13,14 @@ So an operator needs to know nothing about the cases, and one running query can 
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from wallaroo.engine import TaskFault
+from wallaroo.user_output import Line
 from wallaroo_spark.wire.columns import Messages
 from wallaroo_spark.wire.outbox import Finished, Order
 from wallaroo_spark.wire.shards import Address
@@ -57,6 +59,7 @@ class CaseSpec:
         segment_bytes: see `SEGMENT_BYTES`.
         monitor: host and port of the `live.call_monitor` to report calls to; `None`: do not report.
         faults: the faults of its micro-batch (`worker.faults`).
+        log_level: the least level of what user code logs that is sent to the driver.
     """
 
     application: bytes
@@ -67,6 +70,7 @@ class CaseSpec:
     segment_bytes: int = SEGMENT_BYTES
     monitor: tuple[str, int] | None = None
     faults: tuple[TaskFault, ...] = ()
+    log_level: int = logging.WARNING
 
     def in_batch(self, number: int) -> CaseSpec:
         """Return the same case with the faults of one micro-batch only."""
@@ -110,15 +114,15 @@ class Report:
 
     Args:
         finished: outputs, dead letters and ends, by case.
-        printed: (step, line) for each line that user code printed.
-        entities: (address, entity's id, pickled structure), where asked.
+        printed: the lines that user code printed or logged.
+        entities: (address, entity's id, structure, pickled state), where asked.
         counts: number of entities by address, of those that had messages.
         span: see `HeadBlock`.
     """
 
     finished: dict[int, Finished] = field(default_factory=dict)
-    printed: list[tuple[str, str]] = field(default_factory=list)
-    entities: list[tuple[Address, bytes, Any]] = field(default_factory=list)
+    printed: list[Line] = field(default_factory=list)
+    entities: list[tuple[Address, bytes, Any, bytes]] = field(default_factory=list)
     counts: dict[Address, int] = field(default_factory=dict)
     span: tuple[int, int] | None = None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from wallaroo.failure import Failure
 from wallaroo.trace import Lineage
 from wallaroo_spark.wire.columns import Messages, Outputs
 
@@ -30,6 +31,7 @@ class Letter(NamedTuple):
     reason: str
     error_type: str | None
     error: str
+    failure: Failure
 
     @property
     def order(self) -> Order:

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from wallaroo.trace import Lineage, Reason, describe_error
+from wallaroo.failure import Failure, describe_error
+from wallaroo.trace import Lineage, Reason
 from wallaroo_spark.wire.outbox import End, Letter, Order, Outbox
 from wallaroo_spark.worker.call_reporter import CallReporter
 from wallaroo_spark.worker.captured_output import Printer
 from wallaroo_spark.worker.portable import freeze, freeze_checked, thaw
 from wallaroo_spark.worker.program import Place, Program
-from wallaroo_spark.worker.results import DeadLetterError
+from wallaroo_spark.worker.results import DeadLetterError, where_it_failed
 
 Made = tuple[Any, Any]
 """A new message: a value for user code, and its frozen form."""
@@ -131,14 +132,13 @@ class Calls:
         """
         at = (lineage, place.position, place.sink)
         where = (place.pipeline, place.step)
-        why: tuple[bytes | None, str, str | None, str]
+        why: tuple[bytes | None, str, str | None, str, Failure]
         if issubclass(type(error), DeadLetterError):  # not `isinstance`: __class__ may be faked
             known = cast(DeadLetterError, error)
-            why = (known.key or key, known.reason.value, None, str(known))
+            why = (known.key or key, known.reason.value, None, str(known), known.failure)
         elif isinstance(error, Exception):
-            # User code may raise one exception many times: its traceback must not grow.
-            BaseException.with_traceback(error, None)
-            why = (key, reason.value, type(error).__name__, describe_error(error))
+            error_type, text = type(error).__name__, describe_error(error)
+            why = (key, reason.value, error_type, text, where_it_failed(error))
         else:
             self.outbox.finished.ends.append(End(at, "exit", *where, type(error).__name__))
             raise RunEnded

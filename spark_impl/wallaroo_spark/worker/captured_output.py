@@ -1,16 +1,20 @@
-"""What user code prints on a worker; the driver shows it on its standard error.
+"""What user code prints and logs on a worker; the driver shows it on its standard error.
 
 A worker's standard streams go to a log file on its machine. So the first flow in a process replaces
-them with a stream that gives each line, with the step's name, to the current `Printer`. The lines
-travel to the driver with the finished outputs.
+them with a stream that gives each line, with the step's name, to the current `Printer`. What is
+logged goes there too. The lines travel to the driver with the finished outputs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import sys
 from collections.abc import Iterator
+
+from wallaroo.user_output import BytesOutput, Line, Logged, message_of
+from wallaroo_spark.wire.job import Specs
 
 _MOST_LINES = 1000  # lines kept for one task; further lines are only counted
 _LONGEST_LINE = 4000  # characters kept of one line
@@ -21,7 +25,7 @@ class Printer:
 
     def __init__(self) -> None:
         self.step = ""
-        self.lines: list[tuple[str, str]] = []
+        self.lines: list[Line] = []
         self._dropped = 0
         self._partial: dict[str, str] = {}
 
@@ -33,18 +37,24 @@ class Printer:
         if rest:
             self._partial[self.step] = rest[:_LONGEST_LINE]
 
-    def finish(self) -> list[tuple[str, str]]:
-        """Return the (step, line) pairs, with the last line even if it has no newline."""
+    def log(self, record: logging.LogRecord) -> None:
+        """Add a log record."""
+        exception = _exceptions.formatException(record.exc_info) if record.exc_info else ""
+        logged = Logged(record.levelno, record.name, record.created, exception[:_LONGEST_LINE])
+        self._add(self.step, message_of(record), logged)
+
+    def finish(self) -> list[Line]:
+        """Return the lines, with the last one even if it has no newline."""
         for step, rest in self._partial.items():
             self._add(step, rest)
         self._partial.clear()
         if self._dropped:
-            self.lines.append(("", f"({self._dropped} more lines were printed)"))
+            self.lines.append(Line("", f"({self._dropped} more lines were printed)"))
         return self.lines
 
-    def _add(self, step: str, line: str) -> None:
+    def _add(self, step: str, line: str, logged: Logged | None = None) -> None:
         if len(self.lines) < _MOST_LINES:
-            self.lines.append((step, line[:_LONGEST_LINE]))
+            self.lines.append(Line(step, line[:_LONGEST_LINE], logged))
         else:
             self._dropped += 1
 
@@ -52,7 +62,13 @@ class Printer:
 class _Stream(io.TextIOBase):
     """Standard output and standard error of a worker."""
 
+    encoding = "utf-8"
+    errors = "backslashreplace"
     printer: Printer | None = None
+
+    @property
+    def buffer(self) -> io.RawIOBase:
+        return BytesOutput(self)
 
     def write(self, text: str) -> int:
         if self.printer is None:
@@ -66,15 +82,36 @@ class _Stream(io.TextIOBase):
         return True
 
 
+class _Handler(logging.Handler):
+    """Gives records to the current printer."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if _stream.printer is not None:
+            _stream.printer.log(record)
+
+
 _stream = _Stream()
+_handler = _Handler()
+_exceptions = logging.Formatter()
 
 
 @contextlib.contextmanager
-def printing(printer: Printer) -> Iterator[None]:
-    """Collect in `printer` what this process prints inside the block."""
+def printing(printer: Printer, cases: Specs) -> Iterator[None]:
+    """Collect in `printer` what this process prints and logs inside the block.
+
+    Args:
+        printer: takes it.
+        cases: those that are run; they say from which level on it is logged.
+    """
     sys.stdout = sys.stderr = _stream
-    before, _stream.printer = _stream.printer, printer
+    root = logging.getLogger()
+    before, level = _stream.printer, root.level
+    _stream.printer = printer
+    root.addHandler(_handler)
+    root.setLevel(min([case.log_level for case in cases.values()], default=level))
     try:
         yield
     finally:
+        root.setLevel(level)
+        root.removeHandler(_handler)
         _stream.printer = before

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from wallaroo.topology import Sink, Source, Stateful, Step
+from wallaroo.operations import Stateful, Stateless
+from wallaroo.topology import Sink, Source, Step
 from wallaroo.trace import Lineage, Reason
 from wallaroo_spark.wire.columns import Arrival
 from wallaroo_spark.wire.outbox import Outbox
@@ -114,7 +115,9 @@ class Flow:
         calls = self._calls
         node = self._program.application.nodes[index]
         if isinstance(node, Source):
-            decode = node.config.decoder.call
+            decoder = node.config.decoder
+            assert decoder is not None  # generators are refused (build-2)
+            decode = decoder.call
             return nodes.one_from_one(calls, index, decode, Reason.DECODE, self._follow(index))
         if isinstance(node, Sink):
             return nodes.encoder(calls, index, node)
@@ -125,6 +128,7 @@ class Flow:
             else:
                 take_keyed = nodes.to_outbox(calls, index, self._program.component_of(operation))
             return nodes.route(calls, index, operation, take_keyed)
+        assert isinstance(operation, Stateless)  # all others are refused (build-2)
         if operation.computation.multi:
             return nodes.many_from_one(calls, index, operation, self._follow_items(index))
         compute = operation.computation.call

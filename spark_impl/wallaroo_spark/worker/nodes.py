@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from wallaroo.keys import SINGLE_KEY
-from wallaroo.topology import Sink, Stateful, Stateless
+from wallaroo.operations import Stateful, Stateless
+from wallaroo.topology import Sink
 from wallaroo.trace import Lineage, Reason
 from wallaroo_spark.wire.columns import Messages, Outputs
 from wallaroo_spark.worker.calls import Calls, Made

@@ -50,7 +50,7 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     _set_aside()
     printer = Printer()
     flows: dict[int, Flow] = {}
-    with printing(printer):
+    with printing(printer, block.cases):
         for number, source, first, payloads in block.frames:
             flow = flows.get(number)
             if flow is None:
@@ -86,7 +86,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
     printer = Printer()
     report = Report()
     outboxes: list[tuple[int, Outbox]] = []
-    with printing(printer):
+    with printing(printer, cases):
         for address in sorted(messages):
             case = cases[address.case]
             arrived = arrivals(messages[address])
@@ -119,7 +119,7 @@ def list_entities(shard: int, store: Map) -> Row:
     listed = []
     for address, entity, state in stored(store):
         value = pickle.loads(state)  # noqa: S301 - bytes the states made
-        listed.append((address, entity, structure_or_kind(value)))
+        listed.append((address, entity, structure_or_kind(value), state))
     return Row(shard, FINISHED, pack(Report(entities=listed)))
 
 

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from wallaroo.topology import Application, Source, Stateful, Step
+from wallaroo.operations import Stateful
+from wallaroo.topology import Application, Source, Step
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from wallaroo.trace import Reason, describe_error
-from wallaroo_spark.worker.results import DeadLetterError
+from wallaroo.failure import describe_error
+from wallaroo.trace import Reason
+from wallaroo_spark.worker.results import DeadLetterError, where_it_failed
 
 ATOMS = frozenset({str, bytes, int, float, bool, type(None)})
 PROTOCOL = 5
@@ -59,7 +60,9 @@ def freeze_checked(value: Any) -> tuple[Any, Any]:
 
 def _unportable(value: Any, what: str, error: Exception) -> UnportableError:
     kind = type(value)
-    return UnportableError(
+    unportable = UnportableError(
         f"a {kind.__module__}.{kind.__qualname__} cannot be {what}: "
         f"{type(error).__name__}: {describe_error(error)}"
     )
+    unportable.failure = where_it_failed(error)
+    return unportable

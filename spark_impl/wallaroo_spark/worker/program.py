@@ -6,7 +6,8 @@ import functools
 import pickle
 from dataclasses import dataclass
 
-from wallaroo.topology import Application, Node, Sink, Source, Stateful, Step
+from wallaroo.operations import Stateful
+from wallaroo.topology import Application, Node, Sink, Source, Step
 from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.wire.outbox import NO_SINK
 from wallaroo_spark.worker.plan import Component, plan
@@ -86,7 +87,7 @@ def program_of(application: bytes, partitions: int) -> Program:
 
 def _place(node: Node, position: int) -> Place:
     if isinstance(node, Source):
-        return Place(node.pipeline, None, node.config.decoder.name, position)
+        return Place(node.pipeline, None, node.name, position)
     if isinstance(node, Sink):
         return Place(node.pipeline, None, node.config.encoder.name, position, node.index)
     return Place(node.pipeline, node.name, node.name, position)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
+from wallaroo.failure import Failure, failure_of
 from wallaroo.trace import Reason
 
 _PAIR_LENGTH = 2
@@ -16,10 +17,12 @@ class DeadLetterError(Exception):
     Attributes:
         reason: the dead letter's reason.
         key: the encoded key, if only the code that raises this knows it.
+        failure: where user code raised, if it did so while its result was looked at.
     """
 
     reason: Reason
     key: bytes | None = None
+    failure: Failure = Failure()
 
 
 class BadResultError(DeadLetterError):
@@ -32,6 +35,11 @@ class BadOutputError(DeadLetterError):
     """An encoder's result is neither bytes nor text, or is text that UTF-8 refuses (sink-1)."""
 
     reason = Reason.ENCODE
+
+
+def where_it_failed(error: BaseException) -> Failure:
+    """Return where user code raised `error`, and remove its traceback."""
+    return failure_of(error, "wallaroo_spark")
 
 
 def split_pair(result: Any) -> tuple[Any, bool]:

@@ -8,9 +8,9 @@ import re
 from typing import Any
 
 from wallaroo.errors import WallarooError
+from wallaroo.failure import describe_error
 from wallaroo.loading import MODULE_PREFIX
 from wallaroo.text import escaped
-from wallaroo.trace import describe_error
 
 _EARLIER_NAME = re.compile(rf"({MODULE_PREFIX}\w+)_[0-9a-f]{{12}}")
 

@@ -189,7 +189,7 @@ def test_dead_4_stop_at_the_first_dead_letter(app, run, told):
     assert told(result) == [((1, 1), "refuse", None, None, "raised")]
     ended = result.trace.ended
     assert (ended.kind, ended.step, ended.lineage) == ("on-error", "refuse", (1, 1))
-    assert "'c'" not in repr(result.entities)
+    assert "'c'" not in repr(result.structures)
 
 
 @pytest.mark.parametrize("sink", [0, 1, 2])
@@ -209,7 +209,7 @@ def test_dead_4_whatever_the_reason_and_the_cut(app, run, payload, batches):
     result = run(application, [b"a", payload, b"b", b"a"], on_error="stop", batches=batches)
     assert result.output == [b"'a';"]
     assert len(result.dead_letters) == 1
-    assert list(result.entities["s"]) == ["a"]
+    assert list(result.structures["s"]) == ["a"]
 
 
 def test_dead_4_without_a_dead_letter_nothing_stops(app, run):

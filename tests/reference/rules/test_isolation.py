@@ -81,7 +81,7 @@ def test_state_2_4_7_the_entity_is_as_before_the_call(app, isolated, compute, re
     application = app(("to_stateful", left_with(compute, result), Seen, "s"))
     found = isolated(application, [b"a", b"x", b"b"])
     assert [one for one in found.output if one != b"'x';"] == [b"'a';", b"'ab';"]
-    assert "altered" not in repr(found.entities)
+    assert "altered" not in repr(found.structures)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_state_7_of_a_multi_call_nothing_goes_on(app, isolated, result, reason):
     found = isolated(app(("to_stateful", alter, Seen, "s")), [b"a"])
     assert found.output == []
     assert [letter.reason for letter in found.dead_letters] == [reason]
-    assert "altered" not in repr(found.entities)
+    assert "altered" not in repr(found.structures)
 
 
 def test_state_4_what_a_generator_alters_is_part_of_the_call(app, isolated):
@@ -129,7 +129,7 @@ def test_state_4_an_unchanged_state_is_not_even_replaced(app, isolated):
         return None, False
 
     found = isolated(app(("to_stateful", rebinds, Seen, "s")), [b"a"])
-    ((_, state),) = found.entities["s"].items()
+    ((_, state),) = found.structures["s"].items()
     assert state[0].endswith("Seen")
     assert state[3] == ["dict", [[["str", "items"], ["list", []]]]]
 
@@ -152,7 +152,7 @@ def test_state_6_an_output_is_what_it_was_when_the_call_ended(app, isolated):
     application = app(("to_stateful", whole_state, Seen, "s"), ("to", alter), encoder=encode)
     found = isolated(application, [b"a", b"b"])
     assert found.output == [b"a,!", b"a,b,!"]
-    assert "'!'" not in repr(found.entities)
+    assert "'!'" not in repr(found.structures)
 
 
 def test_state_6_the_message_is_no_part_of_the_state(app, isolated):
@@ -169,7 +169,7 @@ def test_state_6_the_message_is_no_part_of_the_state(app, isolated):
     application = app(("to_stateful", keep, Seen, "s"), ("to", alter), decoder=decode)
     found = isolated(application, [b"a", b"b"])
     assert found.output == [b"a!;", b"b!;"]
-    assert "'!'" not in repr(found.entities)
+    assert "'!'" not in repr(found.structures)
 
 
 def test_state_6_each_item_of_a_multi_output_has_its_own(app, isolated):
@@ -294,7 +294,7 @@ def test_isolation_a_state_altered_into_the_unportable_and_not_kept_is_no_matter
 def test_isolation_a_builder_of_the_unportable(app, isolated, told):
     found = isolated(app(("to_stateful", see, Lock, "s")), [b"a", b"b"])
     assert [letter[1:] for letter in told(found)] == [("see", None, (), "unportable")] * 2
-    assert found.entities == {"s": {}}
+    assert found.structures == {"s": {}}
 
 
 class Twice:

@@ -29,7 +29,7 @@ def test_route_1_same_keys_meet_different_never(app, run):
     payloads = [key.encode() for key in KEYS] * 2
     result = run(application, payloads)
     assert result.output == [b"1"] * len(KEYS) + [b"2"] * len(KEYS)
-    assert {repr(key) for key in result.entities["s"]} == {repr(eval(key)) for key in KEYS}
+    assert {repr(key) for key in result.structures["s"]} == {repr(eval(key)) for key in KEYS}
 
 
 @pytest.mark.parametrize("listed", [True, False])
@@ -44,7 +44,7 @@ def test_route_2_anything_else_is_a_bad_key_before_it_is_unknown(app, run, told,
         ((1,), "see", None, None, "bad-key"),
     ]
     assert result.dead_letters[0].error_type is None
-    assert result.entities["s"] == {}
+    assert result.structures["s"] == {}
 
 
 class Sub(str):
@@ -75,7 +75,7 @@ def test_route_3_listed_keys_only(app, run, told):
         ((1,), "see", None, "c", "unknown-key"),
         ((3,), "see", None, "c", "unknown-key"),
     ]
-    assert list(result.entities["s"]) == ["a"]
+    assert list(result.structures["s"]) == ["a"]
     assert "'c'" in result.dead_letters[0].error
     assert "'s'" in result.dead_letters[0].error
 
@@ -129,7 +129,7 @@ def test_route_5_64_bit_keys(app, run, key):
         app(("to_state_partition_u64", see_number, Seen, "s", whole), decoder=literal),
         [key.encode()],
     )
-    assert list(found.entities["s"]) == [eval(key)]
+    assert list(found.structures["s"]) == [eval(key)]
     assert application.partition["s"].u64
 
 
@@ -150,7 +150,7 @@ def test_route_5_all_else_is_a_bad_key(app, run, told, key, listed):
     )
     result = run(application, [b"a"])
     assert told(result) == [((0,), "see", None, None, "bad-key")]
-    assert result.entities["s"] == {}
+    assert result.structures["s"] == {}
 
 
 def test_route_5_listed_and_unknown(app, run, told):
@@ -163,7 +163,7 @@ def test_route_5_listed_and_unknown(app, run, told):
 
 def test_route_6_to_stateful_has_one_entity(app, run):
     result = run(app(("to_stateful", see, Seen, "s")), [b"a", b"b"])
-    assert list(result.entities["s"]) == [()]
+    assert list(result.structures["s"]) == [()]
     assert result.output == [b"'a';", b"'ab';"]
 
 

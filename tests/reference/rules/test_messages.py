@@ -261,7 +261,7 @@ def test_compute_2_a_state_computations_generator_runs_inside_the_call(app, run)
 
     result = run(app(("to_stateful", lazily, Seen, "s"), ("to_stateful", see, Seen, "t")), [b"ab"])
     assert result.output == [b"'a';", b"'aab';"]
-    assert "'b'" in repr(result.entities["s"])
+    assert "'b'" in repr(result.structures["s"])
 
 
 @pytest.mark.parametrize("result", BAD_ITEMS, ids=lambda value: type(value).__name__)

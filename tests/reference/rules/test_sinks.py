@@ -87,4 +87,4 @@ def test_sink_2_every_sink_gets_every_message(app, run):
 def test_sink_2_done_ends_without_a_sink(app, run):
     result = run(app(("to_stateful", see, Seen, "s"), sinks=0), [b"a"])
     assert result.outputs == {}
-    assert list(result.entities["s"]) == [()]
+    assert list(result.structures["s"]) == [()]

@@ -29,7 +29,7 @@ def test_state_1_an_entity_is_built_once_when_its_first_message_comes(app, run):
     assert CountingBuilder.built == 0
     result = run(application, [b"a", b"a", b"b", b"a"])
     assert CountingBuilder.built == 2
-    assert list(result.entities["s"]) == ["a", "b"]
+    assert list(result.structures["s"]) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_state_1_an_entity_is_built_once_when_its_first_message_comes(app, run):
 )
 def test_state_1_it_exists_whatever_its_first_message_does(app, isolated, compute):
     result = isolated(app(("to_stateful", compute, Seen, "s")), [b"a"])
-    ((key, state),) = result.entities["s"].items()
+    ((key, state),) = result.structures["s"].items()
     assert key == ()
     assert state[3] == ["dict", [[["str", "items"], ["list", []]]]]
 
@@ -50,7 +50,7 @@ def test_state_1_it_exists_whatever_its_first_message_does(app, isolated, comput
 def test_state_1_an_entity_that_is_built_exists_though_its_message_dies(app, run):
     raises = wallaroo.state_computation(name="raises")(lambda message, state: 1 / 0)
     result = run(app(("to_state_partition", raises, Seen, "s", whole)), [b"a", b"b"])
-    assert list(result.entities["s"]) == ["a", "b"]
+    assert list(result.structures["s"]) == ["a", "b"]
 
 
 def test_state_1_a_builder_that_raises_tries_again_with_the_next_message(app, run, told):
@@ -67,7 +67,7 @@ def test_state_1_a_builder_that_only_raises_leaves_no_entity(app, run):
         def build(self):
             raise ValueError
 
-    assert run(app(("to_stateful", see, Never(), "s")), [b"a"]).entities == {"s": {}}
+    assert run(app(("to_stateful", see, Never(), "s")), [b"a"]).structures == {"s": {}}
 
 
 def test_state_1_a_state_may_be_none(app, run):
@@ -78,7 +78,7 @@ def test_state_1_a_state_may_be_none(app, run):
     compute = wallaroo.state_computation(name="c")(lambda message, state: (repr(state), False))
     result = run(app(("to_stateful", compute, Nothing(), "s")), [b"a", b"b"])
     assert result.output == [b"'None';", b"'None';"]
-    assert result.entities == {"s": {(): None}}
+    assert result.structures == {"s": {(): None}}
 
 
 class Pair(tuple):
@@ -190,7 +190,7 @@ def test_state_5_none_sends_nothing_and_the_state_is_kept(app, run):
     assert result.output == [b"'ab';", b"'abcd';"]
     result = run(app(("to_stateful", nothing, Seen, "s")), [b"a", b"b"])
     assert result.output == []
-    assert "'b'" in repr(result.entities["s"])
+    assert "'b'" in repr(result.structures["s"])
 
 
 def test_state_7_raising_is_a_dead_letter(app, run, told):
@@ -227,4 +227,4 @@ def test_state_9_partitions_of_other_names_share_nothing(app, run):
         [b"a", b"ab"],
     )
     assert result.output == [b"'a';", b"'aaab';"]
-    assert set(result.entities) == {"s", "t"}
+    assert set(result.structures) == {"s", "t"}

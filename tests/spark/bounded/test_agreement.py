@@ -12,6 +12,7 @@ from wallaroo_conformance.cases.building import engine_case
 from wallaroo_conformance.cases.strategies import LENGTH, case_from_bytes
 
 import wallaroo
+from wallaroo import testing
 from wallaroo.engine import Case, TaskFault
 from wallaroo.trace import Reason
 
@@ -278,3 +279,13 @@ def pass_on(message):
 def test_a_pipeline_of_hundreds_of_steps(spark_engine):
     case = Case(build(*[("to", pass_on)] * 400, *CHAINED), log("a b"))
     assert spark_engine.run(case).outputs[("p", 0)] == (b"a\n", b"a/b\n")
+
+
+def test_entities_come_back_as_objects(spark_engine):
+    application = build(("to_state_partition", collect, Box, "boxes", letter))
+    result = testing.run(application, {"p": [b"a1 b1", b"a2"]}, engine="spark")
+    assert {key: box.items for key, box in result.entities["boxes"].items()} == {
+        "a": ["a1", "a2"],
+        "b": ["b1"],
+    }
+    assert {type(box) for box in result.entities["boxes"].values()} == {Box}

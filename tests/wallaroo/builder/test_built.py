@@ -25,7 +25,8 @@ from builder_parts import (
 )
 
 from wallaroo import ApplicationBuilder, TCPSinkConfig
-from wallaroo.topology import Sink, Source, Stateful, Step
+from wallaroo.operations import Stateful
+from wallaroo.topology import Sink, Source, Step
 
 
 def test_build_1_calls_chain_or_stand_alone():

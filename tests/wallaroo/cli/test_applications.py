@@ -29,7 +29,7 @@ def test_check_prints_the_topology(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_check_names_an_engine_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", WORD_COUNT, "--engine", "steam"]) == 1
+    assert main(["check", WORD_COUNT, "--engine", "steam"]) == 2
     assert "no engine is called 'steam'; installed: " in capsys.readouterr().err
 
 
@@ -43,7 +43,7 @@ def test_graph_draws_into_a_file_or_stdout(
     path = tmp_path / "words.svg"
     assert output(capsys, "graph", WORD_COUNT, "--svg", str(path)) == ""
     assert path.read_text(encoding="utf-8") == output(capsys, "graph", WORD_COUNT, "--svg", "-")
-    assert main(["graph", WORD_COUNT, "--svg", str(tmp_path / "no" / "such.svg")]) == 1
+    assert main(["graph", WORD_COUNT, "--svg", str(tmp_path / "no" / "such.svg")]) == 2
     assert capsys.readouterr().err.endswith("such.svg: No such file or directory\n")
 
 
@@ -69,6 +69,8 @@ def test_route_without_a_key_shows_all_that_are_listed(
 def test_route_3_and_5_keys_without_a_place_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     text = output(capsys, "route", WORD_COUNT, "a", "word", "--partitions", "5", code=1)
     assert "unknown-key: not one of its 27 keys" in text
+    text = output(capsys, "route", WORD_COUNT, "bytes:a", "--partitions", "5", code=1)
+    assert "not one of its 27 keys; 'a' is: write key.decode()" in text
     text = output(capsys, "route", WORD_COUNT_U64, "97", "int:97", "--partitions", "5", code=1)
     assert "bad-key: keys are ints" in text
     assert text.splitlines()[2].split()[-2:] == ["97", str(partition_number(97, 5))]
@@ -172,6 +174,25 @@ def test_new_writes_an_application_whose_test_passes(
     assert "application votes" in output(capsys, "check", "votes.py")
 
 
+def test_new_writes_the_same_words_for_every_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = []
+    for name in ("fraud", "word_count_2"):
+        assert main(["new", name]) == 0
+        files = (Path(f"{name}.py"), Path(f"test_{name}.py"))
+        texts.append([path.read_text().replace(name, "NAME") for path in files])
+    assert texts[0] == texts[1]
+    assert "vote" not in "".join(texts[0]).lower()
+    capsys.readouterr()
+    # The commands of its docstring work as a reader copies them.
+    [line] = [line for line in Path("fraud.py").read_text().splitlines() if "--stdin" in line]
+    command = line.replace("wallaroo", f"{sys.executable} -m wallaroo")
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=60, check=False)
+    assert done.stdout == b"Ann => 1\nBob => 1\nAnn => 2\n"
+
+
 def test_new_overwrites_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,7 +205,13 @@ def test_new_overwrites_nothing(
 
 @pytest.mark.parametrize(
     ("name", "suggestion"),
-    [("my-app", "my_app"), ("json", "my_json"), ("class", "my_class"), ("7up", "my_7up")],
+    [
+        ("my-app", "my_app"),
+        ("json", "my_json"),
+        ("class", "my_class"),
+        ("7up", "my_7up"),
+        ("pytest", "my_pytest"),
+    ],
 )
 def test_new_suggests_a_name(
     name: str, suggestion: str, capsys: pytest.CaptureFixture[str]

@@ -155,7 +155,7 @@ def test_a_second_workers_command_line_says_what_to_do(
 def test_the_first_of_several_workers_does_the_work_of_all(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["--application-module", "no_such_module_anywhere", "-w", "2", "-t"]) == 1
+    assert main(["--application-module", "no_such_module_anywhere", "-w", "2", "-t"]) == 2
     _, hint, _ = capsys.readouterr().err.splitlines()
     assert hint.startswith("machida: one process does the work of all workers here")
 
@@ -168,7 +168,7 @@ def test_the_module_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_module_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--application-module", "no_such_module_anywhere"]) == 1
+    assert main(["--application-module", "no_such_module_anywhere"]) == 2
     assert "there is no module 'no_such_module_anywhere' in the current directory or on" in (
         capsys.readouterr().err
     )

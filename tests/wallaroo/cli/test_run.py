@@ -42,6 +42,7 @@ def encode(text):
 
 def application_setup(args):
     print("arguments:", args, file=sys.stderr)
+    "--mine" in args  # an option that is named is taken
     (host, port), (out_host, out_port) = (
         wallaroo.tcp_parse_input_addrs(args)[0], wallaroo.tcp_parse_output_addrs(args)[0])
     builder = wallaroo.ApplicationBuilder("app")
@@ -412,7 +413,7 @@ def test_isolated_mode_prints_findings(tmp_path):
     assert b"  finding: unflagged-mutation: p, forget: " in done.stderr
 
 
-def test_arguments_it_does_not_know_and_those_after_two_dashes_go_to_the_application(app):
+def test_arguments_the_application_names_and_those_after_two_dashes_go_to_it(app):
     arguments = ["--mine", "x", "--stdin", "--", "--stdout", "--engine", "y"]
     with socket.create_server(("127.0.0.1", 0)) as sink:
         out = f"127.0.0.1:{sink.getsockname()[1]}"
@@ -527,7 +528,7 @@ def test_no_color_means_no_color(run):
 
 def test_an_engine_that_is_not_there_is_one_line(app):
     done = wallaroo("run", app, "--engine", "abacus")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith(b"wallaroo: no engine is called 'abacus'; installed: ")
 
 

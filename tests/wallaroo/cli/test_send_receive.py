@@ -180,7 +180,7 @@ def test_send_to_nobody_fails_in_one_line(
     path = write(tmp_path / "lines", b"")
     assert main(["send", path, "--to", address, "--wait", "0"]) == 1
     assert f"nobody listens on {address}, 0 s long (Connection refused)" in capsys.readouterr().err
-    assert main(["send", str(tmp_path / "none"), "--to", address]) == 1
+    assert main(["send", str(tmp_path / "none"), "--to", address]) == 2
     assert capsys.readouterr().err.endswith("none: No such file or directory\n")
     assert main(["send", "-", "--to", address, "--repeat", "2"]) == 1
     assert "no --repeat with -" in capsys.readouterr().err

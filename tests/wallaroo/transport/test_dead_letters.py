@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from wallaroo.failure import Cause, UserFrame
 from wallaroo.trace import DeadLetter, Reason
 from wallaroo.transport.dead_letters import DeadLetterFileError, DeadLetters
 from wallaroo.transport.rate_limit import RateLimited
@@ -59,6 +60,8 @@ def test_dead_1_a_json_line_each_with_the_fields_of_the_rule(tmp_path):
         "error_type": "ValueError",
         "error": "it\nbroke \x1b[31m",
         "payload": base64.b64encode(b"\xff\x00").decode(),
+        "where": [],
+        "causes": [],
     }
     assert (second["step"], second["sink"], second["key"]) == (None, 1, None)
 
@@ -85,6 +88,23 @@ def test_dead_1_they_are_logged_escaped_and_not_too_often(caplog):
     assert caplog.records[6].getMessage().startswith("dead letter: pipeline p, step count, raised")
     assert "message 1001.2" in caplog.records[6].getMessage()
     assert len(caplog.records) == 7
+
+
+def test_dead_1_they_say_where_user_code_failed(caplog):
+    caplog.set_level(logging.DEBUG, "wallaroo.dead_letters")
+    where = UserFrame("app.py", 3, "count"), UserFrame("a\x1b.py", 7, "find")
+    cause = Cause("KeyError", "'\n'", (UserFrame("app.py", 5, "look"),))
+    DeadLetters().add([letter(n, where=where, causes=(cause,)) for n in range(6)])
+    warned, *traced = [record.getMessage() for record in caplog.records[:6]]
+    assert warned.endswith(": it\\nbroke \\x1b[31m; at a\\x1b.py, line 7, in find")
+    assert traced == [
+        "message 0.2: ValueError: it\\nbroke \\x1b[31m",
+        "message 0.2:   app.py, line 3, in count",
+        "message 0.2:   a\\x1b.py, line 7, in find",
+        "message 0.2: caused by KeyError: '\\n'",
+        "message 0.2:   app.py, line 5, in look",
+    ]
+    assert len(caplog.records) == 5 * 6  # those that are not logged have no traceback either
 
 
 def test_what_the_file_holds_stays_and_half_a_line_spoils_no_other(tmp_path):

@@ -1,0 +1,134 @@
+"""How far time has come: the watermark of each source, and of each window step (time-3).
+
+Watermarks are event times in nanoseconds. `NEVER` stands for "there is none yet" and `FOREVER` for
+that of a source that has ended; both compare with every time as they should.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from wallaroo.topology import Application, Source
+
+Watermark: TypeAlias = float
+"""An `int` of nanoseconds, `NEVER` or `FOREVER`."""
+
+NEVER: Final = -math.inf
+FOREVER: Final = math.inf
+
+
+@dataclass(slots=True)
+class _SourceTime:
+    """What is known of a source's time.
+
+    Attributes:
+        by_arrival: its messages' event times are their arrival times.
+        idle_after: nanoseconds of its config, or `None`.
+        greatest: the greatest event time so far.
+        last_frame: the arrival time of its last frame, `None` before the first.
+        ended: it gives nothing any more.
+    """
+
+    by_arrival: bool
+    idle_after: int | None
+    greatest: Watermark = NEVER
+    last_frame: int | None = None
+    ended: bool = False
+
+
+class Watermarks:
+    """The time of an application's sources, record by record."""
+
+    def __init__(self, application: Application) -> None:
+        self._sources = {name: _source_time(node) for name, node in application.sources.items()}
+        self._first: int | None = None  # arrival time of the log's first record
+        self.now = 0
+        """The arrival time of the latest record."""
+
+    def arrive(self, at: int, source: str | None) -> None:
+        """A record has arrived; `source` if it is a frame or a value of one."""
+        self.now = max(self.now, at)
+        if self._first is None:
+            self._first = self.now
+        if source is not None:
+            self._sources[source].last_frame = self.now
+
+    def move(self, source: str, event_time: int) -> None:
+        """A message of `source` has this event time."""
+        known = self._sources[source]
+        known.greatest = max(known.greatest, event_time)
+
+    def end(self, source: str) -> None:
+        """A source has ended."""
+        self._sources[source].ended = True
+
+    def ended(self, source: str) -> bool:
+        """Whether a source has ended."""
+        return self._sources[source].ended
+
+    def of(self, ways: dict[str, int]) -> Watermark:
+        """Return the watermark of a step: the least of its sources', less the delays.
+
+        Args:
+            ways: the step's sources, with the delays on the way (`Application.ways`).
+        """
+        found: list[Watermark] = []
+        for name, delay in ways.items():
+            watermark = self._of_source(self._sources[name])
+            if watermark is not None:
+                found.append(watermark - delay)
+        return min(found, default=NEVER)
+
+    def arrival_for(self, ways: dict[str, int], target: int) -> Watermark:
+        """Return the least arrival time at which the step's watermark is `target` by time alone.
+
+        `FOREVER`: however long nothing comes, it will not get there. A source that does not hold
+        back is left out, but the last one that does must get there.
+        """
+        sources = [(self._sources[name], target + delay) for name, delay in ways.items()]
+        reached = [self._reaches(source, wanted) for source, wanted in sources]
+        released = [self._released(source) for source, _ in sources]
+        latest = max(map(min, zip(reached, released, strict=True)), default=FOREVER)
+        # At that time at least one source must be there, not only be left out.
+        return max(latest, min(reached, default=FOREVER))
+
+    def _of_source(self, source: _SourceTime) -> Watermark | None:
+        """Return a source's watermark; `None`: it does not hold back."""
+        if source.ended:
+            return FOREVER
+        if source.by_arrival:
+            return self.now
+        if source.idle_after is None:
+            return source.greatest
+        if source.greatest == NEVER:
+            return None if self.now >= self._released(source) else NEVER
+        assert source.last_frame is not None  # a message had an event time
+        silent = self.now - source.last_frame
+        return source.greatest + silent if silent >= source.idle_after else source.greatest
+
+    def _reaches(self, source: _SourceTime, target: int) -> Watermark:
+        """Return the arrival time at which the source's watermark is `target` by time alone."""
+        if source.ended or (not source.by_arrival and source.greatest >= target):
+            return self.now
+        if source.by_arrival:
+            return max(self.now, target)
+        if source.idle_after is None or source.greatest == NEVER:
+            return FOREVER
+        assert source.last_frame is not None
+        lacking = int(target - source.greatest)
+        return source.last_frame + max(lacking, source.idle_after)
+
+    def _released(self, source: _SourceTime) -> Watermark:
+        """Return the arrival time from which a source without event times holds nothing back."""
+        if source.ended or source.by_arrival or source.idle_after is None:
+            return FOREVER
+        if source.greatest != NEVER or self._first is None:
+            return FOREVER
+        since = self._first if source.last_frame is None else source.last_frame
+        return since + source.idle_after
+
+
+def _source_time(node: Source) -> _SourceTime:
+    return _SourceTime(node.config.event_time is None, node.config.idle_after)

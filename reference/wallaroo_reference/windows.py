@@ -1,0 +1,181 @@
+"""What the window steps share: calls of the aggregation, late messages (window-4, window-6).
+
+A step keeps its windows by key (`wallaroo_reference.window_kinds`). An accumulator is frozen
+between calls, as states are, so nothing that user code does to one shows elsewhere.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from wallaroo.aggregations import WindowBounds
+from wallaroo.keys import Key
+from wallaroo.operations import Windowed
+from wallaroo.trace import Reason
+from wallaroo.windows import LateDataPolicy
+from wallaroo_reference.copies import thaw
+from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
+from wallaroo_reference.watermarks import NEVER, Watermark
+
+Freeze = Callable[[Any], Any]
+
+_NOTHING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """A window that fires: its accumulators in order of time, frozen, still to be combined.
+
+    Args:
+        key: its key.
+        start, end: its bounds, in nanoseconds since 1970.
+        time: the event time of what it gives.
+        parts: one accumulator or more.
+        own: it was made for one message by the policy `fire-per-message`.
+    """
+
+    key: Key
+    start: int
+    end: int
+    time: int
+    parts: tuple[Any, ...]
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A message that comes to a window step.
+
+    Args:
+        message: frozen.
+        key: its key, valid.
+        known: the key's identity, by which windows are kept.
+        time: its event time.
+        now: the arrival time of the record.
+    """
+
+    message: Any
+    key: Key
+    known: Hashable
+    time: int
+    now: int
+
+
+class LateError(DeadLetterError):
+    """A late message whose policy is `dead-letter` (window-6)."""
+
+
+class WindowStep(ABC):
+    """The windows of one step.
+
+    Args:
+        operation: the step's operation.
+        freeze: freezes accumulators.
+
+    Attributes:
+        watermark: the step's watermark as of its last turn.
+        dropped: late messages that the policy `drop` has dropped.
+        partly_late: messages for which some windows had fired and others not.
+    """
+
+    def __init__(self, operation: Windowed, freeze: Freeze) -> None:
+        self.operation = operation
+        self.watermark: Watermark = NEVER
+        self.dropped = 0
+        self.partly_late = 0
+        self._aggregation = operation.aggregation
+        self._freeze = freeze
+
+    # -- what the interpreter calls ---------------------------------------------------------------
+
+    @abstractmethod
+    def take(self, arrival: Arrival) -> Firing | None:
+        """Put a message into its windows; return the window that this fires, if it does.
+
+        Raises:
+            DeadLetterError: the message has never come to this step (window-9), or is late.
+        """
+
+    @abstractmethod
+    def due(self, now: int) -> Iterator[Firing]:
+        """Yield the windows that are due, in order, each gone when it is yielded (time-4)."""
+
+    @abstractmethod
+    def next_due(self) -> int | None:
+        """Return the least watermark at which a window fires; `None`: none will."""
+
+    def next_timeout(self) -> int | None:
+        """Return the least arrival time at which a window fires by its timeout; `None`: none."""
+        return None
+
+    @abstractmethod
+    def open(self) -> Iterator[Firing]:
+        """Yield the open windows as they would fire (window-11)."""
+
+    def output(self, firing: Firing) -> Any:
+        """Return what a window gives, frozen; `None`: nothing (window-4).
+
+        Raises:
+            DeadLetterError: `combine` or `output` failed.
+        """
+        accumulator = self.combined(firing.parts)
+        aggregation = self._aggregation
+        try:
+            if aggregation.wants_window:
+                bounds = WindowBounds(firing.start, firing.end)
+                given = aggregation.output(firing.key, accumulator, bounds)
+            else:
+                given = aggregation.output(firing.key, accumulator)
+        except BaseException as error:
+            raise dead_letter_from(error, Reason.RAISED) from error
+        return None if given is None else self._freeze(given)
+
+    def combined(self, parts: tuple[Any, ...]) -> Any:
+        """Return accumulators combined in their order, as an object of the caller's own."""
+        combine = self._aggregation.combine
+        accumulator = thaw(parts[0])
+        for part in parts[1:]:
+            later = thaw(part)
+            assert combine is not None  # only windows whose aggregation has one have several parts
+            try:
+                result = combine(accumulator, later)
+            except BaseException as error:
+                raise dead_letter_from(error, Reason.RAISED) from error
+            accumulator = accumulator if result is None else result
+        return accumulator
+
+    # -- what the kinds of windows share ----------------------------------------------------------
+
+    def _updated(self, message: Any, accumulator: Any = _NOTHING) -> Any:
+        """Return an accumulator after one more message, frozen; without one, of a new window."""
+        aggregation = self._aggregation
+        try:
+            if accumulator is _NOTHING:
+                mine = aggregation.initial_accumulator()
+            else:
+                mine = thaw(accumulator)
+            copy = thaw(message)
+            result = aggregation.call(copy, mine)
+        except DeadLetterError:
+            raise
+        except BaseException as error:
+            raise dead_letter_from(error, Reason.RAISED) from error
+        return self._freeze(mine if result is None else result)
+
+    def _late(self, arrival: Arrival, policy: LateDataPolicy) -> Firing | None:
+        """Do with a late message what the policy says (window-6)."""
+        if policy is LateDataPolicy.DROP:
+            self.dropped += 1
+            return None
+        if policy is LateDataPolicy.FIRE_PER_MESSAGE:
+            part = self._updated(arrival.message)
+            time = arrival.time
+            return Firing(arrival.key, time, time + 1, time, (part,), own=True)
+        raise LateError(
+            Reason.LATE,
+            f"its event time is {arrival.time}, and the windows it belongs to have fired: the "
+            f"step's watermark is {self.watermark}",
+        )

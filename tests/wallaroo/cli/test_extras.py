@@ -1,0 +1,79 @@
+"""Commands and engines whose extra is not installed, in an interpreter without site-packages."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SOURCES = (".", "reference", "spark_impl", "conformance", "loadgen")
+WORD_COUNT = str(ROOT / "examples" / "word_count.py")
+
+
+@pytest.fixture
+def bare(tmp_path: Path):
+    """Run a command line where only the distribution itself is installed, without its extras."""
+    installed = distribution("wallaroo-streams")
+    info = tmp_path / "wallaroo_streams-0.1.0.dist-info"
+    info.mkdir()
+    for name in ("METADATA", "entry_points.txt"):
+        (info / name).write_text(installed.read_text(name))
+    path = os.pathsep.join([str(tmp_path), *[str(ROOT / source) for source in SOURCES]])
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-S", "-m", "wallaroo", *arguments],
+            env={**os.environ, "PYTHONPATH": path},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra", "package"),
+    [
+        (["conform"], "conformance", "hypothesis"),
+        (["conform", "--help"], "conformance", "hypothesis"),
+        (["replay", "case.json"], "conformance", "hypothesis"),
+        (["load", "word_count"], "loadgen", "locust"),
+        (["compare", "a.json", "b.json"], "loadgen", "locust"),
+        (["run", WORD_COUNT, "--engine", "spark", "--stdin"], "spark", "pyspark"),
+        (["check", WORD_COUNT, "--engine", "spark"], "spark", "pyspark"),
+        (["--completion", "bash"], "cli", "shtab"),
+    ],
+)
+def test_one_line_names_what_to_install(bare, arguments, extra, package) -> None:
+    done = bare(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert package in line
+    assert f"try: pip install 'wallaroo-streams[{extra}]'" in line
+
+
+def test_help_lists_as_usable_what_is(bare) -> None:
+    helped = bare("--help")
+    usable, _, rest = helped.stdout.partition("commands that need more packages:")
+    assert "check an engine" not in usable
+    assert "measure an application's latency" not in usable
+    assert rest.split("\n\n")[0].splitlines()[1:] == [
+        "  conform, replay: pip install 'wallaroo-streams[conformance]'",
+        "  compare, load: pip install 'wallaroo-streams[loadgen]'",
+    ]
+    assert "commands that are broken" not in rest
+
+
+def test_what_needs_no_extra_works(bare) -> None:
+    assert bare("check", WORD_COUNT).stdout.startswith("application Word Count")
+    listed = bare("engines")
+    assert listed.returncode == 0
+    assert "try: pip install 'wallaroo-streams[spark]'" in listed.stdout

@@ -1,0 +1,254 @@
+"""The kinds of components as type checkers see them: which methods, over which messages and states.
+
+They are structural: an instance of any class with the right methods fits, whatever its parameters
+are called, and so does a decorated function. Nothing has to inherit from them. A class that does,
+as in ``class Count(kinds.StateComputation[str, Totals, int])``, is told of a wrong method
+where the method stands, and not only where the component is used. Code without annotations fits
+everywhere.
+
+Nothing here runs. What is checked when an application is built is in `wallaroo.components`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+from wallaroo.components import OwnState
+from wallaroo.keys import Key
+
+In = TypeVar("In", contravariant=True)
+Out = TypeVar("Out", covariant=True)
+StateIn = TypeVar("StateIn", contravariant=True)
+StateOut = TypeVar("StateOut", covariant=True)
+KeyIn = TypeVar("KeyIn", contravariant=True)
+KeyOut = TypeVar("KeyOut", bound=Key, covariant=True)
+Last = TypeVar("Last")
+OwnStateT = TypeVar("OwnStateT")
+Accumulator = TypeVar("Accumulator")
+
+# Of pipelines, windows and configurations. An annotation that does not name them means any. A type
+# variable can say so from Python 3.13 on; type checkers know it as typing_extensions'.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Message = TypeVarWithDefault("Message", covariant=True, default=Any)
+    MessageKey = TypeVarWithDefault("MessageKey", covariant=True, default=Any)
+    Taken = TypeVarWithDefault("Taken", contravariant=True, default=Any)
+    TakenKey = TypeVarWithDefault("TakenKey", contravariant=True, default=Any)
+else:
+    Message = TypeVar("Message", covariant=True)
+    MessageKey = TypeVar("MessageKey", covariant=True)
+    Taken = TypeVar("Taken", contravariant=True)
+    TakenKey = TypeVar("TakenKey", contravariant=True)
+
+
+class Decoder(Protocol[Out]):
+    """Turns payloads into messages; `None` filters (frame-1, decode-1)."""
+
+    @abstractmethod
+    def header_length(self) -> int:
+        """Return the length of a frame's header, 1 to 8 bytes."""
+
+    @abstractmethod
+    def payload_length(self, header: bytes, /) -> int:
+        """Return the payload's length that a header claims, in bytes."""
+
+    @abstractmethod
+    def decode(self, payload: bytes, /) -> Out | None:
+        """Return the message."""
+
+
+class Encoder(Protocol[In]):
+    """Turns messages into outputs; `None` writes nothing (sink-1)."""
+
+    @abstractmethod
+    def encode(self, message: In, /) -> bytes | str | None:
+        """Return the output; text goes out as UTF-8."""
+
+
+class Computation(Protocol[In, Out]):
+    """A step without state; `None` filters (compute-1)."""
+
+    @abstractmethod
+    def name(self) -> str:
+        """Return the computation's name."""
+
+    @abstractmethod
+    def compute(self, message: In, /) -> Out | None:
+        """Return the message that goes on."""
+
+
+class MultiComputation(Protocol[In, Out]):
+    """A step without state that gives any number of messages for one (compute-2)."""
+
+    @abstractmethod
+    def name(self) -> str:
+        """Return the computation's name."""
+
+    @abstractmethod
+    def compute_multi(self, message: In, /) -> Iterable[Out | None] | None:
+        """Return the messages that go on."""
+
+
+class StateComputation(Protocol[In, StateIn, Out]):
+    """A step with state (state-2)."""
+
+    @abstractmethod
+    def name(self) -> str:
+        """Return the computation's name."""
+
+    @abstractmethod
+    def compute(self, message: In, state: StateIn, /) -> tuple[Out | None, bool]:
+        """Return the message that goes on, and whether the state has changed."""
+
+
+class MultiStateComputation(Protocol[In, StateIn, Out]):
+    """A step with state that gives any number of messages for one (state-2)."""
+
+    @abstractmethod
+    def name(self) -> str:
+        """Return the computation's name."""
+
+    @abstractmethod
+    def compute_multi(
+        self, message: In, state: StateIn, /
+    ) -> tuple[Iterable[Out | None] | None, bool]:
+        """Return the messages that go on, and whether the state has changed."""
+
+
+class StateBuilder(Protocol[StateOut]):
+    """Builds states (state-1)."""
+
+    @abstractmethod
+    def build(self) -> StateOut:
+        """Return the state of a new entity."""
+
+
+class PartitionFunction(Protocol[In, KeyOut]):
+    """Finds messages' keys (route-1)."""
+
+    @abstractmethod
+    def partition(self, message: In, /) -> KeyOut:
+        """Return the message's key."""
+
+
+class KeyExtractor(Protocol[In, KeyOut]):
+    """Finds messages' keys (key-1)."""
+
+    @abstractmethod
+    def extract_key(self, message: In, /) -> KeyOut:
+        """Return the message's key."""
+
+
+class OwnStateComputation(Protocol[In, OwnStateT, Out]):
+    """A state computation that says its state: ``@wallaroo.state_computation(…, state=STATE)``."""
+
+    own_state: OwnState[OwnStateT]
+
+    @abstractmethod
+    def compute(self, message: In, state: OwnStateT, /) -> Out | None:
+        """Return the message that goes on (key-3)."""
+
+
+class MultiOwnStateComputation(Protocol[In, OwnStateT, Out]):
+    """A multi state computation that says its state."""
+
+    own_state: OwnState[OwnStateT]
+
+    @abstractmethod
+    def compute_multi(self, message: In, state: OwnStateT, /) -> Iterable[Out | None] | None:
+        """Return the messages that go on (key-3)."""
+
+
+class Aggregation(Protocol[In, Accumulator, KeyIn, Out]):
+    """What is computed over the messages of a window (window-4); it may have a `combine` too."""
+
+    @abstractmethod
+    def initial_accumulator(self) -> Accumulator:
+        """Return an accumulator of no message."""
+
+    @abstractmethod
+    def update(self, message: In, accumulator: Accumulator, /) -> Accumulator | None:
+        """Return the accumulator with a message more; `None`: it was altered in place."""
+
+    @abstractmethod
+    def output(self, key: KeyIn, accumulator: Accumulator, /) -> Out | None:
+        """Return the message that goes on."""
+
+
+class WindowAggregation(Protocol[In, Accumulator, KeyIn, Out]):
+    """An aggregation whose `output` is told the window."""
+
+    @abstractmethod
+    def initial_accumulator(self) -> Accumulator:
+        """Return an accumulator of no message."""
+
+    @abstractmethod
+    def update(self, message: In, accumulator: Accumulator, /) -> Accumulator | None:
+        """Return the accumulator with a message more; `None`: it was altered in place."""
+
+    @abstractmethod
+    def output(self, key: KeyIn, accumulator: Accumulator, window: Bounds, /) -> Out | None:
+        """Return the message that goes on."""
+
+
+class Bounds(Protocol):
+    """A window, from `start` to before `end`, in nanoseconds since 1970."""
+
+    @property
+    def start(self) -> int:
+        """Its first nanosecond."""
+
+    @property
+    def end(self) -> int:
+        """The first nanosecond after it."""
+
+
+class Generator(Protocol[Last]):
+    """Makes messages (graph-4)."""
+
+    @abstractmethod
+    def initial_value(self) -> Last | None:
+        """Return the first message; `None` ends the source."""
+
+    @abstractmethod
+    def apply(self, last: Last, /) -> Last | None:
+        """Return the message after `last`; `None` ends the source."""
+
+
+# What the calls that describe an application take. A component without state may be given as a
+# class that is built without arguments; of a state it is the class, or a builder.
+
+M = TypeVar("M")
+N = TypeVar("N")
+S = TypeVar("S")
+K = TypeVar("K", bound=Key)
+L = TypeVar("L")
+A = TypeVar("A")
+
+AnyDecoder: TypeAlias = Decoder[M] | Callable[[], Decoder[M]]
+AnyEncoder: TypeAlias = Encoder[M] | Callable[[], Encoder[M]]
+AnyComputation: TypeAlias = (
+    Computation[M, N]
+    | MultiComputation[M, N]
+    | Callable[[], Computation[M, N]]
+    | Callable[[], MultiComputation[M, N]]
+)
+AnyStateComputation: TypeAlias = StateComputation[M, S, N] | MultiStateComputation[M, S, N]
+AnyState: TypeAlias = type[S] | StateBuilder[S]
+AnyPartitionFunction: TypeAlias = (
+    PartitionFunction[M, K]
+    | KeyExtractor[M, K]
+    | Callable[[], PartitionFunction[M, K]]
+    | Callable[[], KeyExtractor[M, K]]
+)
+AnyOwnStateComputation: TypeAlias = OwnStateComputation[M, S, N] | MultiOwnStateComputation[M, S, N]
+AnyAggregation: TypeAlias = (
+    Aggregation[M, A, L, N]
+    | WindowAggregation[M, A, L, N]
+    | Callable[[], Aggregation[M, A, L, N]]
+    | Callable[[], WindowAggregation[M, A, L, N]]
+)
+AnyGenerator: TypeAlias = Generator[M] | Callable[[], Generator[M]]

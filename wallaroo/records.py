@@ -1,0 +1,86 @@
+"""The records of an input log: frames, a generator's values, ticks, and ends of sources (time-1).
+
+A record's position in the log is its sequence number, counted from 0. Its arrival time is an `int`
+of nanoseconds since 1970 which never decreases along the log. What an application does is a
+function of these records and of nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A payload that a source received.
+
+    Args:
+        source: the source's name.
+        payload: the frame without its header.
+        at: arrival time, in nanoseconds since 1970.
+    """
+
+    source: str
+    payload: bytes
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A message that a generator source made (graph-4).
+
+    Args:
+        source: the source's name.
+        value: the message.
+        at: arrival time, in nanoseconds since 1970.
+    """
+
+    source: str
+    value: Any
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has moved on, and something is due (time-1).
+
+    Args:
+        at: arrival time, in nanoseconds since 1970.
+    """
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A source gives nothing any more: its watermark is infinite from here on (time-3).
+
+    Args:
+        source: the source's name.
+        at: arrival time, in nanoseconds since 1970.
+        error_type: the exception's class name if a generator raised it, which becomes a dead
+            letter of this record (graph-4); else `None`.
+        error: that exception's text.
+        ends_run: it was `SystemExit` or `KeyboardInterrupt`, which end the run (dead-3).
+    """
+
+    source: str
+    at: int = 0
+    error_type: str | None = None
+    error: str = ""
+    ends_run: bool = False
+
+
+Record: TypeAlias = Frame | Value | Tick | End
+
+
+def with_times_that_never_decrease(records: Iterable[Record]) -> list[Record]:
+    """Return the records with each arrival time at least that of the record before (time-1)."""
+    made: list[Record] = []
+    latest = 0
+    for record in records:
+        latest = max(latest, record.at)
+        made.append(record if record.at == latest else replace(record, at=latest))
+    return made

@@ -1,0 +1,87 @@
+"""The input log of a test: what `wallaroo.testing` is given, as records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from wallaroo.config import GenSourceConfig
+from wallaroo.errors import WallarooParameterError
+from wallaroo.generating import generate
+from wallaroo.records import (
+    End,
+    Frame,
+    Record,
+    Tick,
+    Value,
+    with_times_that_never_decrease,
+)
+from wallaroo.topology import Application
+
+
+def input_log_of(
+    application: Application, payloads: Mapping[str, Sequence[Any]] | Iterable[Any], *, end: bool
+) -> list[Record]:
+    """Return the records that `wallaroo.testing.run` is given; see there.
+
+    Raises:
+        WallarooParameterError: the application has no such source, or a payload is not bytes.
+    """
+    if isinstance(payloads, Mapping):
+        for source, items in payloads.items():
+            if isinstance(items, (bytes, str)):
+                raise WallarooParameterError(
+                    f"source {source!r}: expected a list of payloads, "
+                    f"not one {type(items).__name__}"
+                )
+        given = [
+            record_of(application, source, item) for source in payloads for item in payloads[source]
+        ]
+        given.sort(key=lambda record: record.at)  # stable: those of one time stay as they are
+    else:
+        given = [
+            one if isinstance(one, (Frame, Value, Tick, End)) else record_of(application, *one)
+            for one in payloads
+        ]
+    records = with_times_that_never_decrease(given)
+    latest = records[-1].at if records else 0
+    ended = {record.source for record in records if isinstance(record, End)}
+    known = {record.source for record in records if isinstance(record, Value)} | ended
+    for name, source in application.sources.items():
+        if isinstance(source.config, GenSourceConfig) and name not in known:
+            made = list(generate(name, source.config.generator, lambda: latest))
+            records += made if end else made[:-1]
+            ended.add(name)
+    if end and application.time_decides:
+        records += [End(name, latest) for name in application.sources if name not in ended]
+    return records
+
+
+def record_of(application: Application, source: str, item: Any) -> Record:
+    """Return a payload, or a pair (nanoseconds, payload), as a record of `source`.
+
+    For a generator source it is a value, or a pair of nanoseconds and a value.
+
+    Raises:
+        WallarooParameterError: the application has no such source, or it is no payload.
+    """
+    if source not in application.sources:
+        known = ", ".join(repr(name) for name in application.sources)
+        raise WallarooParameterError(
+            f"application {application.name!r} has no source {source!r}; it has {known}"
+        )
+    at, payload = 0, item
+    if isinstance(item, tuple) and len(item) == 2:
+        at, payload = item
+        if type(at) is not int or at < 0:
+            raise WallarooParameterError(
+                f"source {source!r}: an arrival time is an int of nanoseconds, 0 or more, not "
+                f"{at!r:.60}"
+            )
+    if isinstance(application.sources[source].config, GenSourceConfig):
+        return Value(source, payload, at)
+    if type(payload) is not bytes:
+        raise WallarooParameterError(
+            f"source {source!r}: a payload is bytes, not {type(payload).__name__} {payload!r:.60}"
+        )
+    return Frame(source, payload, at)

@@ -1,0 +1,264 @@
+"""Windows: how messages are grouped by time or number, and where a late one goes (window-1).
+
+>>> import wallaroo
+>>> wallaroo.range_windows(wallaroo.minutes(1)).with_slide(wallaroo.seconds(10)).pane
+10000000000
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from wallaroo import kinds
+from wallaroo.aggregations import AggregationRecord, aggregation_of
+from wallaroo.errors import WallarooParameterError
+from wallaroo.times import duration
+
+M = TypeVar("M")
+N = TypeVar("N")
+A = TypeVar("A")
+K = TypeVar("K")
+
+MOST_PANES = 10_000
+"""Most panes in a range window (window-1)."""
+
+
+class LateDataPolicy(StrEnum):
+    """What becomes of a late message (window-6)."""
+
+    DEAD_LETTER = "dead-letter"
+    DROP = "drop"
+    FIRE_PER_MESSAGE = "fire-per-message"
+    PLACE_IN_OLDEST_WINDOW = "place-in-oldest-window"
+
+
+@dataclass(frozen=True)
+class RangeWindows:
+    """Windows `[k * slide, k * slide + range)` for every integer k (window-2).
+
+    Args:
+        range: nanoseconds.
+        slide: nanoseconds from one window's start to the next, at most `range`.
+        delay: nanoseconds that a window waits for late messages.
+        late: what becomes of later ones.
+        given: which `with_…` calls have been made.
+    """
+
+    range: int
+    slide: int
+    delay: int = 0
+    late: LateDataPolicy = LateDataPolicy.DEAD_LETTER
+    given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+
+    def with_slide(self, slide: int) -> RangeWindows:
+        """Return the windows with another slide, in nanoseconds: `0 < slide <= range`."""
+        given = _once("range_windows", self.given, "with_slide")
+        duration("with_slide(…): the slide", slide)
+        if slide > self.range:
+            raise WallarooParameterError(
+                f"with_slide({slide}): the slide is longer than the range, {self.range}, so that "
+                "messages would lie in no window. Write a slide up to the range"
+            )
+        panes = self.range // math.gcd(self.range, slide)
+        if panes > MOST_PANES:
+            raise WallarooParameterError(
+                f"with_slide({slide}): a window of {self.range} would have {panes} panes, and "
+                f"{MOST_PANES} is the most. Write a slide that divides the range"
+            )
+        return replace(self, slide=slide, given=given)
+
+    def with_delay(self, delay: int) -> RangeWindows:
+        """Return the windows with a delay, in nanoseconds, for which they wait to fire."""
+        given = _once("range_windows", self.given, "with_delay")
+        duration("with_delay(…): the delay", delay, least=0)
+        return replace(self, delay=delay, given=given)
+
+    def with_late_data_policy(self, policy: str) -> RangeWindows:
+        """Return the windows with a policy for late messages: see `LateDataPolicy`."""
+        given = _once("range_windows", self.given, "with_late_data_policy")
+        return replace(self, late=_policy(policy), given=given)
+
+    def over(self, aggregation: kinds.AnyAggregation[M, A, K, N]) -> WindowedAggregation[M, K, N]:
+        """Return the step that computes `aggregation` over these windows."""
+        record = aggregation_of(aggregation)
+        if record.combine is None and self.slide != self.range:
+            raise WallarooParameterError(
+                f"{record.name} has no combine, and sliding windows are combined from panes. "
+                "Write: def combine(self, earlier, later): …"
+            )
+        return WindowedAggregation(self, record)
+
+    @property
+    def pane(self) -> int:
+        """The length of a pane, in nanoseconds: the greatest that fits range and slide."""
+        return math.gcd(self.range, self.slide)
+
+    def described(self) -> str:
+        """Return the windows with their parameters, for people."""
+        slide = "" if self.slide == self.range else f", slide {show_duration(self.slide)}"
+        return f"range {show_duration(self.range)}{slide}{_delay_and_policy(self)}"
+
+
+@dataclass(frozen=True)
+class SessionWindows:
+    """Windows of messages that follow each other within `gap` (window-7).
+
+    Args:
+        gap: nanoseconds without a message after which a session ends.
+        delay: nanoseconds that a session waits for late messages.
+        late: what becomes of later ones; not `place-in-oldest-window`.
+        given: which `with_…` calls have been made.
+    """
+
+    gap: int
+    delay: int = 0
+    late: LateDataPolicy = LateDataPolicy.DEAD_LETTER
+    given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+
+    def with_delay(self, delay: int) -> SessionWindows:
+        """Return the sessions with a delay, in nanoseconds, for which they wait to fire."""
+        given = _once("session_windows", self.given, "with_delay")
+        duration("with_delay(…): the delay", delay, least=0)
+        return replace(self, delay=delay, given=given)
+
+    def with_late_data_policy(self, policy: str) -> SessionWindows:
+        """Return the sessions with a policy for late messages: see `LateDataPolicy`."""
+        given = _once("session_windows", self.given, "with_late_data_policy")
+        late = _policy(policy)
+        if late is LateDataPolicy.PLACE_IN_OLDEST_WINDOW:
+            raise WallarooParameterError(
+                f"with_late_data_policy({policy!r}): sessions lie on no grid, so there is no "
+                "oldest one to place a message in. Write: 'dead-letter', 'drop' or "
+                "'fire-per-message'"
+            )
+        return replace(self, late=late, given=given)
+
+    def over(self, aggregation: kinds.AnyAggregation[M, A, K, N]) -> WindowedAggregation[M, K, N]:
+        """Return the step that computes `aggregation` over these sessions."""
+        record = aggregation_of(aggregation)
+        if record.combine is None:
+            raise WallarooParameterError(
+                f"{record.name} has no combine, and sessions that meet are combined. "
+                "Write: def combine(self, earlier, later): …"
+            )
+        return WindowedAggregation(self, record)
+
+    def described(self) -> str:
+        """Return the windows with their parameters, for people."""
+        return f"sessions, gap {show_duration(self.gap)}{_delay_and_policy(self)}"
+
+
+@dataclass(frozen=True)
+class CountWindows:
+    """Windows of a number of messages (window-8).
+
+    Args:
+        count: messages in a window.
+        timeout: nanoseconds of arrival time after which a window fires as it is; `None`: never.
+        given: which `with_…` calls have been made.
+    """
+
+    count: int
+    timeout: int | None = None
+    given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+
+    def with_timeout(self, timeout: int) -> CountWindows:
+        """Return the windows with a timeout, in nanoseconds since a window's first message."""
+        given = _once("count_windows", self.given, "with_timeout")
+        return replace(self, timeout=duration("with_timeout(…): the timeout", timeout), given=given)
+
+    def over(self, aggregation: kinds.AnyAggregation[M, A, K, N]) -> WindowedAggregation[M, K, N]:
+        """Return the step that computes `aggregation` over these windows."""
+        return WindowedAggregation(self, aggregation_of(aggregation))
+
+    def described(self) -> str:
+        """Return the windows with their parameters, for people."""
+        timeout = "" if self.timeout is None else f", timeout {show_duration(self.timeout)}"
+        return f"count {self.count}{timeout}"
+
+
+Windows: TypeAlias = RangeWindows | SessionWindows | CountWindows
+
+
+@dataclass(frozen=True)
+class WindowedAggregation(Generic[kinds.Taken, kinds.TakenKey, kinds.Message]):
+    """Windows with what is computed over them: a step, made by `over`."""
+
+    windows: Windows
+    aggregation: AggregationRecord
+
+    def name(self) -> str:
+        """Return the aggregation's name, which is the step's."""
+        return self.aggregation.name
+
+
+def range_windows(length: int) -> RangeWindows:
+    """Return windows of `length` nanoseconds, one after the other (window-2).
+
+    Raises:
+        WallarooParameterError: `length` is no duration of a nanosecond or more.
+    """
+    length = duration("range_windows(…): the range", length)
+    return RangeWindows(length, length)
+
+
+def session_windows(gap: int) -> SessionWindows:
+    """Return windows that end once no message has come for `gap` nanoseconds (window-7).
+
+    Raises:
+        WallarooParameterError: `gap` is no duration of a nanosecond or more.
+    """
+    return SessionWindows(duration("session_windows(…): the gap", gap))
+
+
+def count_windows(count: int) -> CountWindows:
+    """Return windows of `count` messages (window-8).
+
+    Raises:
+        WallarooParameterError: `count` is no int of 1 or more.
+    """
+    if type(count) is not int or count < 1:
+        raise WallarooParameterError(
+            f"count_windows(…): the count is an int of 1 or more, not {count!r:.60}"
+        )
+    return CountWindows(count)
+
+
+def show_duration(length: int) -> str:
+    """Return a duration in nanoseconds for people, exactly: ``1.5 s``."""
+    units = (("d", 86400 * 10**9), ("h", 3600 * 10**9), ("min", 60 * 10**9))
+    for unit, size in units:
+        if length and length % size == 0:
+            return f"{length // size} {unit}"
+    for unit, size in (("s", 10**9), ("ms", 10**6), ("µs", 10**3)):
+        if length >= size:
+            whole, rest = divmod(length, size)
+            digits = f"{rest:0{len(str(size)) - 1}d}".rstrip("0")
+            return f"{whole}.{digits} {unit}" if digits else f"{whole} {unit}"
+    return f"{length} ns"
+
+
+def _delay_and_policy(windows: RangeWindows | SessionWindows) -> str:
+    delay = "" if windows.delay == 0 else f", delay {show_duration(windows.delay)}"
+    late = "" if windows.late is LateDataPolicy.DEAD_LETTER else f", late {windows.late.value}"
+    return f"{delay}{late}"
+
+
+def _once(what: str, given: frozenset[str], call: str) -> frozenset[str]:
+    if call in given:
+        raise WallarooParameterError(f"{what}: {call} is called twice. Write it once")
+    return given | {call}
+
+
+def _policy(policy: Any) -> LateDataPolicy:
+    if isinstance(policy, str):
+        for known in LateDataPolicy:
+            if known.value == policy:
+                return known
+    names = ", ".join([repr(known.value) for known in LateDataPolicy])
+    raise WallarooParameterError(
+        f"with_late_data_policy({policy!r:.60}): a policy is one of {names}"
+    )
