@@ -90,9 +90,8 @@ def register_conform(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--store",
         type=Path,
-        default=_STORE,
         metavar="DIR",
-        help=f"where counterexamples go ({_STORE}/)",
+        help=f"where counterexamples go ({_STORE}/; those of mutants nowhere)",
     )
     parser.add_argument(
         "--mutants",
@@ -134,6 +133,8 @@ def _conform(options: argparse.Namespace) -> int:
     def start() -> int:
         from wallaroo_conformance.cli.conform import conform
 
+        if options.store is None and options.mutants is None:
+            options.store = _STORE
         return conform(options)
 
     return _could_be_run("wallaroo conform", start)
