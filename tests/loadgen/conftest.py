@@ -25,7 +25,7 @@ def _free_port() -> int:
         return int(sock.getsockname()[1])
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def free_port() -> Callable[[], int]:
     """Return a function that gives a port which nobody uses at this moment."""
     return _free_port
@@ -53,6 +53,13 @@ def _targets() -> Iterator[Callable[..., int]]:
 @pytest.fixture
 def start_target() -> Iterator[Callable[..., int]]:
     """Return a function that starts a target for a sink's port and returns the target's port."""
+    with _targets() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def start_targets() -> Iterator[Callable[..., int]]:
+    """Return what `start_target` does, for targets that all tests of a module share."""
     with _targets() as start:
         yield start
 

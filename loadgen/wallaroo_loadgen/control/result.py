@@ -41,6 +41,7 @@ class Result:
         example: an output that matched nothing.
         accept_error: why the receiver could not accept a connection, if that happened.
         closed: by connection, what the target did to it.
+        ended: what the target said at its end, when we had started it and it ended by itself.
         failure: why there was no run, or only a part of one.
         partial: interrupted.
         stolen: part of the machine's processor time that its hypervisor gave to others meanwhile.
@@ -62,6 +63,7 @@ class Result:
     example: str | None = None
     accept_error: str | None = None
     closed: dict[str, str] = field(default_factory=dict)
+    ended: str | None = None
     failure: str | None = None
     partial: bool = False
     stolen: float = 0.0
@@ -71,7 +73,9 @@ class Result:
     machine: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, conductor: Conductor, failure: str | None = None) -> Result:
+    def of(
+        cls, conductor: Conductor, failure: str | None = None, ended: str | None = None
+    ) -> Result:
         """Return what a run has found so far, without verdicts."""
         collector = conductor.collector
         config = collector.plan.config
@@ -99,6 +103,7 @@ class Result:
             example=collector.received.get("example"),
             accept_error=collector.received.get("accept_error"),
             closed=dict(collector.closed),
+            ended=ended,
             failure=failure,
             partial=conductor.stopped,
             stolen=conductor.stolen(),

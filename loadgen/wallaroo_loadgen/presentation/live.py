@@ -14,9 +14,9 @@ from wallaroo_loadgen.presentation.page import render
 _COLUMNS = ("min", *[f"p{percentile:g}" for percentile in PERCENTILES], "max")
 
 
-def page() -> str:
+def page(nonce: str | None = None) -> str:
     """Return the page. It asks for `./figures`, which are `view`'s as JSON, every second."""
-    return render("live.html")
+    return render("live.html", nonce=nonce)
 
 
 def view(result: Result | None, found: Search | None = None) -> dict[str, Any]:

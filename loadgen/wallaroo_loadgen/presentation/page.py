@@ -19,11 +19,12 @@ from wallaroo_loadgen.presentation.figures import Figure
 _ASSETS = files("wallaroo_loadgen.presentation") / "assets"
 
 
-def render(template: str, **values: Any) -> str:
+def render(template: str, *, nonce: str | None = None, **values: Any) -> str:
     """Return a page.
 
     Args:
         template: a file of `templates` that extends `page.html`.
+        nonce: what a server's Content-Security-Policy asks of the scripts; none for a file.
         values: what the template needs. A `Figure` among them is drawn with the filter `plot`.
     """
     environment = Environment(
@@ -36,6 +37,9 @@ def render(template: str, **values: Any) -> str:
     environment.filters["duration"] = show
     environment.filters["plot"] = plot
     environment.globals["asset"] = asset
+    environment.globals["nonce_attribute"] = (
+        "" if nonce is None else Markup(' nonce="{}"').format(nonce)
+    )
     return environment.get_template(template).render(**values)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from wallaroo_loadgen.common.measure import PERCENTILES
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
+from wallaroo_loadgen.control.verdict import INVALID, OK, TARGET_ENDED, WORDS, verdict
 from wallaroo_loadgen.presentation import plots
 from wallaroo_loadgen.presentation.page import render
 
@@ -91,7 +92,12 @@ def _search(found: Search) -> dict[str, Any]:
     points = sorted(
         zip(found.points, found.results, strict=True), key=lambda pair: float(pair[0]["rate"])
     )
-    return {"label": found.label, "best": found.best, "points": points}
+    return {
+        "label": found.label,
+        "best": found.best,
+        "points": points,
+        "sentence": found.sentence(),
+    }
 
 
 def _run(result: Result, colour: str, detailed: bool) -> dict[str, Any]:
@@ -110,10 +116,6 @@ def _run(result: Result, colour: str, detailed: bool) -> dict[str, Any]:
 
 def _verdict(result: Result) -> tuple[str, str]:
     """Return the verdict's style and words."""
-    if result.invalid:
-        return "bad", "INVALID"
-    if result.partial:
-        return "poor", "PARTIAL"
-    if any(not slo["met"] for slo in result.slos):
-        return "poor", "SLO missed"
-    return "good", "valid, SLOs met" if result.slos else "valid"
+    code = verdict(result)
+    words = WORDS[code] + (", SLOs met" if code == OK and result.slos else "")
+    return {OK: "good", INVALID: "bad", TARGET_ENDED: "bad"}.get(code, "poor"), words

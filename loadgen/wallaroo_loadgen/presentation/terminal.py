@@ -20,7 +20,7 @@ from wallaroo_loadgen.common.schedule import NS
 from wallaroo_loadgen.control.conductor import Conductor
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
-from wallaroo_loadgen.control.verdict import show
+from wallaroo_loadgen.control.verdict import INVALID, TARGET_ENDED, WORDS, show, target_ended
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _REFRESH_SECONDS = 0.25
@@ -123,8 +123,9 @@ def print_result(console: Console, result: Result) -> None:
     for slo in result.slos:
         word = "[green]met[/green]" if slo["met"] else "[red]MISSED[/red]"
         console.print(f"SLO {escape(slo['text'])}: {word} ({show(slo['value'])})", highlight=False)
+    word = WORDS[TARGET_ENDED if target_ended(result) else INVALID]
     for reason in result.invalid:
-        console.print(f"[bold red]INVALID:[/bold red] {escape(reason)}", highlight=False)
+        console.print(f"[bold red]{word}:[/bold red] {escape(reason)}", highlight=False)
     if not result.invalid:
         console.print("[green]valid[/green]", highlight=False)
 
@@ -164,6 +165,7 @@ def print_search(console: Console, found: Search) -> None:
         console.print(
             f"[bold]highest sustained rate: {found.best:,.0f} messages/s[/bold]", highlight=False
         )
+    console.print(escape(found.sentence()), highlight=False, soft_wrap=True)
 
 
 def print_comparison(console: Console, title: str, rows: Sequence[Sequence[str]]) -> None:

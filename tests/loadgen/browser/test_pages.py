@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from webdriver import Browser
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 LOCUSTFILE = Path(__file__).parents[3] / "loadgen" / "locustfile.py"
+NASTY = "<img src=x onerror=window.run=1>"  # as a file's name, which ends up as the run's
 # A line is drawn when some pixels of the canvas have its colour, or nearly: its edges are mixed.
 DRAWN = """
 const near = (pixels, colour) => {
@@ -79,6 +81,39 @@ def test_a_searchs_report_begins_with_latency_against_rate(
         titles = ["Latency against rate", "Percentile spectrum", *PLOTS, *PLOTS]
         assert drawn(browser) == titles
         check_picture(browser)
+
+
+def test_the_live_page(
+    start_target: Callable[..., int], free_port: Callable[[], int], tmp_path: Path
+) -> None:
+    workload, page = tmp_path / f"{NASTY}.py", tmp_path / "report.html"
+    workload.write_text("from wallaroo_loadgen.workloads.echo import Echo as workload\n")
+    listen = free_port()
+    words = ["--to", f"127.0.0.1:{start_target(listen)}", "--listen", f"127.0.0.1:{listen}"]
+    words += ["--rate", "200", "--warmup", "0.1", "--duration", "600", "--live", "0"]
+    program = [sys.executable, "-m", "wallaroo", "load", "--workload", str(workload)]
+    program += ["--html", str(page), *words]
+    with Browser() as browser:
+        with subprocess.Popen(
+            program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                assert process.stderr is not None
+                browser.open(process.stderr.readline().split()[-1])
+                browser.wait(lambda: drawn(browser) == list(PLOTS), "not all plots")
+                before = browser.text()
+                assert f"{NASTY}.py at 200/s" in before
+                assert browser.row("latency")
+                browser.wait(lambda: browser.text() != before, "the figures stand still")
+                check_picture(browser)
+            finally:
+                process.send_signal(signal.SIGINT)
+        browser.wait(lambda: "the load test has ended" in browser.text(), "the end is not said")
+        assert drawn(browser) == list(PLOTS)  # the last figures stay
+        assert browser.script("return window.run") is None
+        browser.open(page.as_uri())
+        assert f"{NASTY}.py at 200/s" in browser.text()
+        assert browser.script("return window.run") is None
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -137,8 +138,8 @@ def test_an_application_that_ends_at_once_is_quoted(free_port: Callable[[], int]
     program = f"{sys.executable} -c 'import sys; sys.exit(\"no such thing\")'"
     words = ["--to", f"127.0.0.1:{free_port()}", "--listen", "127.0.0.1:0", "--wait", "600"]
     done = load("echo", *words, "--start", program)
-    assert done.returncode == 4
-    assert "the application ended with exit 1: no such thing" in done.stdout
+    assert done.returncode == 5
+    assert "TARGET ENDED: the application ended with exit 1: no such thing" in done.stdout
 
 
 def test_ctrl_c_leaves_a_partial_report(
@@ -211,6 +212,8 @@ def test_a_search_finds_where_the_target_stops_keeping_up(
     if found["best"] is not None:
         assert done.returncode == 0
         assert f"highest sustained rate: {found['best']:,.0f} messages/s" in done.stdout
+        up_to = f"the target keeps pace up to {found['best']:,.0f} messages/s; at "
+        assert up_to in done.stdout
 
 
 def test_compare(addresses: Callable[..., list[str]], tmp_path: Path) -> None:
@@ -259,9 +262,37 @@ def test_a_listener_that_closes_in_the_middle(
             child.kill()
     thread.join(60)
     done = process[0]
-    assert done.returncode == 4
-    assert "the target closed the connection" in done.stdout
+    assert done.returncode == 5
+    assert re.search(r"TARGET ENDED: connection 0: the target closed .* after \d+ of", done.stdout)
     assert "the application's sink closed its connection" in done.stdout
+    assert "this machine cannot" not in done.stdout
+
+
+def test_a_target_that_crashes_is_not_a_machine_that_cannot_send(
+    free_port: Callable[[], int], tmp_path: Path
+) -> None:
+    port = free_port()
+    start = f"{sys.executable} {TARGET} --port {port} --sink {{listen}} --crash-after 100"
+    page = tmp_path / "run.html"
+    words = ["--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--html", str(page)]
+    done = load("echo", *words, *SHORT, "--start", start)
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "TARGET ENDED: the application ended by SIGKILL" in done.stdout
+    assert "this machine cannot" not in done.stdout
+    assert "could be sent" not in done.stdout
+    text = page.read_text()
+    assert '<span class="badge bad">TARGET ENDED</span>' in text
+    assert "the application ended by SIGKILL" in text
+
+
+def test_a_search_ends_with_the_target(free_port: Callable[[], int]) -> None:
+    port = free_port()
+    start = f"{sys.executable} {TARGET} --port {port} --sink {{listen}} --crash-after 100"
+    words = ["--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--search"]
+    done = load("echo", *words, *SHORT, "--start", start)
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "did not keep pace at any rate that was tried; at 400 the application" in done.stdout
+    assert done.stdout.count("400/s") == 1  # not tried again
 
 
 def test_what_a_shell_has_started_ends_too(free_port: Callable[[], int]) -> None:

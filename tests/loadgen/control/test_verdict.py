@@ -10,7 +10,7 @@ from wallaroo_loadgen.common import measure
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.common.measure import Timeline
 from wallaroo_loadgen.control.result import Result
-from wallaroo_loadgen.control.search import search, why_not_sustained
+from wallaroo_loadgen.control.search import Search, search, why_not_sustained
 from wallaroo_loadgen.control.verdict import SLO, SLOError, exit_code, judge, show
 
 GOOD = {
@@ -83,8 +83,6 @@ def test_a_perfect_run_is_valid() -> None:
             r"2 match nothing, .*\?",
         ),
         ({"lateness": [501] * 100}, "this machine cannot send"),
-        ({"closed": {"0": "the target closed the connection"}}, "connection 0: the target"),
-        ({"counts": {"sinks_closed": 1}}, "sink closed"),
         ({"counts": {"sent": 90}}, "only 90 of 100"),
         ({"counts": {"early": 1}}, "clocks"),
         ({"counts": {"held_up": 1}}, "receiver could not keep up"),
@@ -96,6 +94,27 @@ def test_an_invalid_run_says_why(changes: dict[str, Any], words: str) -> None:
     assert len(found.invalid) == 1
     assert re.search(words, found.invalid[0])
     assert exit_code([found]) == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"closed": {"0": "the target closed the connection"}}, "after 90 of 100 messages"),
+        ({"counts": {"sinks_closed": 1}}, "sink closed"),
+        ({"ended": "the application ended by SIGSEGV"}, "by SIGSEGV"),
+    ],
+)
+def test_a_target_that_ends_is_told_from_a_machine_that_cannot_send(
+    changes: dict[str, Any], words: str
+) -> None:
+    counts = {"sent": 90, **changes.pop("counts", {})}
+    found = judged(**changes, counts=counts, lateness=[9000] * 100)
+    assert len(found.invalid) == 1
+    assert words in found.invalid[0]
+    assert exit_code([found]) == 5
+    slow = judged(counts={"sent": 90}, lateness=[9000] * 100)
+    assert "this machine cannot send" in slow.invalid[0]
+    assert exit_code([slow]) == 4
 
 
 def test_lateness_up_to_a_tenth_of_the_latency_is_allowed() -> None:
@@ -165,6 +184,34 @@ def test_a_search_closes_in_on_the_limit() -> None:
     downwards = search(RunConfig("echo", (("h", 1),), rate=10_000.0), run)
     assert downwards.best is not None
     assert 700 / 1.05 <= downwards.best <= 700
+
+
+def knee(rates: dict[float, Result]) -> str:
+    found = Search("echo")
+    for rate, measured in rates.items():
+        measured.config = {**measured.config, "rate": rate}
+        found.add(measured)
+    return found.sentence()
+
+
+def test_a_search_names_the_knee_in_a_sentence() -> None:
+    slow = [70_000] * 100
+    assert knee(
+        {20_000.0: judged("p99<50ms"), 41_600.0: judged("p99<50ms")}
+        | {80_000.0: judged("p99<50ms", latency=slow), 44_000.0: judged("p99<50ms", latency=slow)}
+    ) == ("the target keeps p99 under 50 ms up to 41,600 messages/s; at 44,000 p99 is 70.02 ms")
+    assert knee({100.0: judged("p99<50ms", "max<1.5 s")}) == (
+        "the target keeps p99 under 50 ms and max under 1.5 s up to 100 messages/s; "
+        "its limit was not reached"
+    )
+    late = {100.0: judged(), 200.0: judged(lateness=[9000] * 100)}
+    assert knee(late) == (
+        "the target keeps pace up to 100 messages/s; at 200 this machine cannot send on time, "
+        "so the target's limit may be higher"
+    )
+    assert knee({100.0: judged("p99<5ms", latency=slow)}) == (
+        "the target did not keep p99 under 5 ms at any rate that was tried; at 100 p99 is 70.02 ms"
+    )
 
 
 def test_a_search_gives_up_when_nothing_is_good() -> None:
