@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import socket
@@ -180,14 +181,21 @@ def machine() -> dict[str, Any]:
         "load_average": [round(value, 2) for value in os.getloadavg()],
         "python": platform.python_version(),
     }
+    return facts | _versions()
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    found = {}
     for package in ("wallaroo-streams", "locust", "numpy", "hdrhistogram"):
         try:
-            facts[package] = version(package)
+            found[package] = version(package)
         except PackageNotFoundError:  # a copy of the sources on the path
-            facts[package] = "not installed"
-    return facts
+            found[package] = "not installed"
+    return found
 
 
+@functools.cache
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 from hdrh.histogram import HdrHistogram
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
@@ -14,8 +15,8 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
+from wallaroo_loadgen.common.measure import recorded
 from wallaroo_loadgen.control.result import Result
 
 _MICROS = 1e6
@@ -59,29 +60,25 @@ class RunMetrics(Collector):
             "Messages a second that the schedule asks for.",
             value=result.rates["offered"],
         )
-        for name, text in (
-            ("latency", "From a message's intended time until its output was read."),
-            ("lateness", "From a message's intended time until it was sent."),
+        for name, summary, text in (
+            ("latency", result.latency, "From a message's intended time until its output came."),
+            ("lateness", result.lateness, "From a message's intended time until it was sent."),
         ):
             hist = result.histogram(name)
             yield HistogramMetricFamily(
                 f"wallaroo_load_{name}_seconds",
                 text,
                 buckets=_buckets(hist),
-                sum_value=hist.get_mean_value() * hist.get_total_count() / _MICROS,
+                sum_value=(summary["mean"] or 0.0) * summary["count"] / _MICROS,
             )
 
 
 def _buckets(hist: HdrHistogram) -> list[tuple[str, float]]:
     """Return, for each of `_EDGES`, how many values are no greater."""
-    total = int(hist.get_total_count())
-    recorded = [
-        (item.value_iterated_to, item.count_added_in_this_iter_step)
-        for item in (hist.get_recorded_iterator() if total else ())
-    ]
-    within = [sum([count for value, count in recorded if value <= edge]) for edge in _EDGES]
-    named = [(floatToGoString(edge / _MICROS), float(n)) for edge, n in zip(_EDGES, within, strict=True)]
-    return [*named, ("+Inf", float(total))]
+    _, values, counts = recorded(hist)
+    through = np.append(0, np.cumsum(counts))[np.searchsorted(values, _EDGES, side="right")]
+    names = [str(edge / _MICROS) for edge in _EDGES]
+    return [*zip(names, through.tolist(), strict=True), ("+Inf", float(counts.sum()))]
 
 
 def exposition(result: Callable[[], Result | None], accept: str) -> tuple[bytes, str]:
