@@ -21,6 +21,7 @@ from wallaroo_loadgen.control.search import Search, search
 from wallaroo_loadgen.control.session import Session
 from wallaroo_loadgen.control.verdict import INTERRUPTED, OK, SLO_MISSED, exit_code, show, verdict
 from wallaroo_loadgen.presentation.files import write_hdr, write_json
+from wallaroo_loadgen.presentation.junit import junit, of_runs, of_search
 from wallaroo_loadgen.presentation.live_server import LiveServer
 from wallaroo_loadgen.presentation.report import write_html
 from wallaroo_loadgen.presentation.terminal import LiveView, print_result, print_search
@@ -84,6 +85,7 @@ def register(subparsers: Subparsers) -> None:
     add("--json", metavar="FILE", type=Path, help="write the figures")
     add("--html", metavar="FILE", type=Path, help="write a report with plots, one page")
     add("--hdr", metavar="FILE", type=Path, help="write an HdrHistogram log")
+    add("--junit", metavar="FILE", type=Path, help="write validity and SLOs as JUnit XML")
     parser.set_defaults(run=run)
 
 
@@ -189,7 +191,7 @@ def _search_code(found: Search) -> int:
 
 def _check_writable(namespace: argparse.Namespace) -> None:
     """Refuse a file that cannot be written now rather than after the run."""
-    for path in (namespace.json, namespace.html, namespace.hdr):
+    for path in (namespace.json, namespace.html, namespace.hdr, namespace.junit):
         if path is not None and not path.resolve().parent.is_dir():
             raise args.ArgumentsError(f"{path}: no such directory")
 
@@ -202,6 +204,9 @@ def _write(
         write_json(namespace.json, results, searches)
     if namespace.hdr is not None:
         write_hdr(namespace.hdr, results)
+    if namespace.junit is not None:
+        cases = of_runs(results) if found is None else of_search(found)
+        namespace.junit.write_text(junit("wallaroo load", cases), encoding="utf-8")
     if namespace.html is not None:
         write_html(namespace.html, results, searches)
         out.print(f"report: {namespace.html}", highlight=False, soft_wrap=True)

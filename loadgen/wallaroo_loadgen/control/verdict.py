@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from wallaroo_loadgen.control.metric import PATTERN, Metric
 from wallaroo_loadgen.control.result import Result
 
 OK, SLO_MISSED, INVALID, TARGET_ENDED, INTERRUPTED = 0, 3, 4, 5, 130
@@ -26,8 +27,7 @@ LATENESS_FLOOR = 500
 _MOST_STOLEN = 0.001
 _UNITS = {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
 _SLO = re.compile(
-    r"\s*(?P<what>p(?P<percentile>\d+(?:\.\d+)?)|max|mean)\s*<\s*"
-    r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|µs|ms|s)\s*"
+    rf"\s*(?P<metric>{PATTERN})\s*<\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|µs|ms|s)\s*"
 )
 
 
@@ -40,8 +40,7 @@ class SLO:
     """A bound on latency: `p99<5ms`, `p99.99<1s`, `max<20ms`, `mean<500us`."""
 
     text: str
-    what: str
-    percentile: float | None
+    metric: Metric
     micros: float
 
     @classmethod
@@ -52,28 +51,25 @@ class SLO:
             SLOError: with what is expected.
         """
         found = _SLO.fullmatch(text)
-        if found is None or float(found["percentile"] or 0) > 100:
+        try:
+            metric = Metric.parse(found["metric"]) if found else None
+        except ValueError:
+            metric = None
+        if found is None or metric is None:
             expected = "such as 'p99<5ms', 'p99.99<1s', 'max<20ms' or 'mean<500us'"
             raise SLOError(f"an SLO is a bound on latency {expected}, not {text!r}")
-        percentile = float(found["percentile"]) if found["percentile"] else None
-        micros = float(found["value"]) * _UNITS[found["unit"]]
-        return cls(text.strip(), found["what"], percentile, micros)
+        return cls(text.strip(), metric, float(found["value"]) * _UNITS[found["unit"]])
 
     @property
     def words(self) -> str:
         """The bound as one says it: `p99 under 50 ms`."""
         found = _SLO.fullmatch(self.text)
         assert found is not None
-        return f"{self.what} under {found['value']} {found['unit']}"
+        return f"{self.metric.name} under {found['value']} {found['unit']}"
 
     def judge(self, result: Result) -> dict[str, Any]:
         """Return `text`, the measured `value` in µs and whether it was `met`; no value misses."""
-        if not result.latency["count"]:
-            value = None
-        elif self.percentile is not None:
-            value = float(result.histogram("latency").get_value_at_percentile(self.percentile))
-        else:
-            value = float(result.latency[self.what])
+        value = self.metric.of(result)
         return {"text": self.text, "value": value, "met": value is not None and value < self.micros}
 
 

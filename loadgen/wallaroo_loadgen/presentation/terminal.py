@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -166,13 +165,3 @@ def print_search(console: Console, found: Search) -> None:
             f"[bold]highest sustained rate: {found.best:,.0f} messages/s[/bold]", highlight=False
         )
     console.print(escape(found.sentence()), highlight=False, soft_wrap=True)
-
-
-def print_comparison(console: Console, title: str, rows: Sequence[Sequence[str]]) -> None:
-    """Print a table whose first row is its head."""
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    for index, name in enumerate(rows[0]):
-        table.add_column(escape(name), justify="left" if index == 0 else "right")
-    for row in rows[1:]:
-        table.add_row(*[escape(cell) for cell in row])
-    console.print(table)

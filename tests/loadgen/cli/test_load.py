@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import psutil
 import pytest
@@ -59,13 +60,18 @@ def addresses(
 def test_a_good_run_is_exit_0_and_leaves_its_files(
     addresses: Callable[..., list[str]], tmp_path: Path
 ) -> None:
-    files = {name: tmp_path / f"run.{name}" for name in ("json", "html", "hdr")}
+    files = {name: tmp_path / f"run.{name}" for name in ("json", "html", "hdr", "junit")}
     options = [word for name, path in files.items() for word in (f"--{name}", str(path))]
     done = load("echo", *addresses(*SLOW), *SHORT, "--slo", "p99<60s", *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "sent 520 of 520 messages" in done.stdout
     assert "SLO p99<60s: met" in done.stdout
     assert "\x1b" not in done.stdout
+    cases = ET.parse(files["junit"]).getroot().iter("testcase")
+    assert [(case.get("name"), case[0].tag) for case in cases] == [
+        ("valid", "system-out"),
+        ("p99<60s", "system-out"),
+    ]
     run = json.loads(files["json"].read_text())["runs"][0]
     assert run["latency"]["count"] == 400
     assert run["latency"]["min"] >= 999_000  # a histogram's class may begin a little below
@@ -219,7 +225,7 @@ def test_a_search_finds_where_the_target_stops_keeping_up(
 def test_compare(addresses: Callable[..., list[str]], tmp_path: Path) -> None:
     fast, slow = tmp_path / "fast.json", tmp_path / "slow.json"
     runs = [
-        ["echo", *addresses("--delay", delay), *SHORT, "--repeat", "2", "--json", str(path)]
+        ["echo", *addresses("--delay", delay), *SHORT, "--repeat", "3", "--json", str(path)]
         for delay, path in (("0.8", fast), ("1.6", slow))
     ]
     with ThreadPoolExecutor() as pool:
@@ -233,13 +239,9 @@ def test_compare(addresses: Callable[..., list[str]], tmp_path: Path) -> None:
     worse = compare(str(fast), str(slow), "--metric", "p50")
     assert worse.returncode == 1, worse.stdout + worse.stderr
     assert "WORSE" in worse.stdout
-    assert "regression beyond 10%: slow.json: p50" in worse.stdout
+    assert "slow.json: p50" in worse.stdout
     assert compare(str(slow), str(fast), "--metric", "p50").returncode == 0
-    assert compare(str(fast), str(slow), "--bound", "3").returncode == 0
-    bad = tmp_path / "bad.json"
-    bad.write_text("{}")
-    assert compare(str(fast), str(bad)).returncode == 2
-    assert compare(str(fast)).returncode == 2
+    assert compare(str(fast), str(slow), "--metric", "p50", "--bound", "3").returncode == 0
 
 
 def test_a_listener_that_closes_in_the_middle(
