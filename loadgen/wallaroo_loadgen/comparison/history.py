@@ -113,15 +113,14 @@ def _search(
         mixed = random.permutation(ranks)
         for place, count in enumerate(_COUNTS):
             as_good[place] += _gain(mixed, _splits(mixed, count)) >= gains[place] * (1 - 1e-9)
-    best = min(range(len(_COUNTS)), key=as_good.__getitem__)  # where equal, the simpler one
-    p = len(_COUNTS) * (1 + as_good[best]) / (1 + _ORDERS)
-    if p > level:
-        return []
-    ends = [0, *splits[best], len(logs)]
-    found = [(start + split, p) for split in splits[best]]
-    for first, last in pairwise(ends):
-        found += _search(logs[first:last], start + first, level, random)
-    return found
+    for ends, better in zip(splits, as_good, strict=True):  # the simpler answer first
+        p = len(_COUNTS) * (1 + better) / (1 + _ORDERS)
+        if p <= level:
+            found = [(start + split, p) for split in ends]
+            for first, last in pairwise([0, *ends, len(logs)]):
+                found += _search(logs[first:last], start + first, level, random)
+            return found
+    return []
 
 
 def _splits(ranks: Floats, count: int) -> list[int]:

@@ -93,8 +93,8 @@ def ratios(comparison: Comparison, *, seed: int) -> Figure:
                 lines.append(
                     Line(f"{name}, {word}", colour, places.tolist(), heights.tolist(), dash=DOTS)
                 )
-    heights = [height for line in lines for height in line.y if height is not None]
-    bottom, top = min(1.0, *heights) / 1.1, max(1.0, *heights) * 1.1
+    used = [height for line in lines for height in line.y if height is not None]
+    bottom, top = min(1.0, *used) / 1.1, max(1.0, *used) * 1.1
     ticks: Ticks = [(ratio, f"{ratio:g}") for ratio in _RATIOS if bottom <= ratio <= top]
     axis = Axis("ratio", bottom, top, log=True, ticks=ticks)
     return Figure("Ratio to the baseline", figure.x, axis, lines)
