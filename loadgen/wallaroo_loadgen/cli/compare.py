@@ -27,7 +27,7 @@ examples:
   wallaroo compare --history results --metric p99
 
 exit codes: 0 no bounded metric is worse (with --history: the newest level is not), 1 worse,
-2 called wrongly, 5 inconclusive: these runs cannot tell
+2 called wrongly, 6 inconclusive: these runs cannot tell
 """
 
 

@@ -19,7 +19,7 @@ from wallaroo_loadgen.presentation.comparison_text import print_comparison, prin
 from wallaroo_loadgen.presentation.files import read_runs
 from wallaroo_loadgen.presentation.junit import junit
 
-EXIT_CODES = {Verdict.NOT_WORSE: 0, Verdict.WORSE: 1, Verdict.INCONCLUSIVE: 5}
+EXIT_CODES = {Verdict.NOT_WORSE: 0, Verdict.WORSE: 1, Verdict.INCONCLUSIVE: 6}
 
 _USAGE = 2
 _DEFAULT = ("p50", "p99")

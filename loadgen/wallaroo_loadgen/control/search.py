@@ -82,7 +82,7 @@ def why_not_sustained(result: Result) -> str | None:
         return result.invalid[0]
     for slo in result.slos:
         if not slo["met"]:
-            return f"{SLO.parse(slo['text']).what} is {show(slo['value'])}"
+            return f"{SLO.parse(slo['text']).metric.name} is {show(slo['value'])}"
     growth = result.backlog_growth()
     if growth > GROWTH:
         return f"the backlog grew by {growth:.0%} of the rate"

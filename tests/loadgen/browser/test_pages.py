@@ -12,9 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
+from load_runs import result
+from wallaroo_loadgen.comparison.comparing import Bound, Runs, compare
+from wallaroo_loadgen.comparison.series import series
+from wallaroo_loadgen.control.metric import Metric
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
+from wallaroo_loadgen.presentation.comparison_page import comparison_html, history_html
 from wallaroo_loadgen.presentation.report import write_html
 from webdriver import Browser
 
@@ -186,3 +192,21 @@ def test_locusts_pages(start_target: Callable[..., int], free_port: Callable[[],
         check_picture(browser)
         browser.open(f"{url}/wallaroo/plots")
         browser.wait(lambda: drawn(browser) == list(PLOTS), "not all plots")
+
+
+def test_a_comparison_and_a_history_show_their_plots(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    runs = [
+        Runs(name, [result(random.normal(middle, 200, 500).astype(int)) for _ in range(3)])
+        for name, middle in [(f"{number}.json", 3000 + 100 * number) for number in range(10)]
+    ]
+    bounds = [Bound(Metric.parse("p50"), 0.1), Bound(Metric.parse("p99"), 0.1)]
+    page = tmp_path / "page.html"
+    with Browser() as browser:
+        found = compare(runs[0], runs[8:], bounds, increase=0.1, seed=0)
+        page.write_text(comparison_html(found, seed=0), encoding="utf-8")
+        browser.open(page.as_uri())
+        assert drawn(browser) == ["Percentile spectrum", "Ratio to the baseline"]
+        page.write_text(history_html(series(runs, bounds, seed=0)), encoding="utf-8")
+        browser.open(page.as_uri())
+        assert drawn(browser) == ["History"]

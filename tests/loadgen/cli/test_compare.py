@@ -78,13 +78,13 @@ def test_worse_is_exit_1(write: Callable[..., Path], tmp_path: Path) -> None:
     }
 
 
-def test_what_cannot_be_told_is_exit_5_with_the_repeats_that_would(
+def test_what_cannot_be_told_is_exit_6_with_the_repeats_that_would(
     write: Callable[..., Path], tmp_path: Path
 ) -> None:
     junit = tmp_path / "found.xml"
     before, after = write("before.json", 2, spread=0.3), write("after.json", 2, spread=0.3)
     done = compare(before, after, "--metric", "p50", "--junit", junit)
-    assert done.returncode == 5, done.stdout + done.stderr
+    assert done.returncode == 6, done.stdout + done.stderr
     assert "cannot tell whether within 10 %" in done.stdout
     assert "runs on each side would" in done.stdout
     assert "too few runs to tell whether by chance" in done.stdout
@@ -94,9 +94,9 @@ def test_what_cannot_be_told_is_exit_5_with_the_repeats_that_would(
     }
 
 
-def test_one_run_is_exit_5_however_large_the_ratio(write: Callable[..., Path]) -> None:
+def test_one_run_is_exit_6_however_large_the_ratio(write: Callable[..., Path]) -> None:
     done = compare(write("before.json", 1), write("after.json", 1, scale=9))
-    assert done.returncode == 5, done.stdout + done.stderr
+    assert done.returncode == 6, done.stdout + done.stderr
     assert "one run says nothing of how much runs differ" in done.stdout
 
 
@@ -144,11 +144,11 @@ def test_a_history_shows_its_changes(write: Callable[..., Path], tmp_path: Path)
     assert compare(*words, "--metric", "p99", "--bound", "0.5").returncode == 0
 
 
-def test_a_history_that_is_too_short_is_exit_5(write: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_history_that_is_too_short_is_exit_6(write: Callable[..., Path], tmp_path: Path) -> None:
     for day in range(1, 5):
         write(f"history/{day}.json", 1, day=day)
     done = compare("--history", tmp_path / "history", "--metric", "p50")
-    assert done.returncode == 5, done.stdout + done.stderr
+    assert done.returncode == 6, done.stdout + done.stderr
     assert "cannot tell; 10 files or more are needed" in done.stdout
 
 
