@@ -138,9 +138,9 @@ def _end_of_target(result: Result) -> list[str]:
     counts = result.counts
     found = [] if result.ended is None else [result.ended]
     if result.closed:
-        lane, what = next(iter(result.closed.items()))
+        stream, what = next(iter(result.closed.items()))
         after = f"after {counts['sent']:,} of {counts['scheduled']:,} messages"
-        found.append(f"connection {lane}: {what} {after}{_more(len(result.closed))}")
+        found.append(f"connection {stream}: {what} {after}{_more(len(result.closed))}")
     if counts["sinks_closed"]:
         found.append(
             f"the application's sink closed its connection before all had come"
