@@ -212,7 +212,7 @@ def odd_shape(message: Any) -> Any:
         *(range(2), deque([written, 0]), {"a": written, "b": 0}.values(), memoryview(b"ab")),
         *(zip("ab", (1, 2), strict=True), Counted(), Drawer(["a", 0, written]), array("b", [1])),
         *(iter(()), iter([written, None]), (), (written, True), map(str, (1, 2)), reversed("ab")),
-        Misjudged(),
+        *(Misjudged(), ([written, 0],), [(written, 0)]),
     )
     return chosen(message, shapes)
 
