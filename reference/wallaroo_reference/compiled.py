@@ -129,7 +129,7 @@ class Compiled:
             "fail": self.fail,
             "portions": self.meter.portions,
             "enter": _enter,
-            "items_of": items_of,
+            "items_of": lambda result: items_of(result, self.meter.most),
             "pair_of": pair_of,
             "written_of": written_of,
             "utf8": str.encode,

@@ -65,7 +65,13 @@ from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.findings import Observer
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.places import FrozenEntity, Place, Store, places
-from wallaroo_reference.results import BadResultError, items_of, pair_of, written_of
+from wallaroo_reference.results import (
+    BadResultError,
+    TooManyItemsError,
+    items_of,
+    pair_of,
+    written_of,
+)
 from wallaroo_reference.watermarks import FOREVER, Watermarks
 from wallaroo_reference.window_kinds import window_step
 from wallaroo_reference.windows import Arrival, Firing, WindowStep
@@ -445,8 +451,8 @@ class Interpreter:
         An item that is `None` keeps its index and is not sent.
         """
         try:
-            items = items_of(result)
-        except BadResultError:
+            items = items_of(result, self.meter.most)
+        except (BadResultError, TooManyItemsError):
             raise
         except BaseException as error:
             raise dead_letter_from(error, place.reason) from error

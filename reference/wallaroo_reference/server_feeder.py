@@ -23,6 +23,7 @@ from wallaroo.transport.edges import Edges
 from wallaroo.transport.forks import forked_at, in_child
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
+from wallaroo_reference.results import TooManyItemsError
 
 _TURN = 0.02  # seconds the machine may run before the loop sees to its connections
 _MOST_FRAMES = 1024  # handed to the machine before its outputs are handed on
@@ -282,6 +283,13 @@ def _described(ended: Ended) -> str:
             f"one message made more than {MOST_OF_A_MESSAGE / 2**20:g} MiB of outputs, which is "
             f"more than the engine holds at once: {place}. What was made before it is delivered, "
             "of it nothing. Let the step give less for one message, or send it less at once"
+        )
+    if ended.error_type == TooManyItemsError.__name__:
+        return (
+            f"one result gave more than {MOST_OF_A_MESSAGE / 2**20:g} MiB of messages, which is "
+            f"more than the engine holds at once, and had not come to its end: {place}. What "
+            "precedes it is delivered. Let the step give less for one message, or see whether what "
+            "it returns ever ends"
         )
     if ended.kind == "exit":
         return f"{ended.error_type} ended the run: {place} (dead-3)"

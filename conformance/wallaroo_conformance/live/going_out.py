@@ -1,4 +1,7 @@
-"""A live run with special sinks: they read late, break off, share an address or come late."""
+"""A live run with special sinks: they read late, break off, share an address or come late.
+
+One gets much for one message, which is special for the engine.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import wallaroo
 from wallaroo.engine import Engine, Isolation, ServeOptions
 from wallaroo_conformance.live.peers import SinkPeer, wait_until
 from wallaroo_conformance.live.run import RECEIVE_BUFFER, Pipe, Run
@@ -22,7 +27,19 @@ _LATE = 2  # outputs for the sink that comes back during a stop
 
 _ODD = 9_001  # bytes of a payload: no buffer's size is a multiple of its outputs' size
 _ODD_FRAMES = 60
+_MUCH = b"much"
+_ITEMS = 300  # that come of it, and with them more bytes than an engine may hand on at once
+_ITEM = 4_000  # bytes of each
+_CALM = 150  # frames before it, after which an engine may take many at once
+
 _FULL = 0.1  # seconds after which a receive buffer that has not grown is full
+
+
+@wallaroo.computation_multi(name="multiply")
+def _multiply(message: Any) -> Any:
+    if message != _MUCH:
+        return [message]
+    return [b"%d." % number + b"m" * _ITEM for number in range(_ITEMS)]
 
 
 def what_sinks_do(
@@ -31,6 +48,7 @@ def what_sinks_do(
     """Let sinks read late, break off, share an address, come during the stop; return the rules."""
     pipes = {
         "together": Pipe(sinks=2, one_address=True),
+        "much": Pipe(steps=(_multiply,)),
         "late": Pipe(),
         "broken": Pipe(),
         "bulk": Pipe(),
@@ -40,6 +58,9 @@ def what_sinks_do(
     with Run(engine, reference, pipes, options, patience) as run:
         run.send("sink-2", "together", [b"a", b"", b"b"])
         run.on_connections_of_their_own("together")
+        calm = [b"%d" % number for number in range(_CALM)]
+        run.send("order-2", "much", [*calm, _MUCH, b"a", _MUCH, b"b", b"c"])
+        run.delivered("order-2")
         _breaks_off_twice(run)
         with _full(run, most):
             run.peers["bulk", 0].read_on()

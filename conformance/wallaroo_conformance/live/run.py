@@ -89,12 +89,14 @@ class Pipe:
         max_size: the largest payload that its source takes, in bytes.
         sinks: how many; the first one's encoder never fails.
         one_address: its sinks share an address.
+        steps: computations behind the one that checks payloads.
     """
 
     decoder: Any = plain
     max_size: int = 1 << 20
     sinks: int = 1
     one_address: bool = False
+    steps: tuple[Any, ...] = ()
 
 
 class Run:
@@ -294,7 +296,10 @@ class Run:
         builder = wallaroo.ApplicationBuilder("edges")
         for name, pipe in self._pipes.items():
             config = wallaroo.TCPSourceConfig(_HOST, 0, pipe.decoder, max_size=pipe.max_size)
-            builder.new_pipeline(name, config).to(_check).to_sinks(
+            builder.new_pipeline(name, config).to(_check)
+            for step in pipe.steps:
+                builder.to(step)
+            builder.to_sinks(
                 [
                     wallaroo.TCPSinkConfig(
                         *self.peers[name, 0 if pipe.one_address else number].address,
