@@ -38,7 +38,7 @@ def view(result: Result | None, found: Search | None = None) -> dict[str, Any]:
         counts = result.counts
         words = (
             f"{result.label}: sent {counts['sent']:,} of {counts['scheduled']:,}, "
-            f"received {counts['received']:,} of {counts['expected']:,}"
+            f"received {counts['received']:,} outputs"
         )
     return {
         "heading": "Load test" if result is None else f"Load test: {result.label}",

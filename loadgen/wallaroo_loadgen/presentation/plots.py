@@ -29,7 +29,16 @@ COLOURS = {
 }
 _RUNS = ("#111827", "#15803d", "#b91c1c", "#0369a1", "#a16207", "#6d28d9", "#be185d", "#65a30d")
 
-DOTS, DASHES = (2, 4), (7, 4)
+DOTS, DASHES = (2, 4), (10, 4)
+# Where lines of a plot lie on each other, each is seen through the one above it.
+_STROKES: dict[str, tuple[int, ...]] = {
+    "p50": (),
+    "p99": DASHES,
+    "max": DOTS,
+    "messages sent": (),
+    "outputs received": DASHES,
+    "outputs owed": DOTS,
+}
 
 READING = {
     "Latency against rate": "Flat, then a knee. Circles were sustained, crosses were not. The "
@@ -144,13 +153,12 @@ def throughput(result: Result) -> Figure:
     width = timeline.bin_ns / NS
     columns = _used_columns(timeline)
     times = _plain((np.arange(columns) + 0.5) * width)
-    series = {"messages sent": "sent", "outputs owed": "owed", "outputs received": "received"}
+    series = {"messages sent": "sent", "outputs received": "received", "outputs owed": "owed"}
     values = {name: _plain(timeline.series[key][:columns] / width) for name, key in series.items()}
     backlog = _plain(result.backlog()[:columns])
     lines = [Line("backlog", COLOURS["backlog"], times, backlog, filled=True, right=True)]
     lines += [
-        Line(name, COLOURS[name], times, line, dash=DOTS if name == "outputs owed" else ())
-        for name, line in values.items()
+        Line(name, COLOURS[name], times, line, dash=_STROKES[name]) for name, line in values.items()
     ]
     start = float(result.config["warmup"])
     return Figure(
@@ -178,7 +186,7 @@ def latency_against_rate(searches: Sequence[Search]) -> Figure:
     lines = []
     rates: list[float] = []
     for index, found in enumerate(searches):
-        several = len(searches) > 1  # then a search has a colour, and its percentiles dashes
+        several = len(searches) > 1  # then a colour is a search's, and strokes tell percentiles
         measured = [
             (point, result)
             for point, result in zip(found.points, found.results, strict=True)
@@ -194,7 +202,7 @@ def latency_against_rate(searches: Sequence[Search]) -> Figure:
                     run_colour(index) if several else COLOURS[name],
                     x,
                     [max(result.latency[name], 1) / 1000 for _, result in measured],
-                    dash=DASHES if several and name == "p50" else (),
+                    dash=_STROKES[name],
                     marks=[bool(point["good"]) for point, _ in measured],
                 )
             )
@@ -216,8 +224,7 @@ def _quantiles(timeline: Timeline, cells: Int64s, names: Sequence[str]) -> list[
         part = {"p50": 0.5, "p99": 0.99, "max": 1.0}[name]
         reached = np.cumsum(cells[first:last], axis=1) >= part * totals[:, None]
         values: Floats = np.where(totals > 0, edges[reached.argmax(axis=1)], np.nan)
-        dash = DASHES if name == "max" else ()  # what it covers is seen through it
-        lines.append(Line(name, COLOURS[name], times, _plain(values), dash=dash))
+        lines.append(Line(name, COLOURS[name], times, _plain(values), dash=_STROKES[name]))
     return lines
 
 
