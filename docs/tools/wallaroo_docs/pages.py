@@ -109,7 +109,9 @@ class Page:
 
     def _write(self, example: Example) -> None:
         title = example.region.lexemes["title"]
-        (self._directory / title).write_text(str(example.parsed), "utf-8")
+        path = self._directory / title
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(str(example.parsed), "utf-8")
 
     def _console(self, example: Example) -> str | None:
         title = example.region.lexemes["title"]
