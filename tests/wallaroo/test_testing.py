@@ -172,8 +172,8 @@ def test_testing_an_unknown_engine(app):
 def test_order_2_at_any_cut_into_batches(app, engine, batches):
     application = app(("to_stateful", count, Counts, "counts"))
     whole = testing.run(application, {"p": [b"a"] * 5}, **engine)
-    cut = testing.run(application, {"p": [b"a"] * 5}, batches=batches, **engine)
-    assert cut.trace == whole.trace
+    divided = testing.run(application, {"p": [b"a"] * 5}, batches=batches, **engine)
+    assert divided.trace == whole.trace
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 1000])
@@ -187,3 +187,10 @@ def test_order_2_at_any_number_of_partitions(app, engine, partitions):
 def test_testing_the_fixture_is_there(wallaroo_run, app):
     assert wallaroo_run is testing.run
     assert wallaroo_run(app(), {"p": [b"a"]}).output == [b"'a';"]
+
+
+def test_testing_the_fixture_of_sessions_is_there(wallaroo_session, app):
+    assert wallaroo_session is testing.Session
+    session = wallaroo_session(app())
+    session.send("p", b"a")
+    assert session.output == [b"'a';"]

@@ -60,17 +60,17 @@ def test_graph_2_branches_take_turns_in_the_order_of_their_calls(isolated):
     assert order == [(name, event) for event in "ab" for name in ("first", "deeper", "second")]
 
 
-def test_graph_2_a_lineage_has_the_branch_s_number_where_there_are_several(run, told):
+def test_graph_2_a_lineage_has_the_branch_s_number_where_there_are_several(run, letters):
     fails = [wallaroo.computation(name=f"fail {n}")(fail.compute) for n in range(3)]
     words = events()
     branches = [words.to(each).done() for each in fails]
     result = run(built(*branches), {"events": [b"a 1"]})
-    assert [letter[0] for letter in told(result)] == [(0, 0), (0, 1), (0, 2)]
+    assert [letter[0] for letter in letters(result)] == [(0, 0), (0, 1), (0, 2)]
     result = run(built(branches[1]), {"events": [b"a 1"]})
-    assert [letter[0] for letter in told(result)] == [(0,)]
+    assert [letter[0] for letter in letters(result)] == [(0,)]
 
 
-def test_graph_2_a_branch_of_a_branch_and_of_multi_outputs(run, told):
+def test_graph_2_a_branch_of_a_branch_and_of_multi_outputs(run, letters):
     @wallaroo.computation_multi(name="twice")
     def twice(event):
         return [event, event]
@@ -83,7 +83,7 @@ def test_graph_2_a_branch_of_a_branch_and_of_multi_outputs(run, told):
         {"events": [b"a 1"]},
     )
     # The call of `twice` was made before that of the first `fail`.
-    assert [letter[:2] for letter in told(result)] == [
+    assert [letter[:2] for letter in letters(result)] == [
         ((0, 0, 0, 0), "fail 1"),
         ((0, 0, 0, 1), "fail 2"),
         ((0, 0, 1, 0), "fail 1"),
@@ -112,7 +112,7 @@ def test_graph_2_what_a_branch_does_to_a_message_the_others_do_not_see(isolated)
     }
 
 
-def test_graph_2_to_sinks_is_one_branch_and_one_source_one_listener(run, told):
+def test_graph_2_to_sinks_is_one_branch_and_one_source_one_listener(run, letters):
     @wallaroo.encoder
     def broken(message):
         raise ValueError
@@ -121,7 +121,7 @@ def test_graph_2_to_sinks_is_one_branch_and_one_source_one_listener(run, told):
     application = built(words.to_sinks([sink(broken), sink(broken)]), words.to_sink(sink(broken)))
     assert list(application.sources) == ["events"]
     result = run(application, {"events": [b"a 1"]})
-    assert [(letter[0], letter[2]) for letter in told(result)] == [
+    assert [(letter[0], letter[2]) for letter in letters(result)] == [
         ((0, 0), 0),
         ((0, 0), 1),
         ((0, 1), 2),
@@ -150,7 +150,7 @@ def test_graph_3_a_pipeline_merged_with_itself(run):
     assert names(result, 0) == ["a", "a"]
 
 
-def test_graph_3_behind_a_merge_the_name_is_the_first_source_s(run, told):
+def test_graph_3_behind_a_merge_the_name_is_the_first_source_s(run, letters):
     left, right = events("events"), events("right")
     merged = right.to_sink(sink()), left.merge(right).to_sink(sink()), left.to(fail).to_sink(sink())
     result = run(built(*merged), [("events", b"a 1"), ("right", b"b 1")])
@@ -159,7 +159,7 @@ def test_graph_3_behind_a_merge_the_name_is_the_first_source_s(run, told):
         ("events", 0): 2,
         ("events", 1): 0,
     }
-    assert told(result) == [((0, 1), "fail", None, None, "raised")]
+    assert letters(result) == [((0, 1), "fail", None, None, "raised")]
 
 
 def test_graph_3_keys_stay_through_a_merge(run):

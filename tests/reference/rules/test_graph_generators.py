@@ -107,9 +107,9 @@ def test_graph_4_what_the_application_does_to_a_value_shows_in_no_later_one(isol
     assert isolated(application).output == [b"[];"] * 3
 
 
-def test_graph_4_dead_letters_of_values_have_no_payload(run, told):
+def test_graph_4_dead_letters_of_values_have_no_payload(run, letters):
     result = run(built(generator(Counting(1)).to(fail).to_sink(sink())))
-    assert [letter[0] for letter in told(result)] == [(0,), (1,)]
+    assert [letter[0] for letter in letters(result)] == [(0,), (1,)]
     assert [letter.payload for letter in result.dead_letters] == [None, None]
 
 

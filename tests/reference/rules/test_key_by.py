@@ -145,7 +145,7 @@ def test_key_3_a_multi_one_gives_several(run):
     assert said(run(built(events().to(each).to_sink(sink())), LOG)) == ["ann", "ann", "ann", "al"]
 
 
-def test_key_3_one_that_raises_leaves_the_entity_as_it_was(isolated, told):
+def test_key_3_one_that_raises_leaves_the_entity_as_it_was(isolated, letters):
     @wallaroo.state_computation(name="careful", state=list)
     def careful(event, state):
         state.append(event[0])
@@ -154,7 +154,7 @@ def test_key_3_one_that_raises_leaves_the_entity_as_it_was(isolated, told):
 
     result = isolated(built(events().to(careful).done()), LOG)
     assert result.entities == {"careful": {(): ["ann", "al"]}}
-    assert told(result) == [((1,), "careful", None, (), "raised")]
+    assert letters(result) == [((1,), "careful", None, (), "raised")]
 
 
 def test_key_3_state_name_shares_a_partition(run):

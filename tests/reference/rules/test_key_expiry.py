@@ -132,11 +132,11 @@ def test_key_5_a_message_is_what_it_gave_back(isolated):
     assert isolated(application, {"events": [b"a 1"]}).output == [b"['a', 1.0];"]
 
 
-def test_key_5_what_it_raises_is_unportable(isolated, told):
+def test_key_5_what_it_raises_is_unportable(isolated, letters):
     give = wallaroo.computation(name="give")(lambda event: {1} if event[0] == "a" else event)
     application = coded(as_json, json.loads)(events().to(give).to_sink(sink()))
     result = isolated(application, {"events": [b"a 1", b"b 2"]})
-    assert told(result) == [((0,), "give", None, None, "unportable")]
+    assert letters(result) == [((0,), "give", None, None, "unportable")]
     assert result.output == [b"['b', 2.0];"]
 
 

@@ -82,9 +82,9 @@ def test_time_2_anything_else_is_bad_time(run, time):
     assert letter.error
 
 
-def test_time_2_what_raises_is_raised(run, told):
+def test_time_2_what_raises_is_raised(run, letters):
     result = run(timed_by({}), {"events": [b"a 0"]})
-    assert told(result) == [((0,), None, None, None, "raised")]
+    assert letters(result) == [((0,), None, None, None, "raised")]
     assert result.dead_letters[0].error_type == "KeyError"
     assert "lambda" in result.dead_letters[0].where[-1].function
 
@@ -150,14 +150,14 @@ def test_time_2_a_window_s_output_has_another(run):
     assert result.output == [b"'a:x@10-10';"]  # the last nanosecond before 10 s
 
 
-def test_time_2_its_dead_letter_comes_behind_what_its_record_makes_due(run, told):
+def test_time_2_its_dead_letter_comes_behind_what_its_record_makes_due(run, letters):
     # Arrival makes it due; the message of that record is a dead letter for its event time.
     left = arrivals().key_by(initial).to(TEN.over(Gather())).to(fail).done()
     right = events("bad", event_time=lambda event: None).done()
     result = run(
         built(left, right), [("events", (0, b"a 0")), ("bad", (seconds(10), b"b 0"))], end=False
     )
-    assert told(result) == [
+    assert letters(result) == [
         ((1, -1, 0), "fail", None, None, "raised"),
         ((1,), None, None, None, "bad-time"),
     ]

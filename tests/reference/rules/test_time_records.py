@@ -23,7 +23,7 @@ BY_ARRIVAL = windowed(TEN, source=arrivals())
 BY_EVENT = windowed(TEN)
 
 
-def test_time_1_every_kind_of_record_takes_a_sequence_number(run, told):
+def test_time_1_every_kind_of_record_takes_a_sequence_number(run, letters):
     log = [
         Tick(0),
         Frame("events", b"nonsense", 1),
@@ -32,7 +32,7 @@ def test_time_1_every_kind_of_record_takes_a_sequence_number(run, told):
         Frame("events", b"nonsense", 4),
     ]
     application = built(events().done(), events("other").done())
-    assert [letter[0] for letter in told(run(application, log))] == [(1,), (4,)]
+    assert [letter[0] for letter in letters(run(application, log))] == [(1,), (4,)]
 
 
 def test_time_1_a_clock_that_goes_back_repeats_the_last_time(run):
@@ -69,7 +69,7 @@ def test_time_1_a_cut_into_batches_changes_nothing(run):
         assert run(BY_ARRIVAL, log, batches=batches).trace.comparable() == whole
 
 
-def test_time_1_a_session_writes_one_tick_at_each_due_time(step, told):
+def test_time_1_a_session_writes_one_tick_at_each_due_time(step, letters):
     pipeline = arrivals().key_by(initial).to(TEN.over(Gather())).to(fail)
     session = step(built(pipeline.to_sink(sink())))
     session.send("events", b"a 0")
@@ -79,16 +79,16 @@ def test_time_1_a_session_writes_one_tick_at_each_due_time(step, told):
     session.send("events", b"c 0")
     session.advance(seconds(100))
     # 0, 1: frames; 2: a tick at 10 s; 3: a frame; 4: a tick at 20 s.
-    letters = told(session.result)
-    assert [letter[0] for letter in letters] == [(2, -1, 0), (2, -1, 1), (4, -1, 0)]
+    found = letters(session.result)
+    assert [letter[0] for letter in found] == [(2, -1, 0), (2, -1, 1), (4, -1, 0)]
     assert [letter.source for letter in session.dead_letters] == [None, None, None]
 
 
-def test_time_1_time_that_makes_nothing_due_writes_no_tick(step, told):
+def test_time_1_time_that_makes_nothing_due_writes_no_tick(step, letters):
     session = step(built(arrivals().to(fail).done()))
     session.advance(hours(10))
     session.send("events", b"a 0")
-    assert [letter[0] for letter in told(session.result)] == [(0,)]
+    assert [letter[0] for letter in letters(session.result)] == [(0,)]
 
 
 def test_time_4_what_fires_comes_before_the_record_s_own_message(run):
@@ -136,7 +136,7 @@ def test_time_4_the_watermarks_of_later_steps_have_not_moved_on_yet(run):
     assert result.dead_letters == []
 
 
-def test_time_4_what_two_steps_give_is_in_order_of_their_turns(run, told):
+def test_time_4_what_two_steps_give_is_in_order_of_their_turns(run, letters):
     two = [
         events().key_by(initial),
         events("other").key_by(initial),
@@ -146,7 +146,7 @@ def test_time_4_what_two_steps_give_is_in_order_of_their_turns(run, told):
     second = two[1].to(TEN.over(Gather("second"))).to(fails[1]).done()
     log = [("events", b"a 1"), ("other", b"a 1"), ("events", b"b 1")]
     result = run(built(second, first), [*log, Tick(0), ("events", b"a 11"), ("other", b"a 11")])
-    assert [letter[:2] for letter in told(result)] == [
+    assert [letter[:2] for letter in letters(result)] == [
         ((4, -2, 0), "fail 0"),
         ((4, -2, 1), "fail 0"),
         ((5, -1, 0), "fail 1"),
@@ -155,11 +155,11 @@ def test_time_4_what_two_steps_give_is_in_order_of_their_turns(run, told):
     ]
 
 
-def test_time_4_a_record_whose_message_fails_moves_time_by_its_arrival(run, told):
+def test_time_4_a_record_whose_message_fails_moves_time_by_its_arrival(run, letters):
     log = [("events", (0, b"a 0")), ("events", (seconds(10), b"nonsense"))]
     result = run(BY_ARRIVAL, log, end=False)
     assert said(result) == ["a:a@0-10"]
-    assert told(result) == [((1,), None, None, None, "decode")]
+    assert letters(result) == [((1,), None, None, None, "decode")]
 
 
 def test_time_5_a_run_ends_every_source(run):
@@ -178,10 +178,10 @@ def test_time_5_payloads_without_a_time_arrive_at_0(run):
     assert said(run(BY_ARRIVAL, {"events": [b"a 99"]})) == ["a:a@0-10"]
 
 
-def test_time_5_an_end_that_is_given_is_not_given_again(run, told):
+def test_time_5_an_end_that_is_given_is_not_given_again(run, letters):
     application = built(events().key_by(initial).to(TEN.over(Gather())).to(fail).done())
     result = run(application, [Frame("events", b"a 1"), End("events")])
-    assert [letter[0] for letter in told(result)] == [(1, -1, 0)]
+    assert [letter[0] for letter in letters(result)] == [(1, -1, 0)]
 
 
 def test_time_4_very_many_windows_due_in_one_record(isolated):
