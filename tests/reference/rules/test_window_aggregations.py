@@ -1,0 +1,193 @@
+"""What an aggregation does, and what happens when it fails (window-4, window-9)."""
+
+from __future__ import annotations
+
+import pytest
+from small_windows import Gather, built, events, fail, initial, said, sink, windowed
+
+import wallaroo
+from wallaroo import range_windows, seconds
+from wallaroo.records import Tick
+
+TEN = range_windows(seconds(10))
+LOG = {"events": [b"a1 1", b"b1 2", b"a2 3"]}
+
+
+class InPlace:
+    def initial_accumulator(self):
+        return []
+
+    def update(self, event, names):
+        names.append(event[0])
+
+    def combine(self, earlier, later):
+        earlier += later
+
+    def output(self, key, names):
+        return "".join(names)
+
+
+def test_window_4_none_means_altered_in_place(run):
+    windows = TEN.with_slide(seconds(5)).with_delay(seconds(10))
+    result = run(windowed(windows, InPlace), {"events": [b"a1 6", b"a2 1", b"a3 7"]})
+    assert said(result) == ["a2", "a2a1a3", "a1a3"]
+
+
+def test_window_4_a_class_or_an_instance(run):
+    for aggregation in (InPlace, InPlace()):
+        assert said(run(windowed(TEN, aggregation), LOG)) == ["a1a2", "b1"]
+
+
+def test_window_4_output_with_and_without_the_window(run):
+    class Window(InPlace):
+        def output(self, key, names, window):
+            return key, window.start, window.end
+
+    class Default(InPlace):
+        def output(self, key, names, window=None):
+            return window is not None
+
+    assert run(windowed(TEN, Window), LOG).output[0] == b"('a', 0, 10000000000);"
+    assert run(windowed(TEN, Default), LOG).output[0] == b"True;"
+
+
+@pytest.mark.parametrize("given", [None, 0, "", b"", [], False])
+def test_window_4_only_none_gives_nothing(run, given):
+    class Gives(InPlace):
+        def output(self, key, names):
+            return given
+
+    expected = [] if given is None else [f"{given!r};".encode()] * 2
+    assert run(windowed(TEN, Gives), LOG).output == expected
+
+
+def test_window_4_a_result_that_replaces_the_accumulator(run):
+    class Last(InPlace):
+        def initial_accumulator(self):
+            return 0
+
+        def update(self, event, number):
+            return number + 1
+
+        def output(self, key, number):
+            return str(number)
+
+    assert said(run(windowed(TEN, Last), LOG)) == ["2", "1"]
+
+
+def test_window_4_an_accumulator_that_cannot_be_pickled_is_unportable(isolated, letters):
+    class Unportable(InPlace):
+        def update(self, event, names):
+            return [*names, (lambda: 0) if event[0] == "a2" else event[0]]
+
+    result = isolated(windowed(TEN, Unportable), LOG)
+    assert letters(result) == [((2,), "Unportable", None, "a", "unportable")]
+    assert said(result) == ["a1", "b1"]  # the window is as it was
+
+
+def test_window_9_a_message_that_fails_has_never_come(run, letters):
+    class Careful(InPlace):
+        def update(self, event, names):
+            names.append(event[0])
+            if event[0] in ("a1", "a2"):
+                raise ValueError
+
+    result = run(windowed(TEN, Careful), LOG, end=False)
+    assert letters(result) == [
+        ((0,), "Careful", None, "a", "raised"),
+        ((2,), "Careful", None, "a", "raised"),
+    ]
+    assert [window.key for window in result.open_windows] == ["b"]
+    assert [letter.payload for letter in result.dead_letters] == [b"a1 1", b"a2 3"]
+
+
+def test_window_9_initial_accumulator_that_raises(run, letters):
+    class Broken(InPlace):
+        def initial_accumulator(self):
+            raise ValueError
+
+    result = run(windowed(TEN, Broken), LOG)
+    assert [letter[0] for letter in letters(result)] == [(0,), (1,), (2,)]
+    assert result.open_windows == []
+
+
+@pytest.mark.parametrize("method", ["combine", "output"])
+def test_window_9_what_raises_at_a_firing_loses_that_window_only(run, method):
+    class Broken(Gather):
+        pass
+
+    def broken(self, *arguments):
+        if "a" in str(arguments[:2]):
+            raise ValueError
+        return getattr(Gather, method)(self, *arguments)
+
+    setattr(Broken, method, broken)
+    windows = range_windows(seconds(10)).with_slide(seconds(5)).with_delay(seconds(10))
+    log = [("events", item) for item in (b"a1 6", b"b1 6", b"a2 9.5", b"b2 1", b"a3 1", b"c 100")]
+    result = run(windowed(windows, Broken()), log, end=False)
+    failed = [letter for letter in result.dead_letters if letter.key == "a"]
+    assert {letter.lineage[0] for letter in failed} == {5}
+    assert all(letter.lineage[1] == -1 for letter in failed)
+    for letter in failed:
+        assert (letter.source, letter.step, letter.payload) == ("events", "gather", None)
+        assert (letter.reason.value, letter.error_type) == ("raised", "ValueError")
+    assert [each for each in said(result) if each.startswith("b")] == [
+        "b:b2@-5-5",
+        "b:b2+b1@0-10",
+        "b:b1@5-15",
+    ]
+    assert [window.key for window in result.open_windows] == ["c", "c"]
+
+
+def test_window_9_at_a_tick_there_is_no_source(run):
+    class Broken(InPlace):
+        def output(self, key, names):
+            raise ValueError
+
+    source = events(event_time=None)
+    application = windowed(TEN, Broken, source)
+    result = run(application, [("events", b"a 1"), Tick(seconds(10))], end=False)
+    (letter,) = result.dead_letters
+    assert (letter.lineage, letter.source, letter.payload) == ((1, -1, 0), None, None)
+
+
+def test_window_9_an_output_that_is_unportable(isolated, letters):
+    class Unportable(InPlace):
+        def output(self, key, names):
+            return (lambda: 0) if key == "a" else "b"
+
+    result = isolated(windowed(TEN, Unportable), LOG)
+    assert letters(result) == [((3, -1, 0), "Unportable", None, "a", "unportable")]
+    assert said(result) == ["b"]
+
+
+def test_window_9_dead_letters_of_what_a_window_gave_have_no_payload(run):
+    @wallaroo.encoder
+    def broken(message):
+        raise ValueError
+
+    pipeline = events().key_by(initial).to(TEN.over(Gather()))
+    application = built(pipeline.to(fail).done(), pipeline.to_sink(sink(broken)))
+    result = run(application, LOG)
+    assert [letter.reason.value for letter in result.dead_letters] == [
+        "raised",
+        "encode",
+        "raised",
+        "encode",
+    ]
+    assert {letter.payload for letter in result.dead_letters} == {None}
+
+
+@pytest.mark.parametrize("method", ["initial_accumulator", "update", "combine", "output"])
+def test_dead_3_system_exit_in_an_aggregation_ends_the_run(run, method):
+    class Leaving(Gather):
+        pass
+
+    def leave(self, *arguments):
+        raise SystemExit
+
+    setattr(Leaving, method, leave)
+    windows = TEN.with_slide(seconds(5)).with_delay(seconds(10))
+    result = run(windowed(windows, Leaving()), {"events": [b"a1 1", b"a2 6"]})
+    assert (result.trace.ended.kind, result.trace.ended.step) == ("exit", "gather")
+    assert result.dead_letters == []
