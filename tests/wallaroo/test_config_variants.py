@@ -69,7 +69,7 @@ def test_config_idle_after_that_is_no_duration(idle_after):
 
 @pytest.mark.parametrize("event_time", [5, "time", object()])
 def test_config_an_event_time_that_is_no_function(event_time):
-    with pytest.raises(WallarooParameterError, match="TCPSourceConfig: .*event_time"):
+    with pytest.raises(WallarooParameterError, match=r"TCPSourceConfig: .*event_time"):
         TCPSourceConfig("127.0.0.1", 0, decode_event, event_time=event_time)
 
 
