@@ -87,29 +87,29 @@ class Program(Text):
     def _event_time(self, index: int, origin: int, source: Source) -> None:
         """Write what comes before a message goes down: its event time, and turns (time-4)."""
         due = f"{self.use(f'clock_{index}')}.due"
-        turns = f"turns({lineage_of(FRAMES)})"
+        lineage = lineage_of(FRAMES)
         self.line(3, f"if m{origin} is None:")
         if self._timed:
             self.engine_line(4, f"if {due} < 0:")
-            self.engine_line(5, turns)
+            self.engine_line(5, f"turns({lineage})")
         self.line(4, "continue")
         event_time = source.config.event_time
-        assert self.spot is not None
-        self.spot = replace(self.spot, reason=Reason.RAISED)
         if event_time is None:
             self.engine_line(3, f"if {due} < 0:")
-            self.engine_line(4, turns)
+            self.engine_line(4, f"turns({lineage})")
             return
+        assert self.spot is not None
+        self.spot = replace(self.spot, reason=Reason.RAISED)
         find = self.call("event_time", origin, event_time.call, event_time.name)
         self.line(3, f"time = {find}(m{origin})")
         exact = f"{self.use('type')}(time) is {self.use('int')}"
         self.line(3, f"if not ({exact} and 0 <= time < {TIME_END}):")
         self.line(4, "time = time_of(time)")
         if self._timed:
-            self.engine_line(3, f"if time > clock_{index}.greatest:")
-            self.engine_line(4, f"clock_{index}.greatest = time")
             self.engine_line(3, f"if time >= {due}:")
-            self.engine_line(4, turns)
+            self.engine_line(4, f"turns({lineage}, time)")
+            self.engine_line(3, f"elif time > clock_{index}.greatest:")
+            self.engine_line(4, f"clock_{index}.greatest = time")
 
     def _consumers(self, indent: int, origin: int, skip: str) -> None:
         """Write the code that processes node `origin`'s message, the variable m<origin>."""

@@ -85,7 +85,8 @@ class Compiled:
         self._times.steps += self._windows.values()
         self._names = [_step(application, index).name for index in self._windows]
         self._time_decides = application.time_decides
-        self._source: str | None = None
+        self._source: str | None = None  # of the record that is processed
+        self._start = 0  # the sequence number of the first record that was fed with it
         program = Program(application)
         self._spots = program.spots
         names = self._link(program, application.name)
@@ -123,6 +124,7 @@ class Compiled:
         self._source = record.source if isinstance(record, End) else None
         if self._time_decides:
             self._arrive(record.at, None)
+        self._start = self.sequence
         lineage = (self.sequence,)
         self.meter.begin([record], self.sequence)
         self.sequence += 1
@@ -176,7 +178,7 @@ class Compiled:
         if self._time_decides:
             self._arrive(at, source)
             self._times.begin(source)
-        start = self.sequence
+        start = self._start = self.sequence
         self.meter.begin(records, start)
         with contextlib.suppress(_Stop):
             self._feeds[source](records, start)
@@ -248,8 +250,17 @@ class Compiled:
             key = names.get(spot.key, SINGLE_KEY)
         self._add(spot, lineage, dead, key, names["payload"])
 
-    def turns(self, lineage: Lineage) -> None:
-        """Let the window steps fire what is due, in the order of their calls (time-4)."""
+    def turns(self, lineage: Lineage, time: int | None = None) -> None:
+        """Let the window steps fire what is due, in the order of their calls (time-4).
+
+        Args:
+            lineage: the record's.
+            time: the event time of its message, which has not moved the source's time yet.
+        """
+        if lineage[0] != self._start:
+            self._times.catch_up()
+        if time is not None and self._source is not None:
+            self._times.reach(self._source, time)
 
         steps, fires = list(self._windows.values()), self._fires
 

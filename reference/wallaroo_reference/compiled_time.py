@@ -83,6 +83,7 @@ class Times:
 
     def arrive(self, at: int, frames_of: str | None) -> None:
         """Note that a record has arrived, or several at one time: frames or values of a source."""
+        self.catch_up()
         self.now = max(self.now, at)
         if self._first is None:
             self._first = self.now
@@ -95,10 +96,8 @@ class Times:
         clock = self.clocks[source]
         if any(self.is_due(step, self.of(step.ways)) for step in self.steps):
             clock.due = AT_ONCE
-            return
-        for step in self.steps:
-            self.move(step)
-        clock.due = self._due_in(source)
+        else:
+            clock.due = self._due_in(source)
 
     def settle(self) -> None:
         """Find that out again: something else is due than before."""
@@ -110,6 +109,11 @@ class Times:
     def is_waiting(self, source: str | None) -> bool:
         """Whether the next record of a source has a turn, whatever comes of it."""
         return source is not None and self.clocks[source].due == AT_ONCE
+
+    def reach(self, source: str, time: int) -> None:
+        """Note the event time of a message."""
+        clock = self.clocks[source]
+        clock.greatest = max(clock.greatest, time)
 
     def turn(self, fire: Callable[[int], None]) -> None:
         """Give every window step its turn (time-4).
@@ -125,6 +129,11 @@ class Times:
         self.turning = False
         if self._feeding is not None:
             self.clocks[self._feeding].due = self._due_in(self._feeding)
+
+    def catch_up(self) -> None:
+        """Move the steps' watermarks on to where they stand after the latest record."""
+        for step in self.steps:
+            self.move(step)
 
     def move(self, step: TimedStep) -> None:
         """Move a step's watermark on, as far as it has come; it never goes back."""
