@@ -27,7 +27,7 @@ from wallaroo_spark.bounded.micro_batches import StreamJob
 from wallaroo_spark.bounded.traces import SMALL
 from wallaroo_spark.engine import SparkEngine
 from wallaroo_spark.jvm.shipping import shipment_of_this_process
-from wallaroo_spark.wire.job import HeadBlock
+from wallaroo_spark.wire.job import HeadBlock, Run
 from wallaroo_spark.worker.flow import Flow
 from wallaroo_spark.worker.modules import Shipment
 from wallaroo_spark.worker.segments import Entities, MemoryMap
@@ -211,7 +211,9 @@ def _spare_kept(_: Any) -> Any:
 
 
 def _live_items(_: Any) -> Any:
-    return lambda items, made: [item if item is None else (item, made(item)[1]) for item in items]
+    return lambda items, made, _: [
+        item if item is None else (item, made(item)[1]) for item in items
+    ]
 
 
 def _new_not_dirty(original: Any) -> Any:
@@ -227,8 +229,8 @@ def _new_not_dirty(original: Any) -> Any:
 def _last_of_run_lost(original: Any) -> Any:
     def run_head(block: HeadBlock, shards: int, levels: int) -> Any:
         frames = [
-            (case, source, first, payloads[:-1] if len(payloads) > 1 else payloads)
-            for case, source, first, payloads in block.frames
+            run._replace(items=run.items[:-1]) if len(run.items) > 1 else run
+            for run in block.frames
         ]
         return original(block._replace(frames=frames), shards, levels)
 
@@ -236,9 +238,7 @@ def _last_of_run_lost(original: Any) -> Any:
 
 
 def _one_partition(_: Any) -> Any:
-    return lambda component, partition, key: (
-        key if len(component.partitions) == 1 else b"\0\0" + key
-    )
+    return lambda component, partition, key: key if len(component.members) == 1 else b"\0\0" + key
 
 
 def _own_methods_asked(_: Any) -> Any:
@@ -246,12 +246,12 @@ def _own_methods_asked(_: Any) -> Any:
 
 
 def _decodes_twice(original: Any) -> Any:
-    def decode(self: Flow, source: str, first: int, payloads: Sequence[bytes]) -> None:
-        if first == 0:
-            original(self, source, first, payloads[:1])
-        original(self, source, first, payloads)
+    def take(self: Flow, run: Run) -> None:
+        if run.first == 0:
+            original(self, run._replace(items=run.items[:1]))
+        original(self, run)
 
-    return decode
+    return take
 
 
 _operators = wallaroo_spark.worker.operators
@@ -279,7 +279,7 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
     "partitions of an operator mixed": (
         (wallaroo_spark.worker.nodes, "entity_id", _one_partition),
     ),
-    "first frame tried again": ((Flow, "decode", _decodes_twice),),
+    "first frame tried again": ((Flow, "take", _decodes_twice),),
     "outputs asked for their bytes": (
         (wallaroo_spark.worker.nodes, "encoded", _own_methods_asked),
     ),

@@ -10,21 +10,34 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wallaroo.failure import Failure
-from wallaroo.trace import Lineage
+from wallaroo.trace import Lineage, lineage_order
 from wallaroo_spark.wire.columns import Messages, Outputs
 
 Order = tuple[Lineage, int, int]
-"""Lineage, the step's position, the sink's index or -1: the order in which calls are made."""
+"""What a lineage is sorted by, the node, the sink's index or -1: the order of calls.
+
+Nodes stand in topological order, so a message of one lineage meets them in order of their indices;
+positions in pipelines are no such order, since a merge goes from one pipeline into another.
+"""
 
 NO_SINK = -1
 
 
+def order_of(lineage: Lineage, node: int, sink: int = NO_SINK) -> Order:
+    """Return when a call with a message of that lineage is made at a node."""
+    return lineage_order(lineage), node, sink
+
+
 class Letter(NamedTuple):
-    """A dead letter without its frame's source and payload, which the driver adds."""
+    """A dead letter without its record's source and payload, which the driver adds.
+
+    `given`: it has no payload, since a window gave the message.
+    """
 
     lineage: Lineage
-    position: int
+    node: int
     sink: int
+    given: bool
     pipeline: str
     step: str | None
     key: bytes | None
@@ -36,7 +49,7 @@ class Letter(NamedTuple):
     @property
     def order(self) -> Order:
         """Its position in the order of calls."""
-        return (self.lineage, self.position, self.sink)
+        return order_of(self.lineage, self.node, self.sink)
 
 
 class End(NamedTuple):
@@ -48,11 +61,16 @@ class End(NamedTuple):
     step: str | None
     error_type: str | None
 
+    @property
+    def lineage(self) -> Lineage:
+        """The lineage of the call's message."""
+        return self.order[0][:-1]  # without the number that `lineage_order` appends
+
 
 def just_before(order: Order) -> Order:
     """Return a limit that allows all calls before `order`, but not `order` itself."""
-    lineage, position, sink = order
-    return lineage, position, sink - 1
+    lineage, node, sink = order
+    return lineage, node, sink - 1
 
 
 @dataclass

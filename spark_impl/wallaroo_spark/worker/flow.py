@@ -1,10 +1,10 @@
 """An application's code, run from one state partition to the next.
 
-A `Flow` takes frames (`decode`) or messages before a state step (`visit`). It processes each, depth
-first, through stateless steps, through state steps whose entities it holds, and into sinks. If a
-message needs an entity that another shard holds, the flow computes the key and puts the message
-into the outbox. The work at each node is a function (`worker.nodes`), made when the first message
-comes to the node.
+A `Flow` takes records of the input log (`take`) or messages before a state step (`visit`). It
+processes each, depth first, through stateless steps, through state steps whose entities it holds,
+and into sinks. If a message needs an entity that another shard holds, the flow computes the key and
+puts the message into the outbox. The work at each node is a function (`worker.nodes`,
+`worker.passing`), made when the first message comes to the node.
 
 In trusting mode a flow raises `NeedsIsolation` if the rules cannot be kept without copies (a state
 computation failed and its entity may be half changed). The caller then processes the same messages
@@ -13,19 +13,23 @@ again in isolated mode.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable
 from typing import Any, cast
 
-from wallaroo.operations import Stateful, Stateless
+from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
+from wallaroo.records import End
 from wallaroo.topology import Sink, Source, Step
 from wallaroo.trace import Lineage, Reason
-from wallaroo_spark.wire.columns import Arrival
+from wallaroo_spark.wire.columns import Arrival, Context
+from wallaroo_spark.wire.job import Kind, Run
 from wallaroo_spark.wire.outbox import Outbox
-from wallaroo_spark.worker import nodes
+from wallaroo_spark.worker import nodes, passing
 from wallaroo_spark.worker.calls import Calls, Made, RunEnded
 from wallaroo_spark.worker.nodes import TakeItems, TakeMessage, VisitEntity
 from wallaroo_spark.worker.plan import Component
-from wallaroo_spark.worker.portable import thaw
+from wallaroo_spark.worker.portable import UnportableError
+from wallaroo_spark.worker.results import GeneratorError
 from wallaroo_spark.worker.states import States
 
 
@@ -53,29 +57,47 @@ class Flow:
         """Hold a component's entities: its state steps are run here from now on."""
         self._held = (component, states)
 
-    def decode(self, source: str, first: int, payloads: Iterable[bytes]) -> None:
-        """Process consecutive frames of one source.
-
-        Args:
-            source: its name.
-            first: the first frame's sequence.
-            payloads: of the frames.
-        """
-        take = self._take_at(self._program.sources[source])
+    def take(self, run: Run) -> None:
+        """Process consecutive records of the input log."""
         if self._ended:
             return
+        calls = self._calls
         try:
-            for sequence, payload in enumerate(payloads, first):
-                take((sequence,), payload, None)
+            if run.kind is Kind.FRAMES:
+                take = self._take_at(self._program.sources[run.source])
+                for sequence, payload in enumerate(run.items, run.first):
+                    if calls.program.timed:
+                        calls.context = Context(run.at, run.at, given=False)
+                    take((sequence,), payload, None)
+            elif run.kind is not Kind.TICK:
+                index = self._program.sources[run.source]
+                for sequence, item in enumerate(run.items, run.first):
+                    if calls.program.timed:
+                        calls.context = Context(run.at, run.at, given=False)
+                    self._take_other(index, run.kind, (sequence,), item)
         except RunEnded:
             self._ended = True
 
+    def _take_other(self, index: int, kind: Kind, lineage: Lineage, item: bytes) -> None:
+        """Process a generator's value, or its end."""
+        place, failed = self._program.places[index], self._calls.failed
+        if kind is Kind.UNPORTABLE:
+            failed(place, lineage, Reason.UNPORTABLE, UnportableError(item.decode()))
+        elif kind is Kind.VALUES:
+            self._take_at(index)(lineage, pickle.loads(item), None)  # noqa: S301 - the driver's
+        else:
+            end: End = pickle.loads(item)  # noqa: S301 - the driver's
+            if end.error_type is not None:
+                failed(place, lineage, Reason.RAISED, GeneratorError(end))
+
     def visit(self, arrivals: Iterable[Arrival]) -> None:
         """Process messages, in their order, from their state steps on, which are held here."""
-        visits = self._visits
+        visits, calls, thaw = self._visits, self._calls, self._program.copies.thaw
         try:
-            for lineage, node, key, frozen in arrivals:
+            for lineage, node, key, frozen, context in arrivals:
                 visit = visits.get(node) or self._visit_at(node)
+                calls.key = key
+                calls.context = context
                 value = frozen if type(frozen) is not tuple else thaw(frozen)
                 visit(lineage, key, value, frozen)
         except RunEnded:
@@ -99,40 +121,56 @@ class Flow:
             number = waiting.pop()
             if number not in self._takes and number not in missing:
                 missing.add(number)
-                node = self._program.application.nodes[number]
-                operation = node.operation if isinstance(node, Step) else None
-                if not isinstance(operation, Stateful) or self._is_held(operation):
+                if number not in self._program.holder or self._is_held(number):
                     waiting += self._program.application.consumers[number]
         return missing
 
-    def _is_held(self, operation: Stateful) -> bool:
-        """Whether a state step's entities are held here."""
-        component = self._program.component_of(operation)
-        return self._held is not None and self._held[0] is component
+    def _is_held(self, index: int) -> bool:
+        """Whether a step's entities or windows are held here."""
+        return self._held is not None and self._held[0] is self._program.holder[index]
 
     def _take_of(self, index: int) -> TakeMessage:
         """Return the function of a node."""
         calls = self._calls
         node = self._program.application.nodes[index]
         if isinstance(node, Source):
-            decoder = node.config.decoder
-            assert decoder is not None  # generators are refused (build-2)
-            decode = decoder.call
-            return nodes.one_from_one(calls, index, decode, Reason.DECODE, self._follow(index))
+            return self._take_of_source(index, node)
         if isinstance(node, Sink):
             return nodes.encoder(calls, index, node)
         operation = node.operation
-        if isinstance(operation, Stateful):
-            if self._is_held(operation):
+        if isinstance(operation, (Stateful, Windowed)):
+            if self._is_held(index):
                 take_keyed = nodes.to_entity_here(calls, self._visit_at(index))
             else:
-                take_keyed = nodes.to_outbox(calls, index, self._program.component_of(operation))
+                take_keyed = nodes.to_outbox(calls, index, self._program.holder[index])
             return nodes.route(calls, index, operation, take_keyed)
-        assert isinstance(operation, Stateless)  # all others are refused (build-2)
+        if isinstance(operation, Branch):
+            return passing.branch(operation, self._follow(index))
+        if isinstance(operation, Collect):
+            return passing.collect(calls, self._follow(index))
+        if isinstance(operation, KeyBy):
+            return passing.key_by(calls, index, operation, self._follow(index))
+        if isinstance(operation, Merge):
+            return self._follow(index)
         if operation.computation.multi:
             return nodes.many_from_one(calls, index, operation, self._follow_items(index))
         compute = operation.computation.call
         return nodes.one_from_one(calls, index, compute, Reason.RAISED, self._follow(index))
+
+    def _take_of_source(self, index: int, node: Source) -> TakeMessage:
+        calls, config = self._calls, node.config
+        follow = self._follow(index)
+        if config.event_time is not None:
+            follow = nodes.timed(calls, index, config.event_time, self._move, follow)
+        if config.decoder is None:
+            return nodes.generated(calls, index, follow)
+        return nodes.one_from_one(calls, index, config.decoder.call, Reason.DECODE, follow)
+
+    def _move(self, time: int) -> None:
+        """Give the message that is processed its event time."""
+        calls = self._calls
+        if calls.context is not None:
+            calls.context = calls.context._replace(time=time)
 
     def _visit_at(self, index: int) -> VisitEntity:
         """Return the function that takes a message with a known key to a state step held here."""

@@ -32,7 +32,8 @@ from wallaroo_spark.worker.faults import die_if_asked
 from wallaroo_spark.worker.flow import Flow
 from wallaroo_spark.worker.program import program_for, program_of
 from wallaroo_spark.worker.segments import Entities, Map, stored
-from wallaroo_spark.worker.states import IsolatedStates, NeedsIsolation, TrustingStates
+from wallaroo_spark.worker.states import IsolatedStates, NeedsIsolation, States, TrustingStates
+from wallaroo_spark.worker.stored import Form, Stored
 
 _FIRST_TASKS = 4
 
@@ -51,12 +52,12 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     printer = Printer()
     flows: dict[int, Flow] = {}
     with printing(printer, block.cases):
-        for number, source, first, payloads in block.frames:
-            flow = flows.get(number)
+        for run in block.frames:
+            flow = flows.get(run.case)
             if flow is None:
-                case = block.cases[number]
-                flow = flows[number] = _flow(case, printer, isolated=case.isolated)
-            flow.decode(source, first, payloads)
+                case = block.cases[run.case]
+                flow = flows[run.case] = _flow(case, printer, isolated=case.isolated)
+            flow.take(run)
     outboxes = [(case, flow.outbox) for case, flow in flows.items()]
     report = Report(printed=printer.finish(), span=block.span)
     rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0])
@@ -119,6 +120,8 @@ def list_entities(shard: int, store: Map) -> Row:
     listed = []
     for address, entity, state in stored(store):
         value = pickle.loads(state)  # noqa: S301 - bytes the states made
+        if isinstance(value, Stored):  # without its application, a coded one cannot be read
+            value = None if value.coded else pickle.loads(value.blob)  # noqa: S301 - ours too
         listed.append((address, entity, structure_or_kind(value), state))
     return Row(shard, FINISHED, pack(Report(entities=listed)))
 
@@ -127,11 +130,14 @@ def _run_address(
     case: CaseSpec, address: Address, arrived: list[Arrival], store: Map, printer: Printer
 ) -> tuple[Outbox, int]:
     """Return the outbox, and the number of entities there are now."""
-    component = program_for(case).plan.components[address.component]
+    program = program_for(case)
+    component = program.plan.components[address.component]
+    form = Form(program.application, component)
     for isolated in (case.isolated, True):
         printed = len(printer.lines)
         entities = Entities(store, address, case.segment_bytes)
-        states = IsolatedStates(entities) if isolated else TrustingStates(entities)
+        kind = IsolatedStates if isolated else TrustingStates
+        states: States = kind(entities, program.copies, form)
         flow = _flow(case, printer, isolated=isolated)
         flow.hold(component, states)
         try:
