@@ -9,7 +9,6 @@ asks for.
 
 from __future__ import annotations
 
-import pickle
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -201,10 +200,10 @@ def _memory_of_a_batch(original: Any) -> Any:
 def _spare_kept(_: Any) -> Any:
     def take(self: IsolatedStates, entity: bytes) -> Any:
         if entity not in self._spare:
-            blob = self._entities.get(entity)
+            blob = self.entities.get(entity)
             if blob is None:
                 return ABSENT
-            self._spare[entity] = pickle.loads(blob)  # noqa: S301 - bytes the engine made
+            self._spare[entity] = self._form.state(blob)
         return self._spare[entity]
 
     return take

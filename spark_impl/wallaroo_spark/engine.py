@@ -14,7 +14,7 @@ from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.options import add_arguments, spark_options
 from wallaroo_spark.live.serve import Server
-from wallaroo_spark.worker.support import refuse_unserved, refuse_unsupported
+from wallaroo_spark.live.support import refuse_unserved
 
 
 class SparkEngine:
@@ -27,8 +27,7 @@ class SparkEngine:
         return Capabilities(recovery=True, faults=frozenset({"task"}), small=SMALL)
 
     def check(self, application: Application) -> None:
-        """Refuse what it does not run, and components that cannot be sent to a worker."""
-        refuse_unsupported(application)
+        """Refuse components that cannot be sent to a worker."""
         pickle_application(application)
 
     def run(self, case: Case) -> Trace:

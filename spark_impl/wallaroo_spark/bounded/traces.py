@@ -13,7 +13,7 @@ from wallaroo.engine import Case
 from wallaroo.failure import describe_error
 from wallaroo.keys import decode_key, encoded_partition_number
 from wallaroo.records import End, Frame, Record, Tick
-from wallaroo.trace import Entity, Trace, sorted_entities
+from wallaroo.trace import Entity, OpenWindow, Trace, sorted_entities, sorted_windows
 from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import SEGMENT_BYTES, CaseSpec, Frames, Kind, Run, pack
@@ -23,6 +23,7 @@ from wallaroo_spark.worker.faults import MOST_ATTEMPTS
 from wallaroo_spark.worker.plan import Plan
 from wallaroo_spark.worker.states import entity_of
 from wallaroo_spark.worker.stored import Form
+from wallaroo_spark.worker.window_step import open_windows
 
 SMALL = {"segment_bytes": 64}
 """`Case.options` under which a few entities fill several segments."""
@@ -101,10 +102,12 @@ def trace_of(
     last = len(case.records) - 1 if end is None else end.lineage[0]
     now = case.records[last].at if case.records else 0
     found = []
+    windows: list[OpenWindow] = []
     for address, entity, structure, state in entities:
         component = plan.components[address.component]
         member, encoded = entity_of(component, entity)
         if isinstance(member, int):
+            windows += open_windows(case.application, member, encoded, state)
             continue
         form = Form(case.application, component)
         expire_after = case.application.partition[member].expire_after
@@ -126,6 +129,8 @@ def trace_of(
         ),
         entities=sorted_entities(found),
         ended=None if end is None else ended_of(end),
+        windows=sorted_windows(windows),
+        late=dict(finished.late),
     )
 
 

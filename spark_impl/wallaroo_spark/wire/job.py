@@ -25,6 +25,7 @@ from wallaroo.user_output import Line
 from wallaroo_spark.wire.columns import Messages
 from wallaroo_spark.wire.outbox import Finished, Order
 from wallaroo_spark.wire.shards import Address
+from wallaroo_spark.wire.tracks import Track
 
 ROW_SCHEMA = "shard int, level int, block binary"
 
@@ -135,10 +136,11 @@ class HeadBlock(NamedTuple):
 
 
 class LevelBlock(NamedTuple):
-    """Messages for one shard: by address, in runs."""
+    """Messages for one shard, by address, in runs; and tracks for the windows that it holds."""
 
     cases: Specs
     messages: dict[Address, list[Messages]]
+    tracks: dict[Address, list[Track]]
 
 
 @dataclass

@@ -6,6 +6,7 @@ modules.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -81,20 +82,24 @@ class Finished:
         outputs: runs of outputs, each of one sink.
         letters: dead letters.
         ends: calls at which the run ends; the first in order is the one that counts.
+        late: numbers of late messages by (step, what became of them), see `wallaroo.trace.Trace`.
     """
 
     outputs: list[Outputs] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
+    late: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def __bool__(self) -> bool:
-        return bool(self.letters or self.ends or any(run.lineages for run in self.outputs))
+        outputs = any(run.lineages for run in self.outputs)
+        return bool(self.letters or self.ends or self.late or outputs)
 
     def add(self, other: Finished) -> None:
         """Add the results of another part."""
         self.outputs += [run for run in other.outputs if run.lineages]
         self.letters += other.letters
         self.ends += other.ends
+        self.late += other.late
 
 
 @dataclass

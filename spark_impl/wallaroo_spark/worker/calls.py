@@ -98,6 +98,10 @@ class Calls:
 
         return made
 
+    def within_limit(self, at: Order) -> bool:
+        """Whether a call is to be made."""
+        return self._limit is None or at <= self._limit
+
     def bounded(self, index: int, take: Callable[..., None]) -> Callable[..., None]:
         """Return `take`; if there is a limit, a function that calls it only up to the limit."""
         limit, place = self._limit, self.program.places[index]
@@ -141,6 +145,8 @@ class Calls:
             RunEnded: the run ends here.
         """
         at = order_of(lineage, place.node, place.sink)
+        if not self.within_limit(at):  # a decoder's call is made all the same, for its event time
+            return
         where = (place.pipeline, place.step)
         kind: str | None = type(error).__name__
         known = cast(DeadLetterError, error)

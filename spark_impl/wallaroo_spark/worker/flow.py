@@ -24,13 +24,18 @@ from wallaroo.trace import Lineage, Reason
 from wallaroo_spark.wire.columns import Arrival, Context
 from wallaroo_spark.wire.job import Kind, Run
 from wallaroo_spark.wire.outbox import Outbox
+from wallaroo_spark.wire.tracks import NO_TIME, What
 from wallaroo_spark.worker import nodes, passing
 from wallaroo_spark.worker.calls import Calls, Made, RunEnded
 from wallaroo_spark.worker.nodes import TakeItems, TakeMessage, VisitEntity
 from wallaroo_spark.worker.plan import Component
 from wallaroo_spark.worker.portable import UnportableError
 from wallaroo_spark.worker.results import GeneratorError
-from wallaroo_spark.worker.states import States
+from wallaroo_spark.worker.states import States, entity_id
+from wallaroo_spark.worker.watermarks import Tracker
+from wallaroo_spark.worker.window_step import WindowStep
+
+_WHAT = {Kind.TICK: What.TICK, Kind.END: What.END}
 
 
 class Flow:
@@ -47,6 +52,11 @@ class Flow:
         self._held: tuple[Component, States] | None = None
         self._takes: dict[int, TakeMessage] = {}
         self._visits: dict[int, VisitEntity] = {}
+        self._windows: dict[int, WindowStep] = {}
+        self._sources = frozenset(calls.program.sources.values())
+        self._time = NO_TIME  # the event time of the record that is processed
+        application = calls.program.application
+        self.tracker = Tracker(application) if application.window_steps else None
 
     @property
     def outbox(self) -> Outbox:
@@ -59,39 +69,60 @@ class Flow:
 
     def take(self, run: Run) -> None:
         """Process consecutive records of the input log."""
+        calls, what = self._calls, _WHAT.get(run.kind, What.MESSAGE)
         if self._ended:
             return
-        calls = self._calls
         try:
-            if run.kind is Kind.FRAMES:
-                take = self._take_at(self._program.sources[run.source])
-                for sequence, payload in enumerate(run.items, run.first):
-                    if calls.program.timed:
-                        calls.context = Context(run.at, run.at, given=False)
-                    take((sequence,), payload, None)
-            elif run.kind is not Kind.TICK:
-                index = self._program.sources[run.source]
-                for sequence, item in enumerate(run.items, run.first):
-                    if calls.program.timed:
-                        calls.context = Context(run.at, run.at, given=False)
-                    self._take_other(index, run.kind, (sequence,), item)
+            for sequence, item in enumerate(run.items, run.first):
+                if calls.program.timed:
+                    calls.context = Context(run.at, run.at, given=False)
+                self._time = NO_TIME
+                try:
+                    self._take_one(run, (sequence,), item)
+                finally:
+                    if self.tracker is not None:
+                        self.tracker.note(sequence, run.at, what, run.source, self._time)
         except RunEnded:
             self._ended = True
 
-    def _take_other(self, index: int, kind: Kind, lineage: Lineage, item: bytes) -> None:
-        """Process a generator's value, or its end."""
+    def _take_one(self, run: Run, lineage: Lineage, item: bytes) -> None:
+        """Process a record."""
+        if run.kind is Kind.TICK:
+            return
+        index = self._program.sources[run.source]
         place, failed = self._program.places[index], self._calls.failed
-        if kind is Kind.UNPORTABLE:
-            failed(place, lineage, Reason.UNPORTABLE, UnportableError(item.decode()))
-        elif kind is Kind.VALUES:
+        if run.kind is Kind.FRAMES:
+            self._take_at(index)(lineage, item, None)
+        elif run.kind is Kind.VALUES:
             self._take_at(index)(lineage, pickle.loads(item), None)  # noqa: S301 - the driver's
+        elif run.kind is Kind.UNPORTABLE:
+            failed(place, lineage, Reason.UNPORTABLE, UnportableError(item.decode()))
         else:
             end: End = pickle.loads(item)  # noqa: S301 - the driver's
             if end.error_type is not None:
                 failed(place, lineage, Reason.RAISED, GeneratorError(end))
 
+    def turn(self, index: int, watermark: float, lineage: Lineage, arrived: int) -> None:
+        """Let a window step that is held here fire what is due (time-4).
+
+        Args:
+            index: the step's node.
+            watermark: the step's, from now on.
+            lineage: the turn's; that of what fires has one more number.
+            arrived: the record's arrival time.
+        """
+        if self._ended:
+            return
+        self._calls.context = Context(arrived, arrived, given=False)
+        try:
+            self.windows_at(index).turn(watermark, lineage, arrived)
+        except RunEnded:
+            self._ended = True
+
     def visit(self, arrivals: Iterable[Arrival]) -> None:
         """Process messages, in their order, from their state steps on, which are held here."""
+        if self._ended:
+            return
         visits, calls, thaw = self._visits, self._calls, self._program.copies.thaw
         try:
             for lineage, node, key, frozen, context in arrivals:
@@ -110,7 +141,10 @@ class Flow:
         if index not in self._takes:
             # The nodes behind come first, so that a long pipeline needs no deep recursion.
             for node in sorted(self._missing(index), reverse=True):
-                self._takes[node] = self._calls.bounded(node, self._take_of(node))
+                take = self._take_of(node)
+                # Watermarks move before anything fires, so event times are found in any case.
+                unbounded = self.tracker is not None and node in self._sources
+                self._takes[node] = take if unbounded else self._calls.bounded(node, take)
         return self._takes[index]
 
     def _missing(self, index: int) -> set[int]:
@@ -168,6 +202,7 @@ class Flow:
 
     def _move(self, time: int) -> None:
         """Give the message that is processed its event time."""
+        self._time = time
         calls = self._calls
         if calls.context is not None:
             calls.context = calls.context._replace(time=time)
@@ -177,18 +212,42 @@ class Flow:
         visit = self._visits.get(index)
         if visit is None:
             step = cast("Step", self._program.application.nodes[index])
-            operation = cast("Stateful", step.operation)
             assert self._held is not None
-            made = nodes.state_step(
-                self._calls,
-                index,
-                operation,
-                self._held,
-                self._follow(index),
-                self._follow_items(index),
-            )
+            if isinstance(step.operation, Stateful):
+                made = nodes.state_step(
+                    self._calls,
+                    index,
+                    step.operation,
+                    self._held,
+                    self._follow(index),
+                    self._follow_items(index),
+                )
+            else:
+                made = self.windows_at(index).take
             visit = self._visits[index] = self._calls.bounded(index, made)
         return visit
+
+    def windows_at(self, index: int) -> WindowStep:
+        """Return the windows of a step, which are held here."""
+        step = self._windows.get(index)
+        if step is None:
+            assert self._held is not None
+            component, states = self._held
+            store = (states.entities, entity_id(component, index, b""))
+            step = WindowStep(self._calls, index, store, self._follow(index))
+            self._windows[index] = step
+        return step
+
+    def flush(self) -> None:
+        """Write what has changed in the entities and windows that are held here.
+
+        Raises:
+            NeedsIsolation: some entities cannot be pickled.
+        """
+        for step in self._windows.values():
+            step.flush()
+        if self._held is not None:
+            self._held[1].flush()
 
     def _follow(self, origin: int) -> TakeMessage:
         """Return the function that takes a node's message through all nodes behind it (order-1)."""

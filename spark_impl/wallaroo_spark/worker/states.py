@@ -31,6 +31,10 @@ ABSENT: Any = object()
 class States(Protocol):
     """Entities by id, see `entity_id`."""
 
+    @property
+    def entities(self) -> Entities:
+        """Where they are stored."""
+
     def __getitem__(self, entity: bytes) -> Any:
         """Return the state for a call to work on, or `ABSENT`."""
 
@@ -116,7 +120,7 @@ class IsolatedStates:
     """Entities in isolated mode: every call gets a copy."""
 
     def __init__(self, entities: Entities, copies: Copies, form: Form) -> None:
-        self._entities = entities
+        self.entities = entities
         self._copies = copies
         self._form = form
         self._visits = _Visits(entities, form)
@@ -126,7 +130,7 @@ class IsolatedStates:
         """See `States`."""
         if entity in self._spare:
             return self._spare.pop(entity)
-        blob = self._entities.get(entity)
+        blob = self.entities.get(entity)
         return ABSENT if blob is None else self._form.state(blob)
 
     def build(self, entity: bytes, state: Any) -> Any:
@@ -137,7 +141,7 @@ class IsolatedStates:
     def keep(self, entity: bytes, state: Any) -> None:
         """See `States`."""
         frozen, spare = self._copies.freeze_checked(state)
-        self._entities.put(entity, self._visits.packed(entity, frozen))
+        self.entities.put(entity, self._visits.packed(entity, frozen))
         self._spare[entity] = spare
 
     def visit(self, entity: bytes, now: int, expire_after: int) -> None:
@@ -148,7 +152,7 @@ class IsolatedStates:
     def flush(self) -> None:
         """See `States`."""
         self._visits.flush()
-        self._entities.flush()
+        self.entities.flush()
 
 
 class TrustingStates(dict[bytes, Any]):
@@ -160,7 +164,7 @@ class TrustingStates(dict[bytes, Any]):
 
     def __init__(self, entities: Entities, copies: Copies, form: Form) -> None:
         super().__init__()
-        self._entities = entities
+        self.entities = entities
         self._copies = copies
         self._form = form
         self._visits = _Visits(entities, form)
@@ -169,7 +173,7 @@ class TrustingStates(dict[bytes, Any]):
 
     def __missing__(self, entity: bytes) -> Any:
         """Read an entity."""
-        blob = self._entities.get(entity)
+        blob = self.entities.get(entity)
         if blob is None:
             return ABSENT
         state = self[entity] = self._form.state(blob)
@@ -198,6 +202,6 @@ class TrustingStates(dict[bytes, Any]):
         except UnportableError as error:
             raise NeedsIsolation from error
         for entity, blob in blobs:
-            self._entities.put(entity, blob)
+            self.entities.put(entity, blob)
         self._visits.flush()
-        self._entities.flush()
+        self.entities.flush()

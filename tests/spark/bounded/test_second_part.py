@@ -1,4 +1,4 @@
-"""Graphs, keys and time on Spark: the reference's answers, as a batch job and at any cut."""
+"""Graphs, keys, time and windows on Spark: the reference's answers, in batches and at any cut."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 import wallaroo
-from wallaroo.engine import Case
+from wallaroo.engine import Case, TaskFault
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.records import End, Frame, Record, Tick, Value
 
@@ -116,6 +116,49 @@ def fades():
     return wallaroo.build_application("fades", pipeline.to_sink(sink()))
 
 
+class Listed:
+    def __init__(self, name):
+        self._name = name
+
+    def name(self):
+        return self._name
+
+    def initial_accumulator(self):
+        return []
+
+    def update(self, message, accumulator):
+        if message["t"] == 13:
+            raise ValueError("unlucky")
+        accumulator.append(message["t"])
+
+    def combine(self, earlier, later):
+        if len(later) > 4:
+            raise ValueError("too much")
+        return earlier + later
+
+    def output(self, key, accumulator, window):
+        if len(accumulator) == 5:
+            raise ValueError("five")
+        bounds = [window.start, window.end]
+        return {"k": key, "t": window.start, "i": 0, "all": accumulator, "window": bounds}
+
+
+def windows(policy, late="dead-letter"):
+    """Windows of every kind, chained and merged; the state before them is that behind them."""
+    left = wallaroo.source("left", tcp(event_time=event_time, idle_after=30))
+    right = wallaroo.source("right", wallaroo.GenSourceConfig(Generates()))
+    both = left.merge(right).key_by(letter).to(first)
+    slides = wallaroo.range_windows(12).with_slide(4).with_delay(2).with_late_data_policy(policy)
+    gaps = wallaroo.session_windows(3).with_delay(1).with_late_data_policy(late)
+    counts = wallaroo.count_windows(3).with_timeout(25)
+    sliding = both.to(slides.over(Listed("slides")))
+    chained = sliding.to(second).to(counts.over(Listed("counts")))
+    tumbling = chained.collect().to(wallaroo.range_windows(50).over(Listed("tumbles")))
+    sessions = both.to(gaps.over(Listed("gaps")))
+    ends = [one.to_sink(sink()) for one in (sliding, chained, tumbling, sessions)]
+    return wallaroo.build_application("windows", *ends)
+
+
 def log(seed, *generators) -> list[Record]:
     """Return records of source ``left``, and of generators, with ticks and an end."""
     draw = random.Random(seed)
@@ -135,9 +178,9 @@ def log(seed, *generators) -> list[Record]:
     return [*records, *[End(name, at, "ValueError", "it failed") for name in generators]]
 
 
-def cases(application, *generators):
+def cases(application, *generators, seed=1):
     """Return a log of the application with and without cuts, partitions, and a stop."""
-    case = Case(application, log(1, *generators), options={"segment_bytes": 60})
+    case = Case(application, log(seed, *generators), options={"segment_bytes": 60})
     return [
         case,
         replace(case, batches=(1, 0, 7, 3), partitions=3),
@@ -153,6 +196,25 @@ def test_order_2_graphs_and_keys(spark_engine, reference, made):
         assert found.comparable() == reference.run(case).comparable(), case
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_order_2_windows(spark_engine, reference, seed):
+    some = [
+        *cases(windows("drop", "fire-per-message"), "right", seed=seed),
+        *cases(windows("place-in-oldest-window"), "right", seed=seed),
+    ]
+    ended = [*some[0].records, End("left", 10**6)]
+    some.append(replace(some[0], input_log=ended, batches=(3, 17, 5)))
+    for case, found in zip(some, spark_engine.run_many(some), strict=True):
+        assert found.comparable() == reference.run(case).comparable(), case
+
+
+def test_recover_1_windows_when_tasks_die(spark_engine, reference):
+    faults = (TaskFault(batch=0, stage=1), TaskFault(batch=1, stage=2, attempts=2))
+    case = cases(windows("dead-letter"), "right")[1]
+    found = spark_engine.run(replace(case, faults=faults))
+    assert found.comparable() == reference.run(case).comparable()
+
+
 def serialize(value):
     if value == "secret":
         raise ValueError("not that one")
@@ -161,7 +223,7 @@ def serialize(value):
 
 def deserialize(blob):
     value = json.loads(blob)
-    if "count" in value and len(value) == 1:
+    if isinstance(value, dict) and "count" in value and len(value) == 1:
         numbers = Numbers()
         numbers.count = value["count"]
         return numbers
@@ -169,8 +231,9 @@ def deserialize(blob):
 
 
 def test_key_5_a_codec_stands_for_pickle(spark_engine, reference):
-    coded = replace(graph(), codec=wallaroo.topology.Codec(serialize, deserialize))
-    some = cases(coded, "right")
+    codec = wallaroo.topology.Codec(serialize, deserialize)
+    coded = replace(graph(), codec=codec)
+    some = [*cases(coded, "right"), *cases(replace(windows("drop"), codec=codec), "right")]
     some.append(Case(coded, [Frame("left", b'"secret"'), Value("right", object, 1)]))
     for case, found in zip(some, spark_engine.run_many(some), strict=True):
         assert found.comparable() == reference.run(case).comparable(), case
