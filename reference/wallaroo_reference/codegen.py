@@ -293,9 +293,7 @@ class Program(Text):
 
     def _sink(self, indent: int, index: int, sink: Sink, message: str, several: bool) -> None:
         position = self._application.position(sink)
-        self.spot = Spot(
-            sink.pipeline, None, position, sink.index, Reason.ENCODE, self._loops
-        )
+        self.spot = Spot(sink.pipeline, None, position, sink.index, Reason.ENCODE, self._loops)
         encoder = sink.config.encoder
         encode = self.call("encode", index, encoder.call, encoder.name)
         write = self.use(f"write_{list(self._application.sinks).index(sink.id)}")

@@ -194,9 +194,7 @@ def source(draw, number):
     config = {} if timed is None else {"event_time": timed, "idle_after": idle}
     if draw(st.booleans()) and number:
         return wallaroo.source(f"g{number}", wallaroo.GenSourceConfig(Generator(), **config))
-    return wallaroo.source(
-        f"p{number}", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode, **config)
-    )
+    return wallaroo.source(f"p{number}", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode, **config))
 
 
 @st.composite
@@ -232,9 +230,7 @@ def built_applications(draw):
     """The builder's form, with windows and a key of their own."""
     builder = wallaroo.ApplicationBuilder("drawn")
     timed = draw(st.sampled_from([None, event_time]))
-    builder.new_pipeline(
-        "p0", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode, event_time=timed)
-    )
+    builder.new_pipeline("p0", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode, event_time=timed))
     for number in range(draw(st.integers(1, 3))):
         route = draw(st.sampled_from([None, first, pair_of_letters]))
         builder.to_window(windows(draw).over(Texts(f"window {number}")), route)
