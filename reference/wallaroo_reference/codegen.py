@@ -78,7 +78,9 @@ class Program(Text):
             self.line(3, f"m{origin} = {decode}(payload)")
         if self._timed or source.config.event_time is not None:
             self._event_time(index, origin, source)
-        self._consumers(3, origin, "continue")
+            self._follow(3, origin, f"m{origin}", "continue")
+        else:
+            self._consumers(3, origin, "continue")
         self.caught(2)
         self.bind(head)
         while self._later:
@@ -293,9 +295,7 @@ class Program(Text):
 
     def _sink(self, indent: int, index: int, sink: Sink, message: str, several: bool) -> None:
         position = self._application.position(sink)
-        self.spot = Spot(
-            sink.pipeline, None, position, sink.index, Reason.ENCODE, self._loops
-        )
+        self.spot = Spot(sink.pipeline, None, position, sink.index, Reason.ENCODE, self._loops)
         encoder = sink.config.encoder
         encode = self.call("encode", index, encoder.call, encoder.name)
         write = self.use(f"write_{list(self._application.sinks).index(sink.id)}")

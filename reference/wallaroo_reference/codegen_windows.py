@@ -75,9 +75,7 @@ def write_take_out(text: Text, index: int, step: Step, operation: Windowed) -> i
     only for a window of its own that a late message has got (window-6).
     """
     aggregation = operation.aggregation
-    head = text.head(
-        f"fire_{index}(payload, lineage, key, time, start, end, parts, shared, own"
-    )
+    head = text.head(f"fire_{index}(payload, lineage, key, time, start, end, parts, shared, own")
     text.spot = Spot(
         step.pipeline, step.name, step.position, None, Reason.RAISED, (), key="key", half=""
     )
