@@ -11,6 +11,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from wallaroo_reference.compiled import Compiled, compiled_source
+from wallaroo_reference.compiled_windows import RangePanes
 from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
 
 import wallaroo
@@ -378,6 +379,7 @@ def test_window_10_what_has_fired_leaves_nothing():
     for start in range(0, 4000, 4):
         machine.feed("p", [b"%c%d" % (97 + start % 7, start)])
     (step,) = machine._windows.values()
+    assert isinstance(step, RangePanes)
     assert sum([len(one) for one in (step.panes, step._later, step._numbers)]) < 9
 
 
