@@ -78,7 +78,9 @@ class Program(Text):
             self.line(3, f"m{origin} = {decode}(payload)")
         if self._timed or source.config.event_time is not None:
             self._event_time(index, origin, source)
-        self._consumers(3, origin, "continue")
+            self._follow(3, origin, f"m{origin}", "continue")
+        else:
+            self._consumers(3, origin, "continue")
         self.caught(2)
         self.bind(head)
         while self._later:

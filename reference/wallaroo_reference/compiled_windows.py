@@ -28,6 +28,9 @@ Firing: TypeAlias = tuple[Key, int, int, int, Sequence[Any], int, bool]
 accumulators in order of time, how many of these, from the end, further windows need too, and
 whether it was made for one late message (window-6)."""
 
+_Pane: TypeAlias = "dict[Hashable, Any]"
+"""Accumulators by the identities of their keys."""
+
 _UNCHANGEABLE: Final = frozenset({int, float, str, bytes, bool, type(None)})
 _NOTHING: Final = object()
 
@@ -42,7 +45,7 @@ def own(value: Any) -> Any:
         return value
     try:
         return pickle.loads(pickle.dumps(value, 5))  # noqa: S301 - our own bytes
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the user's classes say how they are pickled
         text = f"{type(error).__name__}: {describe_error(error)}"
         raise DeadLetterError(Reason.UNPORTABLE, text) from None
 
@@ -134,7 +137,8 @@ class KeptWindows(ABC):
         """
         if shared:
             first = len(parts) - shared
-            parts = [*parts[:first], *map(own, parts[first:])]
+            kept = [one if type(one) in _UNCHANGEABLE else own(one) for one in parts[first:]]
+            parts = [*parts[:first], *kept]
         accumulator = parts[0]
         for part in parts[1:]:
             assert self._combine is not None  # only aggregations that have it get several parts
@@ -181,8 +185,8 @@ class RangePanes(KeptWindows):
         super().__init__(operation, ways, times)
         windows = operation.windows
         assert isinstance(windows, RangeWindows)
-        self.panes: dict[int, dict[Hashable, Any]] = {}
-        self._later: dict[int, dict[Hashable, Any]] = {}  # panes of which a window has fired
+        self.panes: dict[int, _Pane] = {}
+        self._later: dict[int, _Pane] = {}  # panes of which a window has fired
         self._numbers: list[int] = []  # a heap of both
         self._policy = windows.late
         self._delay, self._range, self._slide = windows.delay, windows.range, windows.slide
@@ -222,12 +226,11 @@ class RangePanes(KeptWindows):
         while self._numbers and self.next_due <= self.watermark:
             number = self._first_open(self._numbers[0])
             inside = self._inside(number)
-            waiting = {known for pane in inside for known in self._of(pane)}
-            order = sorted(waiting, key=encoded, reverse=True)
+            panes = self._divided(number, inside)
+            order = sorted(set().union(*panes[0], *panes[1]), key=encoded, reverse=True)
             self._firing = number, order
             while order:
-                known = order.pop()
-                yield self._window(number, inside, known)
+                yield self._window(number, panes, order.pop())
             self._firing = None
             self._forget(number, inside)
             self._settle()
@@ -239,12 +242,12 @@ class RangePanes(KeptWindows):
             last = pane // self._panes_in_slide
             numbers.update(dict.fromkeys(range(self._first_open(pane), last + 1)))
         for number in numbers:
-            inside = self._inside(number)
-            waiting = {known for pane in inside for known in self._of(pane)}
+            panes = self._divided(number, self._inside(number))
+            waiting = set().union(*panes[0], *panes[1])
             if self._firing is not None and number == self._firing[0]:
                 waiting.intersection_update(self._firing[1])
             for known in waiting:
-                yield self._window(number, inside, known)
+                yield self._window(number, panes, known)
 
     def _fired_by(self, watermark: float) -> float:
         """Return the last window on the grid that has fired at a watermark, or would have."""
@@ -261,7 +264,7 @@ class RangePanes(KeptWindows):
         first = self._first_with(pane)
         return first if self._fired < first else int(self._fired) + 1
 
-    def _of(self, pane: int) -> dict[Hashable, Any]:
+    def _of(self, pane: int) -> _Pane:
         found = self.panes.get(pane)
         return self._later[pane] if found is None else found
 
@@ -273,19 +276,21 @@ class RangePanes(KeptWindows):
             return [one for one in range(first, end) if one in self.panes or one in self._later]
         return sorted([one for one in self._numbers if first <= one < end])
 
-    def _window(self, number: int, inside: list[int], known: Hashable) -> Firing:
-        """Return a key's window, by its number, the panes that have messages, and the identity."""
-        parts = []
-        shared = 0
+    def _divided(self, number: int, inside: list[int]) -> tuple[list[_Pane], list[_Pane]]:
+        """Return a window's panes: those that end with it, and those of further windows too."""
         needed = (number + 1) * self._panes_in_slide
-        for pane in inside:
-            part = self._of(pane).get(known, _NOTHING)
-            if part is not _NOTHING:
-                parts.append(part)
-                shared += pane >= needed
+        ending = [self._of(pane) for pane in inside if pane < needed]
+        return ending, [self._of(pane) for pane in inside if pane >= needed]
+
+    def _window(
+        self, number: int, panes: tuple[list[_Pane], list[_Pane]], known: Hashable
+    ) -> Firing:
+        """Return a key's window; `panes` are those that `_divided` gives."""
+        ending = [one[known] for one in panes[0] if known in one]
+        shared = [one[known] for one in panes[1] if known in one]
         start = number * self._slide
         end = start + self._range
-        return key_of(known), end - 1, start, end, parts, shared, False
+        return key_of(known), end - 1, start, end, ending + shared, len(shared), False
 
     def _forget(self, number: int, inside: list[int]) -> None:
         """Forget the panes that only a window held that has fired."""

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo.keys import Key, encode_key, identity
+from wallaroo.keys import Key, encode_key
 from wallaroo.operations import Windowed
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
 from wallaroo_reference.calendar import Calendar
@@ -290,10 +290,10 @@ class CountStep(WindowStep):
         found: list[Hashable] = []
         while (time := self._calendar.first()) is not None and time <= now:
             found += self._calendar.take(time)
-        windows = [self._keys[known] for known in found]
-        windows.sort(key=lambda one: (one.greatest, encode_key(one.key)))
-        for window in windows:
-            del self._keys[identity(window.key)]
+        windows = [(known, self._keys[known]) for known in found]
+        windows.sort(key=lambda one: (one[1].greatest, encode_key(one[1].key)))
+        for known, window in windows:
+            del self._keys[known]
             yield _counted(window)
 
     def next_due(self) -> int | None:

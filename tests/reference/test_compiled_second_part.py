@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
+from wallaroo_reference.compiled import Compiled, compiled_source
+from wallaroo_reference.compiled_windows import RangePanes
 from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
 
 import wallaroo
 from wallaroo.engine import Case
+from wallaroo.errors import UnsupportedTopology
+from wallaroo.loading import load_application
 from wallaroo.records import End, Frame, Tick, Value
+from wallaroo.topology import Codec
 
 ENGINE = ReferenceEngine()
+HERE = Path(__file__).parent
 LETTERS = "abcdeghknoqrstuwxz"
 """A message is a letter and its event time, such as ``b12``; some letters make a step misbehave."""
 
@@ -116,12 +126,13 @@ def windows(draw):
         return made if timeout is None else made.with_timeout(timeout)
     if kind == "session":
         late = "drop" if late == "place" else late
-        made = wallaroo.session_windows(draw(st.integers(1, 6)))
+        sessions = wallaroo.session_windows(draw(st.integers(1, 6)))
     else:
-        made = wallaroo.range_windows(draw(st.sampled_from([4, 10])))
-        made = made.with_slide(draw(st.integers(1, 4))) if kind == "slide" else made
-    late = "place-in-oldest-window" if late == "place" else late
-    return made.with_delay(delay).with_late_data_policy(late)
+        ranges = wallaroo.range_windows(draw(st.sampled_from([4, 10])))
+        ranges = ranges.with_slide(draw(st.integers(1, 4))) if kind == "slide" else ranges
+        policy = "place-in-oldest-window" if late == "place" else late
+        return ranges.with_delay(delay).with_late_data_policy(policy)
+    return sessions.with_delay(delay).with_late_data_policy(late)
 
 
 def step(draw, pipeline, number):
@@ -302,3 +313,124 @@ def test_time_1_both_say_the_same_of_what_time_makes_due(case):
         interpreted, compiled = [one.due() for one in steppers]
         assert compiled == interpreted
         assert steppers[1].trace().windows == steppers[0].trace().windows
+
+
+def test_compiled_where_time_decides_nothing_the_source_is_what_it_was():
+    """`compiled_source.txt` is what was generated before there were graphs, keys and windows."""
+    addresses = ["--in", "127.0.0.1:0", "--out", "127.0.0.1:0"]
+    application = load_application(HERE.parent.parent / "examples" / "word_count.py", addresses)
+    assert compiled_source(application) == (HERE / "compiled_source.txt").read_text("utf-8")
+
+
+def counted(windows, *, event_time=None, aggregation=None):
+    config = wallaroo.TCPSourceConfig("127.0.0.1", 0, decode, event_time=event_time)
+    return wallaroo.build_application(
+        "counted",
+        wallaroo.source("p", config)
+        .key_by(letter)
+        .to(windows.over(aggregation or Texts("texts")))
+        .to_sink(sink()),
+    )
+
+
+def test_window_5_a_pane_of_several_windows_keeps_its_own_accumulator():
+    """`combine` alters the earlier accumulator; the next window begins with it."""
+    windows = wallaroo.range_windows(4).with_slide(2)
+    machine = Compiled(counted(windows, event_time=event_time))
+    machine.feed("p", [b"a0", b"a2", b"a4"])
+    machine.take(End("p"))
+    (outputs,) = machine.outputs.values()
+    assert outputs == [b"a-2-2:a0:a;", b"a0-4:a0,a2:a;", b"a2-6:a2,a4:a;", b"a4-8:a4:a;"]
+
+
+class Handles(Texts):
+    """Accumulators that cannot be copied."""
+
+    def update(self, text, accumulator):
+        accumulator.append(lambda: text)
+
+    def output(self, key, accumulator, window):
+        return f"{window.start}:{len(accumulator)}"
+
+
+def test_unportable_an_accumulator_that_several_windows_need_and_that_cannot_be_copied():
+    application = counted(
+        wallaroo.range_windows(4).with_slide(2), event_time=event_time, aggregation=Handles("h")
+    )
+    machine = Compiled(application)
+    machine.feed("p", [b"a0", b"a9"])
+    (outputs,) = machine.outputs.values()
+    assert outputs == [b"0:1;"]  # the last window of the pane needs no copy
+    (letter_,) = machine.dead_letters
+    assert (letter_.lineage, letter_.step, letter_.key) == ((1, -1, 0), "h", "a")
+    assert (letter_.reason.value, letter_.payload) == ("unportable", None)
+
+
+def test_window_9_what_update_leaves_when_it_raises_is_said_to_be_half_changed():
+    machine = Compiled(counted(wallaroo.range_windows(4), event_time=event_time))
+    machine.feed("p", [b"a0", b"u0"])
+    (letter_,) = machine.dead_letters
+    assert letter_.error == "u0 [trusting: the window of 'u' may be half changed]"
+    assert [one.key for one in machine.windows()] == ["a"]
+
+
+def test_window_10_what_has_fired_leaves_nothing():
+    machine = Compiled(counted(wallaroo.range_windows(4).with_slide(2), event_time=event_time))
+    for start in range(0, 4000, 4):
+        machine.feed("p", [b"%c%d" % (97 + start % 7, start)])
+    (step,) = machine._windows.values()
+    assert isinstance(step, RangePanes)
+    assert sum([len(one) for one in (step.panes, step._later, step._numbers)]) < 9
+
+
+def test_graph_4_a_value_of_the_log_stays_as_it_is():
+    @wallaroo.computation(name="alter")
+    def alter(items):
+        items.append("b")
+        return "".join(items)
+
+    config = wallaroo.GenSourceConfig(Generator())
+    application = wallaroo.build_application(
+        "altered", wallaroo.source("g", config).to(alter).to_sink(sink())
+    )
+    record = Value("g", ["a"])
+    machine = Compiled(application)
+    machine.take(record)
+    machine.take(record)
+    assert machine.outputs == {("g", 0): [b"ab;", b"ab;"]}
+
+
+def test_build_2_what_has_a_codec_is_refused_by_the_compiled_engine_and_interpreted_otherwise():
+    with_codec = replace(
+        counted(wallaroo.range_windows(4)), codec=Codec(pickle.dumps, pickle.loads)
+    )
+    with pytest.raises(UnsupportedTopology, match="key-5"):
+        CompiledEngine().check(with_codec)
+    case = Case(with_codec, [("p", b"a0")], isolation="trusting")
+    assert ENGINE.run(case).windows == ENGINE.run(replace(case, isolation="isolated")).windows
+
+
+def test_route_6_behind_windows_with_a_key_a_state_has_one_entity():
+    @wallaroo.state_computation(name="count")
+    def count(text, seen):
+        seen.visits += 1
+        return f"{text}:{seen.visits}", True
+
+    builder = wallaroo.ApplicationBuilder("drawn")
+    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
+    builder.to_window(wallaroo.count_windows(1).over(Texts("texts")), first)
+    builder.to_stateful(count, Seen, "seen")
+    application = builder.to_sink(sink()).build()
+    for isolation in ("isolated", "trusting"):
+        trace = ENGINE.run(Case(application, [("p", b"a"), ("p", b"c")], isolation=isolation))
+        assert [one.key for one in trace.entities] == [()]
+        assert [one[-3:] for one in trace.outputs["p", 0]] == [b":1;", b":2;"]
+
+
+def test_dead_4_timeouts_after_the_one_that_stopped_the_run_have_not_fired():
+    windows = wallaroo.count_windows(9).with_timeout(5)
+    log = [Frame("p", b"a0"), Frame("p", b"s0"), Frame("p", b"t0"), Tick(5)]
+    for isolation in ("isolated", "trusting"):
+        trace = ENGINE.run(Case(counted(windows), log, isolation=isolation, on_error="stop"))
+        assert trace.ended is not None
+        assert [one.key for one in trace.windows] == ["t"]
