@@ -8,12 +8,14 @@ from itertools import count
 from wallaroo.engine import Isolation
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.generating import generate
+from wallaroo_conformance.cases.pairs import pairs
 from wallaroo_conformance.cases.strategies import Tone
 from wallaroo_conformance.cases.tour import tour
 
 _FIRST_CHUNK = 256
 _FIRST_CHUNK_OF_FEW = 32
 _TOUR = 1  # the chunk that is the tour
+_PAIRS = 2  # the chunk of all pairs of operators
 _FIRST_ADDED = 10_000  # number of the first chunk of `more`; seeds of the others stay below
 
 _BOTH: frozenset[Isolation] = frozenset({"isolated", "trusting"})
@@ -56,14 +58,16 @@ class Generation:
     def next_chunk(self, left: int | None) -> list[ConformanceCase]:
         """Return the next cases, at most `left`.
 
-        Most faults show in few random cases, so the first chunk is small. Then comes the tour of
-        all operators. From then on each chunk has twice the cases of the one before, since every
-        job has a price of its own.
+        Most faults show in few random cases, so the first chunk is small. Then come the tour of
+        all operators and all pairs of them. From then on each chunk has twice the cases of the one
+        before, since every job has a price of its own.
         """
         number = self.chunks
         self.chunks += 1
         if number == _TOUR:
             return [case for tone in _TOURS[self._modes] for case in tour(tone)][:left]
+        if number == _PAIRS:
+            return pairs(_TOURS[self._modes][0])[:left]  # those of "any" have the tame ones too
         size = min(self._most, self._first << number)
         return self._random(size if left is None else min(size, left), self._seed_of(number))
 

@@ -232,7 +232,7 @@ def stretches(case: Case) -> list[tuple[int, int]]:
     """Return where each of a case's batches begins and ends; at least one."""
     found = []
     start = 0
-    total = len(case.input_log)
+    total = len(case.records)
     for size in case.batches or ():
         stop = min(start + size, total)
         found.append((start, stop))
