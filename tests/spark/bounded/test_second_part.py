@@ -12,6 +12,7 @@ import wallaroo
 from wallaroo.engine import Case, TaskFault
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.records import End, Frame, Record, Tick, Value
+from wallaroo.trace import Trace
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -183,36 +184,10 @@ def cases(application, *generators, seed=1):
     case = Case(application, log(seed, *generators), options={"segment_bytes": 60})
     return [
         case,
-        replace(case, batches=(1, 0, 7, 3), partitions=3),
+        replace(case, batches=(1, 0, 17), partitions=3),
         replace(case, batches=(20,), isolation="isolated", on_error="stop"),
         replace(case, on_error="stop", partitions=2),
     ]
-
-
-@pytest.mark.parametrize("made", [(graph(), "right"), (fades(),)], ids=["graph", "fades"])
-def test_order_2_graphs_and_keys(spark_engine, reference, made):
-    some = cases(*made)
-    for case, found in zip(some, spark_engine.run_many(some), strict=True):
-        assert found.comparable() == reference.run(case).comparable(), case
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_order_2_windows(spark_engine, reference, seed):
-    some = [
-        *cases(windows("drop", "fire-per-message"), "right", seed=seed),
-        *cases(windows("place-in-oldest-window"), "right", seed=seed),
-    ]
-    ended = [*some[0].records, End("left", 10**6)]
-    some.append(replace(some[0], input_log=ended, batches=(3, 17, 5)))
-    for case, found in zip(some, spark_engine.run_many(some), strict=True):
-        assert found.comparable() == reference.run(case).comparable(), case
-
-
-def test_recover_1_windows_when_tasks_die(spark_engine, reference):
-    faults = (TaskFault(batch=0, stage=1), TaskFault(batch=1, stage=2, attempts=2))
-    case = cases(windows("dead-letter"), "right")[1]
-    found = spark_engine.run(replace(case, faults=faults))
-    assert found.comparable() == reference.run(case).comparable()
 
 
 def serialize(value):
@@ -230,13 +205,58 @@ def deserialize(blob):
     return value
 
 
-def test_key_5_a_codec_stands_for_pickle(spark_engine, reference):
-    codec = wallaroo.topology.Codec(serialize, deserialize)
-    coded = replace(graph(), codec=codec)
-    some = [*cases(coded, "right"), *cases(replace(windows("drop"), codec=codec), "right")]
-    some.append(Case(coded, [Frame("left", b'"secret"'), Value("right", object, 1)]))
-    for case, found in zip(some, spark_engine.run_many(some), strict=True):
+CODEC = wallaroo.topology.Codec(serialize, deserialize)
+
+
+def cases_with_a_codec():
+    coded = replace(graph(), codec=CODEC)
+    return [
+        *cases(coded, "right"),
+        *cases(replace(windows("drop"), codec=CODEC), "right"),
+        Case(coded, [Frame("left", b'"secret"'), Value("right", object, 1)]),
+    ]
+
+
+def cases_with_windows():
+    dropping = cases(windows("drop", "fire-per-message"), "right", seed=0)
+    ended = [*dropping[0].records, End("left", 10**6)]
+    return [
+        *dropping,
+        *cases(windows("place-in-oldest-window"), "right"),
+        replace(dropping[0], input_log=ended, batches=(3, 17)),
+    ]
+
+
+APPLICATIONS = {
+    "graphs": lambda: cases(graph(), "right"),
+    "states that expire": lambda: cases(fades()),
+    "windows": cases_with_windows,
+    "a codec": cases_with_a_codec,
+}
+
+
+@pytest.fixture(scope="module")
+def traces(spark_engine):
+    """All cases with their traces, by the name of what they are about; run in one job."""
+    named = [(name, case) for name, make in APPLICATIONS.items() for case in make()]
+    found: dict[str, list[tuple[Case, Trace]]] = {name: [] for name in APPLICATIONS}
+    made = spark_engine.run_many([case for _, case in named])
+    for (name, case), trace in zip(named, made, strict=True):
+        found[name].append((case, trace))
+    return found
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_order_2_the_second_part(traces, reference, name):
+    for case, found in traces[name]:
         assert found.comparable() == reference.run(case).comparable(), case
+
+
+def test_recover_1_windows_when_tasks_die(spark_engine, reference):
+    faults = (TaskFault(batch=0, stage=1), TaskFault(batch=1, stage=2, attempts=2))
+    case = cases(windows("dead-letter"), "right")[1]
+    found = spark_engine.run(replace(case, faults=faults))
+    assert found.comparable() == reference.run(case).comparable()
 
 
 def test_build_2_what_is_not_served_is_refused_before_it_is_served(spark_engine):
