@@ -75,11 +75,13 @@ def _any_type(_self: Program, _key: str, _partition: StatePartition | None = Non
     return "True"
 
 
-def _listed_tuples_are_keys(self: Program, partition: StatePartition, key: str) -> str:
-    listed = partition.keys or ()
+def _listed_tuples_are_keys(
+    self: Program, key: str, partition: StatePartition | None = None
+) -> str:
+    listed = () if partition is None else partition.keys or ()
     if listed and all(type(known) is tuple for known in listed):
         return "True"
-    return _exactness(self, partition, key)
+    return _exactness(self, key, partition)
 
 
 def _rest_of_batch_lost(self: Compiled, names: Mapping[str, Any]) -> None:
