@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from receiving import Receiver, eventually
 from wallaroo_reference.engine import ReferenceEngine
 
 import wallaroo
@@ -53,69 +54,6 @@ def number(message, state):
 @wallaroo.partition
 def whole(message):
     return message
-
-
-def eventually(condition, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.002)
-
-
-class Receiver:
-    """What a sink's peer has got, over all its connections."""
-
-    def __init__(self, port=0):
-        self.listener = socket.create_server(("127.0.0.1", port))
-        self.port = self.listener.getsockname()[1]
-        self._got: list[bytearray] = []
-        self._readers: list[threading.Thread] = []
-        self._socks: list[socket.socket] = []
-        self._thread = threading.Thread(target=self._accept, daemon=True)
-        self._thread.start()
-
-    def got(self, connections):
-        """What each of so many connections brought, once they have ended."""
-        eventually(lambda: len(self._readers) == connections)
-        for reader in self._readers:
-            reader.join(20)
-        return [bytes(got) for got in self._got]
-
-    @property
-    def data(self):
-        """What the only connection brought."""
-        (data,) = self.got(1)
-        return data
-
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                sock, _ = self.listener.accept()
-                self._socks.append(sock)
-                self._got.append(bytearray())
-                reader = threading.Thread(target=self._read, args=(sock, self._got[-1]))
-                reader.start()
-                self._readers.append(reader)
-
-    def _read(self, sock, got):
-        with contextlib.suppress(OSError):
-            while data := sock.recv(65536):
-                got += data
-
-    def close(self):
-        # Closing alone does not wake a thread that accepts or reads.
-        _shut(self.listener)
-        self._thread.join(20)
-        for sock in self._socks:
-            _shut(sock)
-        for reader in self._readers:
-            reader.join(20)
-
-
-def _shut(sock):
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
-    sock.close()
 
 
 @pytest.fixture
