@@ -290,10 +290,8 @@ class CountStep(WindowStep):
         found: list[Hashable] = []
         while (time := self._calendar.first()) is not None and time <= now:
             found += self._calendar.take(time)
-        windows = {known: self._keys.pop(known) for known in found}
-        ordered = sorted(windows.values(), key=lambda one: (one.greatest, encode_key(one.key)))
-        for window in ordered:
-            yield _counted(window)
+        for known in sorted(found, key=self._order):
+            yield _counted(self._keys.pop(known))
 
     def next_due(self) -> int | None:
         """See `WindowStep.next_due`: watermarks do not fire count windows."""
@@ -307,6 +305,10 @@ class CountStep(WindowStep):
         """See `WindowStep.open`."""
         for window in self._keys.values():
             yield _counted(window)
+
+    def _order(self, known: Hashable) -> tuple[int, bytes]:
+        window = self._keys[known]
+        return window.greatest, encode_key(window.key)
 
     def _timeout_of(self, known: Hashable) -> int | None:
         window, timeout = self._keys.get(known), self._windows.timeout
