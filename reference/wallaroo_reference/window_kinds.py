@@ -290,11 +290,8 @@ class CountStep(WindowStep):
         found: list[Hashable] = []
         while (time := self._calendar.first()) is not None and time <= now:
             found += self._calendar.take(time)
-        windows = [(known, self._keys[known]) for known in found]
-        windows.sort(key=lambda one: (one[1].greatest, encode_key(one[1].key)))
-        for known, window in windows:
-            del self._keys[known]
-            yield _counted(window)
+        for known in sorted(found, key=self._order):
+            yield _counted(self._keys.pop(known))
 
     def next_due(self) -> int | None:
         """See `WindowStep.next_due`: watermarks do not fire count windows."""
@@ -308,6 +305,10 @@ class CountStep(WindowStep):
         """See `WindowStep.open`."""
         for window in self._keys.values():
             yield _counted(window)
+
+    def _order(self, known: Hashable) -> tuple[int, bytes]:
+        window = self._keys[known]
+        return window.greatest, encode_key(window.key)
 
     def _timeout_of(self, known: Hashable) -> int | None:
         window, timeout = self._keys.get(known), self._windows.timeout
