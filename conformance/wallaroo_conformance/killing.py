@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from wallaroo.engine import Engine
 from wallaroo_conformance.judge.results import Failure
-from wallaroo_conformance.judge.rules import rule_id
+from wallaroo_conformance.judge.rules import RULES, rule_id
 from wallaroo_conformance.language.refusals import check_language
 from wallaroo_conformance.live import PATIENCE, check_live
 from wallaroo_conformance.search.budget import PROFILES, Budget
@@ -91,7 +91,7 @@ class Kill:
         """Input messages of the counterexample."""
         if self.failure is None or self.failure.case is None:
             return None
-        return len(self.failure.case.inputs)
+        return self.failure.case.messages
 
     @property
     def ok(self) -> bool:
@@ -141,6 +141,7 @@ def _killed_by_cases(mutant: Mutant, seed: int, budget: Budget, watcher: Watcher
         options=mutant.options,
         watcher=watcher,
         give_up_early=True,
+        part="second" if mutant.rule and RULES[mutant.rule].second_part else "first",
     )
     findings = search.findings
     problem = ""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.cases.reducing import projections, reductions
+from wallaroo_conformance.cases.either import AnyCase, projections, reductions
 from wallaroo_conformance.judge.differences import Crash, differences, end_of, readable_result
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import ANSWERS, blame
@@ -66,7 +65,7 @@ class Explainer:
             failing = simpler
         return failing
 
-    def _simplest_failing(self, candidates: Sequence[ConformanceCase]) -> Failing | None:
+    def _simplest_failing(self, candidates: Sequence[AnyCase]) -> Failing | None:
         """Return the first candidate that fails too, and not for a reason known already."""
         # On a fast engine look at few at a time: mostly one of the first fails.
         step = self._runner.job if self._jobs_are_slow() else _FEW

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import count
+from typing import Literal, TypeAlias
 
 from wallaroo.engine import Isolation
-from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.strategies import Tone
+from wallaroo_conformance.cases.timed.strategies import generate_timed
 from wallaroo_conformance.cases.tour import tour
+
+Part: TypeAlias = Literal["first", "second", "both"]
+"""Cases of the rules' first part, timed cases, or both."""
 
 _FIRST_CHUNK = 256
 _FIRST_CHUNK_OF_FEW = 32
-_TOUR = 1  # the chunk that is the tour
+_FIRST_TIMED = 1  # the chunk of the first timed cases
+_TOUR = 2  # the chunk that is the tour
+_TIMED = 1 / 4
+"""The share of timed cases in later chunks."""
 _FIRST_ADDED = 10_000  # number of the first chunk of `more`; seeds of the others stay below
 
 _BOTH: frozenset[Isolation] = frozenset({"isolated", "trusting"})
@@ -40,45 +48,86 @@ class Generation:
         modes: isolation modes of the engine.
         most: most cases in a chunk.
         few: begin with very small chunks, for a search that stops at its first failure.
+        part: which cases.
     """
 
     def __init__(
-        self, seed: int, modes: frozenset[Isolation], most: int, *, few: bool = False
+        self,
+        seed: int,
+        modes: frozenset[Isolation],
+        most: int,
+        *,
+        few: bool = False,
+        part: Part = "both",
     ) -> None:
         self.chunks = 0
         """How many chunks `next_chunk` has given."""
+        self.spare_timed = False
+        """Draw no more timed cases where others can stand in their place."""
+        self._part: Part = part
         self._seed = seed
         self._modes = modes & _BOTH or _ISOLATED
         self._most = most
         self._first = _FIRST_CHUNK_OF_FEW if few else _FIRST_CHUNK
         self._added = count(_FIRST_ADDED)
 
-    def next_chunk(self, left: int | None) -> list[ConformanceCase]:
+    def next_chunk(self, left: int | None) -> list[AnyCase]:
         """Return the next cases, at most `left`.
 
-        Most faults show in few random cases, so the first chunk is small. Then comes the tour of
-        all operators. From then on each chunk has twice the cases of the one before, since every
-        job has a price of its own.
+        Most faults show in few random cases, so the first chunk is small; so is that of the first
+        timed cases. Then comes the tour of all operators. From then on each chunk has twice the
+        cases of the one before, since every job has a price of its own.
         """
         number = self.chunks
         self.chunks += 1
-        if number == _TOUR:
-            return [case for tone in _TOURS[self._modes] for case in tour(tone)][:left]
         size = min(self._most, self._first << number)
-        return self._random(size if left is None else min(size, left), self._seed_of(number))
+        if self._part == "both" and number == _FIRST_TIMED:
+            size = self._first // 2
+        if left is not None:
+            size = min(size, left)
+        if self._part == "second" or (self._part == "both" and number == _FIRST_TIMED):
+            return self._timed(size, self._seed_of(number))
+        if number == _TOUR - (self._part == "first"):
+            toured: list[AnyCase] = [case for tone in _TOURS[self._modes] for case in tour(tone)]
+            return toured[:left]
+        timed = int(size * _TIMED) if self._mixes(number) else 0
+        seed = self._seed_of(number)
+        return [*self._random(size - timed, seed), *self._timed(timed, seed)]
 
-    def more(self) -> list[ConformanceCase]:
+    def more(self, part: Part) -> list[AnyCase]:
         """Return cases to look through for laws that no case has exercised yet.
 
         None is tame: what random cases miss are mostly laws that tame cases cannot exercise.
         """
         size = min(self._most, _FIRST_CHUNK)
-        return generate(size, self._seed_of(next(self._added)), "any")
+        seed = self._seed_of(next(self._added))
+        cases: list[AnyCase] = []
+        if part != "second":
+            cases += generate(size, seed, "any")
+        if part != "first":
+            cases += self._timed(size, seed)
+        return cases
 
-    def _random(self, size: int, seed: int) -> list[ConformanceCase]:
+    def _random(self, size: int, seed: int) -> list[AnyCase]:
         tame = int(size * _TAME[self._modes])
-        cases = generate(size - tame, seed, "any") if tame < size else []
-        return cases + (generate(tame, seed, "tame") if tame else [])
+        cases: list[AnyCase] = []
+        if tame < size:
+            cases += generate(size - tame, seed, "any")
+        if tame:
+            cases += generate(tame, seed, "tame")
+        return cases
+
+    def _mixes(self, chunk: int) -> bool:
+        return self._part == "both" and chunk > _TOUR and not self.spare_timed
+
+    def _timed(self, size: int, seed: int) -> list[AnyCase]:
+        tame = int(size * _TAME[self._modes])
+        cases: list[AnyCase] = []
+        if tame < size:
+            cases += generate_timed(size - tame, seed, tame=False)
+        if tame:
+            cases += generate_timed(tame, seed, tame=True)
+        return cases
 
     def _seed_of(self, number: int) -> int:
         return self._seed * 1_000_003 + number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.divergences import Divergence
 from wallaroo_conformance.search.budget import PROFILES, Budget, chosen_budget
 from wallaroo_conformance.search.generation import Generation
@@ -23,10 +24,12 @@ def test_a_budget_is_named_by_what_ends_it_and_must_end() -> None:
         Budget(None)
 
 
-def test_the_tour_comes_second_and_then_chunks_grow() -> None:
+def test_the_tour_comes_third_and_then_chunks_grow() -> None:
     generation = Generation(0, BOTH, most=100, few=True)
-    first, tour, third, fourth = (generation.next_chunk(None) for _ in range(4))
-    assert [len(first), len(third), len(fourth)] == [32, 100, 100]
+    first, timed, tour, third, fourth = (generation.next_chunk(None) for _ in range(5))
+    assert [len(first), len(timed), len(third), len(fourth)] == [32, 16, 100, 100]
+    assert {type(case) for case in timed} == {TimedCase}
+    assert sum(isinstance(case, TimedCase) for case in third) == 25
     assert {case.isolation for case in tour} == BOTH
     assert len(generation.next_chunk(5)) == 5
 
@@ -34,7 +37,7 @@ def test_the_tour_comes_second_and_then_chunks_grow() -> None:
 def test_equal_seeds_give_equal_chunks() -> None:
     def chunks(seed: int) -> list[object]:
         generation = Generation(seed, BOTH, most=50)
-        return [generation.next_chunk(50), generation.next_chunk(20), generation.more()]
+        return [generation.next_chunk(50), generation.next_chunk(20), generation.more("both")]
 
     assert chunks(3) == chunks(3)
     assert chunks(3)[0] != chunks(4)[0]
