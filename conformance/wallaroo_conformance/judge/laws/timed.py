@@ -110,10 +110,9 @@ TIMED_LAWS: tuple[Law, ...] = (
         "each has the state of its own name",
     ),
     law(
-        "graph-2/branches", {Fact.BRANCHED},
-        "a pipeline used twice gives its messages to each branch, one after the other",
-        "branches are taken in another order, or all but one are forgotten",
-        KINDS,
+        "time-3/least", {Fact.SEVERAL_WAYS},
+        "a step's watermark is the least of its sources'",
+        "each source's own watermark counts for its messages, or the greatest of them",
     ),
     law(
         "graph-3/twice", {Fact.MERGED_WITH_ITSELF},
@@ -126,6 +125,12 @@ TIMED_LAWS: tuple[Law, ...] = (
         "one side is forgotten, or overtakes the other",
     ),
     law(
+        "graph-2/branches", {Fact.BRANCHED},
+        "a pipeline used twice gives its messages to each branch, one after the other",
+        "branches are taken in another order, or all but one are forgotten",
+        KINDS,
+    ),
+    law(
         "window-4/chained", {Fact.CHAINED},
         "what a window gives has its end minus a nanosecond as event time",
         "it has the time at which it fired, or its end, and falls into the next window",
@@ -134,11 +139,6 @@ TIMED_LAWS: tuple[Law, ...] = (
         "time-3/idle", {Fact.IDLE},
         "the watermark of a source that is idle runs on by arrival time",
         "it waits for ever, or runs on too early",
-    ),
-    law(
-        "time-3/least", {Fact.SEVERAL_WAYS},
-        "a step's watermark is the least of its sources'",
-        "each source's own watermark counts for its messages, or the greatest of them",
     ),
     law(
         "window-8/timeout", {Fact.FIRED_BY_TIMEOUT},
@@ -186,6 +186,7 @@ TIMED_LAWS: tuple[Law, ...] = (
         "time-1/tick", {Fact.TICKED},
         "a tick takes a sequence number, and fires what is due",
         "ticks are not counted, or nothing fires without a message",
+        KINDS,
     ),
     law(
         "window-5/panes", {Fact.PANES_COMBINED},
@@ -242,14 +243,14 @@ TIMED_LAWS: tuple[Law, ...] = (
         "output gets the key's first window, or its last",
     ),
     law(
-        "key-1/stays", {Fact.KEY_STAYED},
-        "a key stays with its message and all that is made of it",
-        "a computation's result has no key",
-    ),
-    law(
         "key-2/collect", {Fact.COLLECTED},
         "collect gives every message one key",
         "messages keep the key that they had",
+    ),
+    law(
+        "key-1/stays", {Fact.KEY_STAYED},
+        "a key stays with its message and all that is made of it",
+        "a computation's result has no key",
     ),
     law(
         "key-3/output", {Fact.OWN_STATE},
