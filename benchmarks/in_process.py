@@ -157,13 +157,13 @@ def main() -> None:
         machine.feed("Split and Count", lines)
         states = [pickle.dumps(state) for state in machine.stores["word totals"].entities.values()]
         size = statistics.median([len(state) for state in states])
-        cut = batches(lines)
+        payloads = batches(lines)
         contenders: dict[str, Callable[[], Run]] = {
             "by-hand": lambda: partial(word_count_by_hand, lines),  # noqa: B023 - called in this turn
-            "compiled": lambda: by_machine(Compiled(words), cut),  # noqa: B023 - called in this turn
+            "compiled": lambda: by_machine(Compiled(words), payloads),  # noqa: B023 - called in this turn
         }
         if vocabulary <= 10_000:
-            contenders["interpreter"] = lambda: by_machine(Interpreter(words), cut)  # noqa: B023 - the same
+            contenders["interpreter"] = lambda: by_machine(Interpreter(words), payloads)  # noqa: B023 - the same
         FIGURES.add(f"word-count/{vocabulary}/entity", size, "bytes")
         title = f"word count, entities of {size:,.0f} bytes"
         compare(f"word-count/{vocabulary}", title, contenders, options.rounds)

@@ -9,7 +9,7 @@
 - ``throughput``: at 1,000 keys. Goal: twice that by hand, three times is the aim; also the ratio to
   the floor, where counts are in the memory of a worker and lost with it.
 - ``cases``: bounded cases in jobs of 500, by number of state partitions in a row. Goal: 2 ms a case
-  as a batch job, 15 ms as a stream with five cuts.
+  as a batch job, 15 ms as a stream of five batches.
 
 All jobs get their input over TCP and send what comes out over TCP (`spark_served.py`); by hand is
 `spark_by_hand.py`. Every job is started anew for each round, and loaded until the JVM is warm.
@@ -77,8 +77,10 @@ def compare_latency(
                 job, options, partitions=options.latency_partitions, arguments=arguments
             ) as served:
                 served.latencies(RATE, KEYS, options.warm_up)
-                cuts = statistics.quantiles(served.latencies(RATE, KEYS, options.seconds), n=100)
-            figures[name].append((1000 * cuts[49], 1000 * cuts[98]))
+                percentiles = statistics.quantiles(
+                    served.latencies(RATE, KEYS, options.seconds), n=100
+                )
+            figures[name].append((1000 * percentiles[49], 1000 * percentiles[98]))
     base = next(iter(figures))
     for name, rounds in figures.items():
         p50, p99 = (statistics.median(column) for column in zip(*rounds, strict=True))
@@ -148,20 +150,20 @@ def cases(options: argparse.Namespace) -> None:
     session(SessionSettings(options.master))
     for kind, batches, goal in (("batch", None, 2), ("stream", (1, 2, 1, 2), 15)):
         for depth, some in by_depth.items():
-            cut = [replace(case, batches=batches) for case in some]
-            expected = [trace.comparable() for trace in reference.run_many(cut)]
+            divided = [replace(case, batches=batches) for case in some]
+            expected = [trace.comparable() for trace in reference.run_many(divided)]
             taken = []
             for _ in range(WARM_UP_PASSES + options.rounds):
                 began = time.perf_counter()
-                found = engine.run_many(cut)
-                taken.append(1000 * (time.perf_counter() - began) / len(cut))
+                found = engine.run_many(divided)
+                taken.append(1000 * (time.perf_counter() - began) / len(divided))
             right = sum(
                 mine.comparable() == theirs for mine, theirs in zip(found, expected, strict=True)
             )
             typical = statistics.median(taken[WARM_UP_PASSES:])
             print(
                 f"  {kind:6} depth {depth}: {typical:5.2f} ms a case, "
-                f"{right} of {len(cut)} right   (goal: {goal} ms)",
+                f"{right} of {len(divided)} right   (goal: {goal} ms)",
                 flush=True,
             )
             FIGURES.add(f"cases/{kind}/{depth}", typical, "ms/case")

@@ -175,8 +175,8 @@ def latency(rounds: int, seconds: float) -> None:
     with closing_all() as start:
         for _ in range(rounds):
             for name in CONTENDERS:
-                cuts = statistics.quantiles(latencies(start(name), seconds), n=100)
-                figures[name].append((cuts[49], cuts[98]))
+                percentiles = statistics.quantiles(latencies(start(name), seconds), n=100)
+                figures[name].append((percentiles[49], percentiles[98]))
     base = figures["by hand"]
     for name, rounds_ in figures.items():
         p50, p99 = (statistics.median(column) * 1e6 for column in zip(*rounds_, strict=True))

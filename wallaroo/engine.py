@@ -157,6 +157,8 @@ class Summary:
         problem: why it ended early, on one line, or `None`.
         findings: about the application, in `isolated` mode.
         refused_connections: connections refused per source (`ServeOptions.max_connections`).
+        late: late messages by (step, ``dropped`` or ``partly``) (window-6).
+        open_windows: windows that were open at the end and are lost with it (time-5).
     """
 
     received: Mapping[str, int]
@@ -169,6 +171,8 @@ class Summary:
     problem: str | None = None
     findings: Sequence[Finding] = ()
     refused_connections: Mapping[str, int] = field(default_factory=dict)
+    late: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    open_windows: int = 0
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,7 @@ def check_engine(
         versions=versions(),
         first_failure=findings.first_failure,
         supported=findings.supported,
+        asked=check.budget.cases,
     )
 
 

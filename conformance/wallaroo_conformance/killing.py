@@ -7,13 +7,14 @@ returns them. They are not part of this package, because they change the inside 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
 from wallaroo.engine import Engine
+from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import RULES, rule_id
 from wallaroo_conformance.language.refusals import check_language
@@ -132,6 +133,25 @@ def kill(
     return Kill(mutant, rules, failures[0] if failures else None, 1, time.monotonic() - begun)
 
 
+def kill_by(cases: Iterable[AnyCase], mutant: Mutant) -> Kill:
+    """Check a mutant on some cases, as they are, until the rule it breaks is found broken.
+
+    Says whether the mutant is still told from the reference, in milliseconds; not whether a search
+    finds it.
+    """
+    begun = time.monotonic()
+    failures: list[Failure] = []
+    with mutant.during():
+        search = Search(mutant.make(), options=mutant.options)
+        for case in cases:
+            failure = search.failure_of(case)
+            if failure is not None:
+                failures.append(failure)
+                if failure.rule == mutant.rule:
+                    break
+    return _kill(mutant, failures, search.runner.cases, begun)
+
+
 def _killed_by_cases(mutant: Mutant, seed: int, budget: Budget, watcher: Watcher | None) -> Kill:
     begun = time.monotonic()
     search = Search(
@@ -155,13 +175,18 @@ def _killed_by_cases(mutant: Mutant, seed: int, budget: Budget, watcher: Watcher
                 break
     except HarnessError as error:
         problem = str(error)
-    on_rule = [failure for failure in findings.failures if failure.rule == mutant.rule]
-    found = (*on_rule, *findings.failures, None)
+    return _kill(mutant, findings.failures, search.runner.cases, begun, problem)
+
+
+def _kill(
+    mutant: Mutant, failures: Sequence[Failure], cases: int, begun: float, problem: str = ""
+) -> Kill:
+    on_rule = [failure for failure in failures if failure.rule == mutant.rule]
     return Kill(
         mutant,
-        tuple(dict.fromkeys(failure.rule for failure in findings.failures)),
-        found[0],
-        search.runner.cases,
+        tuple(dict.fromkeys(failure.rule for failure in failures)),
+        next(iter([*on_rule, *failures]), None),
+        cases,
         time.monotonic() - begun,
         problem,
     )

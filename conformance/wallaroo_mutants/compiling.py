@@ -27,6 +27,7 @@ def _mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
 
 
 _line = Program._line
+_exactness = Program._exactness
 _lineage_of = wallaroo_reference.codegen._lineage
 _lineage_when_asked = wallaroo_reference.compiled._lineage
 _fail = Compiled.fail
@@ -72,6 +73,13 @@ def _only_the_frame(loops: tuple[tuple[str, str], ...]) -> str:
 
 def _any_type(_self: Program, _partition: StatePartition, _key: str) -> str:
     return "True"
+
+
+def _listed_tuples_are_keys(self: Program, partition: StatePartition, key: str) -> str:
+    listed = partition.keys or ()
+    if listed and all(type(known) is tuple for known in listed):
+        return "True"
+    return _exactness(self, partition, key)
 
 
 def _rest_of_batch_lost(self: Compiled, names: Mapping[str, Any]) -> None:
@@ -165,6 +173,12 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "any key looked up as it is",
         "`states[key]`, where True is 1",
         (Program, "_exactness", _any_type),
+    ),
+    _mutant(
+        "route-2",
+        "any key looked up where tuples alone are listed",
+        "all tests of types left out, and what is left is true",
+        (Program, "_exactness", _listed_tuples_are_keys),
     ),
     _mutant(
         "dead-2",

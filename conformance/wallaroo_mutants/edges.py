@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.compiled import Compiled
 from wallaroo_reference.engine import ReferenceEngine
+from wallaroo_reference.meter import Meter
 from wallaroo_reference.server import Server
+from wallaroo_reference.server_feeder import Feeder
 
 from wallaroo.engine import Capabilities, Case, Summary
 from wallaroo.errors import UnsupportedTopology
@@ -149,6 +151,24 @@ def _last_of_a_read_lost(original: Any) -> Any:
     return feed
 
 
+def _item_lost(original: Any) -> Any:
+    def portions(self: Meter, rest: Any, message: int) -> Iterator[Iterator[Any]]:
+        for portion in original(self, rest, message):
+            yield portion
+            next(rest, None)
+
+    return portions
+
+
+def _rest_of_a_slice_lost(original: Any) -> Any:
+    def run(self: Feeder, source: str) -> None:
+        given = list(self._fed)
+        original(self, source)
+        self._fed = given  # although the machine may have left some of it
+
+    return run
+
+
 def _wrong_code(original: Any) -> Any:
     def summary(self: Server, problem: str | None) -> Summary:
         summary: Summary = original(self, problem)
@@ -257,6 +277,18 @@ EDGE_MUTANTS: tuple[Mutant, ...] = (
         "last frame of a read lost when trusting",
         "off by one on one path of two",
         Compiled, "feed", _last_of_a_read_lost,
+    ),
+    edge(
+        "order-2",
+        "item lost where much comes of one message",
+        "off by one where a result is gone through in portions",
+        Meter, "_portions", _item_lost,
+    ),
+    edge(
+        "order-2",
+        "frames lost behind one of which much comes",
+        "what a full buffer has no room for is taken for processed",
+        Feeder, "_run", _rest_of_a_slice_lost,
     ),
     edge(
         "stop-1", "wrong exit code", "a stop is taken for a failure",

@@ -61,11 +61,11 @@ def forgiving_pair(result: Any) -> tuple[Any, bool]:
     return output, bool(changed)
 
 
-def forgiving_items(result: Any) -> list[Any]:
+def forgiving_items(result: Any, most: float) -> list[Any]:
     """Accept whatever can be iterated."""
     if isinstance(result, (str, bytes, bytearray, dict, set, frozenset)):
         return list(result)
-    return items_of(result)
+    return items_of(result, most)
 
 
 def replacing_written(output: Any) -> bytes:

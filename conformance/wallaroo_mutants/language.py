@@ -75,7 +75,7 @@ LANGUAGE_MUTANTS: tuple[Mutant, ...] = (
         "state-8",
         "equal builders refused",
         "compared by `is`",
-        (wallaroo.builder, "_same_builder", lambda one, other: one is other),
+        (wallaroo.declarations, "_same_builder", lambda one, other: one is other),
     ),
     _mutant(
         "graph-1",

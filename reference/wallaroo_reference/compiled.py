@@ -90,6 +90,11 @@ class Compiled:
         """Return `None`: nothing will be due."""
         return None
 
+    @property
+    def open_windows(self) -> int:
+        """None: it runs no windows yet."""
+        return 0
+
     def windows(self) -> list[OpenWindow]:
         """Return none."""
         return []
@@ -124,7 +129,7 @@ class Compiled:
             "fail": self.fail,
             "portions": self.meter.portions,
             "enter": _enter,
-            "items_of": items_of,
+            "items_of": lambda result: items_of(result, self.meter.most),
             "pair_of": pair_of,
             "written_of": written_of,
             "utf8": str.encode,

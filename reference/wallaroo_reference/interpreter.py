@@ -65,7 +65,13 @@ from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.findings import Observer
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.places import FrozenEntity, Place, Store, places
-from wallaroo_reference.results import BadResultError, items_of, pair_of, written_of
+from wallaroo_reference.results import (
+    BadResultError,
+    TooManyItemsError,
+    items_of,
+    pair_of,
+    written_of,
+)
 from wallaroo_reference.watermarks import FOREVER, Watermarks
 from wallaroo_reference.window_kinds import window_step
 from wallaroo_reference.windows import Arrival, Firing, WindowStep
@@ -207,6 +213,11 @@ class Interpreter:
                 if number:
                     found[str(place.step), what] = number
         return found
+
+    @property
+    def open_windows(self) -> int:
+        """The number of windows that are open now."""
+        return sum([1 for step, _ in self._windows.values() for _ in step.open()])
 
     def windows(self) -> list[OpenWindow]:
         """Return the windows that are open now (window-11)."""
@@ -447,8 +458,8 @@ class Interpreter:
         An item that is `None` keeps its index and is not sent.
         """
         try:
-            items = items_of(result)
-        except BadResultError:
+            items = items_of(result, self.meter.most)
+        except (BadResultError, TooManyItemsError):
             raise
         except BaseException as error:
             raise dead_letter_from(error, place.reason) from error

@@ -62,6 +62,10 @@ class Machine(Protocol):
         In nanoseconds; it may have passed already. `None`: nothing will be due.
         """
 
+    @property
+    def open_windows(self) -> int:
+        """The number of windows that are open now."""
+
     def windows(self) -> list[OpenWindow]:
         """Return the windows that are open now (window-11)."""
 

@@ -3,7 +3,8 @@
 A multi computation multiplies its input, so one frame can make more outputs than memory holds. To
 measure after each output would slow down every message. So only long results are measured: they
 are processed in portions, with a measurement after each. Up to `PORTION` items, and whatever the
-application itself allocates in one call, are not seen.
+application itself allocates in one call, are not seen. The items that an iterator gives are
+measured while it is consumed (`results.items_of`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Meter:
 
     Attributes:
         enough: bytes of outputs after which a feed begins no other message; at first unlimited.
-        most: bytes of outputs that one message may make; at first unlimited.
+        most: bytes of outputs that one message may make, and of items that an iterator may give;
+            at first unlimited.
     """
 
     def __init__(self, outputs: Iterable[list[bytes]]) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+import math
+from collections.abc import Iterable, Iterator, Mapping, Set
+from itertools import islice
 from typing import Any
 
 from wallaroo.trace import Reason
 from wallaroo_reference.dead_letter import DeadLetterError
+
+_PORTION = 64  # items of an iterator between two looks at how much they are
+_ITEM_COST = 48  # bytes to keep an item, at least
 
 _PAIR = "a state computation returns a pair, (output, changed), with changed True or False"
 
@@ -16,6 +21,13 @@ class BadResultError(DeadLetterError):
 
     def __init__(self, error: str) -> None:
         super().__init__(Reason.BAD_RESULT, error)
+
+
+class TooManyItemsError(DeadLetterError):
+    """An iterator gives more items than the engine can hold; that ends the run."""
+
+    def __init__(self) -> None:
+        super().__init__(None, "an iterator gives too many items", type(self).__name__)
 
 
 class BadOutputError(DeadLetterError):
@@ -55,14 +67,19 @@ def pair_of(result: Any) -> tuple[Any, bool]:
     raise BadResultError(f"{_PAIR}, not {_kind(result)}. {hint}")
 
 
-def items_of(result: Any) -> list[Any]:
+def items_of(result: Any, most: float = math.inf) -> list[Any]:
     """Return the items of a multi computation's result, consumed completely (compute-2).
 
     `None` gives no items. Items that are `None` stay in the list, so that indices count them. An
     exception raised by the iteration is not caught.
 
+    Args:
+        result: what the computation returned.
+        most: bytes of items that an iterator may give; it need not have an end.
+
     Raises:
         BadResultError: it is a str, bytes, mapping or set, or cannot be iterated.
+        TooManyItemsError: its items take more than `most` bytes.
     """
     if type(result) is list:
         return result[:]
@@ -87,7 +104,35 @@ def items_of(result: Any) -> list[Any]:
             f"a multi computation returns an iterable of messages, not {_kind(result)}. "
             "For a single message write: return [message]"
         ) from None
-    return list(iterator)
+    return _consumed(iterator, most)
+
+
+def _consumed(iterator: Iterator[Any], most: float) -> list[Any]:
+    """Return what an iterator gives; its length hint, which may be wrong, is not asked for.
+
+    To look at each item would take as long as to make it. So one of each portion is looked at, and
+    all of them only where these stand for too much.
+    """
+    items: list[Any] = []
+    size = 0
+    while len(portion := list(islice(iterator, _PORTION))) == _PORTION:
+        another = len(items) // _PORTION % _PORTION  # each time: large items may come in a rhythm
+        items += portion
+        size += _PORTION * _held_by(portion[another])
+        if size > most and (size := sum(map(_held_by, items))) > most:
+            raise TooManyItemsError
+    items += portion
+    return items
+
+
+def _held_by(item: Any) -> int:
+    """Return roughly how many bytes an item takes, without calling code of its class."""
+    kind = type(item)
+    if kind is str or kind is bytes or kind is bytearray:
+        return _ITEM_COST + len(item)
+    if kind is list or kind is tuple or kind is dict:
+        return _ITEM_COST * (1 + len(item))
+    return _ITEM_COST
 
 
 def written_of(output: Any) -> bytes:

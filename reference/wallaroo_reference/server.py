@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
+from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.listener import Address
@@ -57,17 +58,26 @@ class Server:
         make_machine: Callable[[], Machine],
         options: ServeOptions,
         addresses: Mapping[str, Address] | None = None,
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._again = partial(Server, application, make_machine, options)
+        self._again = partial(Server, application, make_machine, options, clock=clock)
         self._options = options
         self._done = threading.Event()
         self._result: Summary | None = None
         self._task: asyncio.Task[None]
         self._machine = make_machine()
         self._thread = LoopThread("wallaroo-reference")
-        self._edges = Edges(application, options, self._thread, self, addresses)
+        self._unended = set(application.sources)
+        self._edges = Edges(application, options, self._thread, self, addresses, clock)
         self._clock = StopClock(options, self._thread, self._edges, lambda: self._machine.sequence)
-        self._feeder = Feeder(self._machine, self._edges, failed=self._fail)
+        self._feeder = Feeder(
+            self._machine,
+            self._edges,
+            failed=self._fail,
+            clock=clock,
+            timed=application.time_decides,
+        )
+        self._now = clock
         self._edges.open(self._start)
 
     @property
@@ -138,9 +148,18 @@ class Server:
         """See `wallaroo.transport.edges.Core`."""
         self._feeder.go_on()
 
+    def take(self, records: list[Value | End]) -> None:
+        """See `wallaroo.transport.edges.Core`; once all sources have ended the run is over."""
+        self._feeder.take(records)
+        self._unended -= {record.source for record in records if isinstance(record, End)}
+        if not self._unended:
+            self._clock.input_ended(None)
+
     def input_ended(self, problem: str | None) -> None:
-        """See `wallaroo.transport.edges.Core`."""
-        self._clock.input_ended(problem)
+        """See `wallaroo.transport.edges.Core`: what stdin stands in for ends (time-5)."""
+        if problem is not None:
+            self._clock.input_ended(problem)
+        self.take([End(name, self._now()) for name in self._edges.listened_to & self._unended])
 
     def outputs_broken(self, problem: str) -> None:
         """See `wallaroo.transport.edges.Core`."""
@@ -158,4 +177,9 @@ class Server:
         return self._clock.requested_for() > self._options.stop_timeout + _GRACE
 
     def _summary(self, problem: str | None) -> Summary:
-        return self._edges.summary(problem, self._machine.findings)
+        return self._edges.summary(
+            problem,
+            self._machine.findings,
+            late=self._machine.late,
+            open_windows=0 if self._is_stuck() else self._machine.open_windows,
+        )

@@ -14,14 +14,16 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from wallaroo.errors import WallarooError
+from wallaroo.records import End, Tick, Value
 from wallaroo.trace import Ended
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.forks import forked_at, in_child
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
+from wallaroo_reference.results import TooManyItemsError
 
 _TURN = 0.02  # seconds the machine may run before the loop sees to its connections
 _MOST_FRAMES = 1024  # handed to the machine before its outputs are handed on
@@ -34,6 +36,11 @@ _SLICE = 1 << 20  # bytes of outputs after which a slice goes no further
 _AT_ONCE = 1 << 20  # bytes of outputs that are handed on at once
 MOST_OF_A_MESSAGE = 256 << 20  # bytes of outputs
 
+_LOOK = 0.05  # seconds between looks at the clock while something will be due
+
+_Frames: TypeAlias = tuple[str, Sequence[bytes], int]
+"""Frames that wait: their source, payloads and arrival time."""
+
 _log = logging.getLogger("wallaroo.reference")
 
 
@@ -44,16 +51,29 @@ class Feeder:
         machine: what to feed.
         edges: where its outputs and dead letters go; paused while no more should be read.
         failed: called once with what ended the run, if something does.
+        clock: returns the arrival time of a record, in nanoseconds since 1970.
+        timed: what the machine does can depend on arrival times, and time can make something due.
     """
 
-    def __init__(self, machine: Machine, edges: Edges, *, failed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        edges: Edges,
+        *,
+        failed: Callable[[str], None],
+        clock: Callable[[], int] = time.time_ns,
+        timed: bool = False,
+    ) -> None:
         self._machine = machine
         self._edges = edges
         self._sinks = list(edges.sinks.values())
         # The machine's lists are drained in place, so they need not be looked up again.
         self._outlets = [(machine.outputs[id_], sink) for id_, sink in edges.sinks.items()]
         self._failed = failed
-        self._backlog: deque[tuple[str, Sequence[bytes]]] = deque()
+        self._backlog: deque[_Frames | Value | Tick | End] = deque()
+        self._clock = clock
+        self._timed = timed
+        self._timer: asyncio.TimerHandle | None = None
         self._taken = 0  # frames that were delivered to us
         self._closings: deque[tuple[int, Callable[[], None]]] = deque()
         self._frames = _MOST_FRAMES  # fed at once, as many as a turn allows
@@ -69,15 +89,24 @@ class Feeder:
 
     @property
     def unprocessed(self) -> int:
-        """Frames received that wait."""
-        return sum([len(payloads) for _, payloads in self._backlog])
+        """Frames and other records that wait."""
+        return sum([len(one[1]) if isinstance(one, tuple) else 1 for one in self._backlog])
 
     def deliver(self, source: str, payloads: Sequence[bytes]) -> None:
         """Take frames, and process them unless others are waiting."""
         if self._over:
             return
         self._taken += len(payloads)
-        self._backlog.append((source, payloads))
+        self._backlog.append((source, payloads, self._clock() if self._timed else 0))
+        if not self._paused:
+            self.go_on()
+
+    def take(self, records: Sequence[Value | Tick | End]) -> None:
+        """Take records that are no frames, and process them unless others are waiting."""
+        if self._over:
+            return
+        self._taken += len(records)
+        self._backlog.extend(records)
         if not self._paused:
             self.go_on()
 
@@ -102,6 +131,8 @@ class Feeder:
         elif self._paused and not wait:
             self._paused = False
             self._edges.resume()
+        if self._timed and not wait:
+            self._watch_clock()
 
     def when_processed(self, close: Callable[[], None]) -> None:
         """Have `close` called once all that was delivered is processed; never if the run ends."""
@@ -121,6 +152,26 @@ class Feeder:
         self._backlog.clear()
         self._closings.clear()
 
+    def _watch_clock(self) -> None:
+        """Look again when time alone makes something due (time-1)."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = None if self._over else self._machine.due()
+        if due is not None:
+            # The clock may jump, so it is looked at now and then.
+            wait = min(max(0.0, (due - self._clock()) / 1e9), _LOOK)
+            self._timer = asyncio.get_running_loop().call_later(wait, self._tick)
+
+    def _tick(self) -> None:
+        """Let a tick arrive if something is due, unless other records wait, which move time too."""
+        self._timer = None
+        now, due = self._clock(), self._machine.due()
+        if due is not None and due <= now and not self._backlog:
+            self.take([Tick(now)])
+        elif not self._backlog:
+            self._watch_clock()
+
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
@@ -139,12 +190,17 @@ class Feeder:
 
     def _feed(self) -> int:
         """Feed some of what waits first, and hand on what comes of it; return how many frames."""
-        source, payloads = self._backlog.popleft()
+        first = self._backlog.popleft()
+        if not isinstance(first, tuple):
+            self._run(lambda: self._machine.take(first))
+            self._hand_on()
+            return 1
+        source, payloads, at = first
         most = min(len(payloads), self._frames)
         done = made = 0
         while done < most and made < _AT_ONCE and not self._over and not self._machine.ended:
             self._fed = list(payloads[done : done + min(self._slice, most - done)])
-            self._run(source)
+            self._run(lambda: self._machine.feed(source, self._fed, at), source)
             done += len(self._fed)
             size = self._meter.size()
             made += size
@@ -153,7 +209,12 @@ class Feeder:
             elif self._slice < _LONGEST_SLICE and size < _SLICE // 2:
                 self._slice *= 2
         if done < len(payloads):
-            self._backlog.appendleft((source, payloads[done:]))
+            self._backlog.appendleft((source, payloads[done:], at))
+        self._hand_on()
+        return done
+
+    def _hand_on(self) -> None:
+        """Hand on what the machine has made; end the run if it has ended."""
         for outputs, sink in self._outlets:
             if outputs:
                 sink.write(outputs)
@@ -164,13 +225,12 @@ class Feeder:
             self._fail(_described(self._machine.ended))
         elif self._over:
             self._backlog.clear()
-        return done
 
-    def _run(self, source: str) -> None:
-        """Feed a slice to the machine, which may cut it short."""
+    def _run(self, process: Callable[[], None], source: str = "") -> None:
+        """Let the machine process a slice, which it may cut short, or another record."""
         first = self._machine.sequence
         try:
-            self._machine.feed(source, self._fed)
+            process()
         except Exception as error:  # noqa: BLE001 - an engine's bug must not end in silence
             # User code cannot get here: the machine turns what it raises into dead letters.
             _log.exception("the engine itself failed; this is a bug in it")
@@ -223,6 +283,13 @@ def _described(ended: Ended) -> str:
             f"one message made more than {MOST_OF_A_MESSAGE / 2**20:g} MiB of outputs, which is "
             f"more than the engine holds at once: {place}. What was made before it is delivered, "
             "of it nothing. Let the step give less for one message, or send it less at once"
+        )
+    if ended.error_type == TooManyItemsError.__name__:
+        return (
+            f"one result gave more than {MOST_OF_A_MESSAGE / 2**20:g} MiB of messages, which is "
+            f"more than the engine holds at once, and had not come to its end: {place}. What "
+            "precedes it is delivered. Let the step give less for one message, or see whether what "
+            "it returns ever ends"
         )
     if ended.kind == "exit":
         return f"{ended.error_type} ended the run: {place} (dead-3)"

@@ -1,13 +1,7 @@
 """The site builds, and asks nobody else for anything."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//[^>]*>
     |<link\b(?![^>]*\brel=["']?(?:canonical|next|prev))[^>]*\bhref=["']?(?:https?:)?//[^>]*>
@@ -15,20 +9,6 @@ LOADED = re.compile(
     |url\(["']?(?:https?:)?//""",
     re.VERBOSE | re.IGNORECASE,
 )
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", directory],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return directory
 
 
 def test_no_page_loads_anything_from_elsewhere(site):

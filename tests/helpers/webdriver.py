@@ -6,6 +6,7 @@ packages for the dozen requests that are needed here.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -81,6 +82,10 @@ class Browser:
     def text(self) -> str:
         """Return what a person can read on the page."""
         return str(self.script("return document.body.innerText"))
+
+    def picture(self) -> bytes:
+        """Return what the window shows, as a PNG."""
+        return base64.b64decode(self._ask("GET", "/screenshot"))
 
     def click(self, xpath: str) -> None:
         """Press a button."""

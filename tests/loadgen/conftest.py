@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,14 @@ def _free_port() -> int:
         return int(sock.getsockname()[1])
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def free_port() -> Callable[[], int]:
     """Return a function that gives a port which nobody uses at this moment."""
     return _free_port
 
 
-@pytest.fixture
-def start_target() -> Iterator[Callable[..., int]]:
-    """Return a function that starts a target for a sink's port and returns the target's port."""
+@contextmanager
+def _targets() -> Iterator[Callable[..., int]]:
     with ExitStack() as stack:
 
         def start(sink_port: int, *options: str) -> int:
@@ -47,6 +47,20 @@ def start_target() -> Iterator[Callable[..., int]]:
             assert process.stdout is not None
             return int(process.stdout.readline())
 
+        yield start
+
+
+@pytest.fixture
+def start_target() -> Iterator[Callable[..., int]]:
+    """Return a function that starts a target for a sink's port and returns the target's port."""
+    with _targets() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def start_targets() -> Iterator[Callable[..., int]]:
+    """Return what `start_target` does, for targets that all tests of a module share."""
+    with _targets() as start:
         yield start
 
 
@@ -66,22 +80,29 @@ def wait_for() -> Callable[[Path], None]:
 @pytest.fixture
 def measure(start_target: Callable[..., int]) -> Callable[..., Result]:
     """Return a function that makes a short run against a target with some options."""
+    return functools.partial(_run, start_target)
 
-    def run(*options: str, **changes: Any) -> Result:
-        listen = _free_port()
-        port = start_target(listen, *options)
-        settings: dict[str, Any] = {
-            "workload": "echo",
-            "to": (("127.0.0.1", port),),
-            "listen": ("127.0.0.1", listen),
-            "rate": 1000,
-            "duration": 1.5,
-            "warmup": 0.3,
-            "cooldown": 0.2,
-            "drain": 2.0,
-            "wait": 15.0,
-            "run": 1,
-        }
-        return Session().run(RunConfig(**{**settings, **changes}))
 
-    return run
+@pytest.fixture(scope="session")
+def measured() -> Result:
+    """Return a short run, for those who only look at one."""
+    with _targets() as start:
+        return _run(start)
+
+
+def _run(start: Callable[..., int], *options: str, **changes: Any) -> Result:
+    listen = _free_port()
+    port = start(listen, *options)
+    settings: dict[str, Any] = {
+        "workload": "echo",
+        "to": (("127.0.0.1", port),),
+        "listen": ("127.0.0.1", listen),
+        "rate": 1000,
+        "duration": 1.5,
+        "warmup": 0.3,
+        "cooldown": 0.2,
+        "drain": 2.0,
+        "wait": 15.0,
+        "run": 1,
+    }
+    return Session().run(RunConfig(**{**settings, **changes}))

@@ -7,6 +7,8 @@ to the sink again whenever that is gone, as an engine's sink does.
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import socket
 import threading
 import time
@@ -95,6 +97,8 @@ def serve(connection: socket.socket, options: argparse.Namespace, out: Sink | De
             count += 1
             if options.mark and count == options.mark_after:
                 options.mark.touch()
+            if options.crash_after and count > options.crash_after:
+                os.kill(os.getpid(), signal.SIGKILL)
             if options.close_after and count > options.close_after:
                 connection.close()
                 return
@@ -134,6 +138,7 @@ def main() -> None:
     parser.add_argument("--reorder", action="store_true")
     parser.add_argument("--garbage", action="store_true")
     parser.add_argument("--close-after", type=int)
+    parser.add_argument("--crash-after", type=int, help="this many on a connection, by SIGKILL")
     parser.add_argument("--mark", type=Path, help="a file to make when messages have come")
     parser.add_argument("--mark-after", type=int, default=100, help="this many on a connection")
     parser.add_argument("--bytes-per-second", type=float)

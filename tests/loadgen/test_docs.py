@@ -25,12 +25,12 @@ def test_the_workload_of_your_own(tmp_path: Path) -> None:
     numbers = [
         payload
         for first in (0, 600, 1000)
-        for payload in FrameParser().feed(workload.lanes[0].block(first, 600).data)
+        for payload in FrameParser().feed(workload.streams[0].block(first, 600).data)
     ]
     assert numbers[:3] == [b"0", b"1", b"2"]
     outputs = [b"%s %d" % (number, int(number) ** 2) for number in numbers]
     assert workload.match(outputs).numbers.tolist() == list(range(1600))
-    assert workload.match([b"5 26", b"x", b"-1 1"]).lanes.tolist() == [
+    assert workload.match([b"5 26", b"x", b"-1 1"]).streams.tolist() == [
         UNMATCHED,
         UNMATCHED,
         IGNORED,

@@ -33,13 +33,13 @@ def isolated():
 
 
 @pytest.fixture(scope="session")
-def told():
+def letters():
     """What engines agree on of a run's dead letters, short enough to be written down."""
 
-    def told(result):
+    def letters(result):
         return [
             (letter.lineage, letter.step, letter.sink, letter.key, letter.reason.value)
             for letter in result.dead_letters
         ]
 
-    return told
+    return letters

@@ -286,9 +286,9 @@ def test_order_2_compiled_and_interpreted_are_one(case, batches, partitions):
 def test_order_2_the_interpreter_at_any_cut_and_any_number_of_partitions(case, batches):
     application, log, on_error = case
     one = ENGINE.run(Case(application, log, on_error=on_error))
-    cut = ENGINE.run(Case(application, log, on_error=on_error, batches=batches))
+    divided = ENGINE.run(Case(application, log, on_error=on_error, batches=batches))
     spread = ENGINE.run(Case(application, log, on_error=on_error, partitions=7))
-    assert cut == one
+    assert divided == one
     assert (spread.outputs, spread.dead_letters) == (one.outputs, one.dead_letters)
     assert [entity.state for entity in spread.entities] == [entity.state for entity in one.entities]
 

@@ -726,3 +726,36 @@ def test_a_single_message_that_makes_too_much_ends_the_run_and_is_named(
         "one message made more than 8 MiB of outputs, which is more than the engine holds at once: "
         f"pipeline p, step {'again, message 2.' if deep else 'multiply, message 2. What was made'}"
     )
+
+
+class Nothing:
+    """A state with nothing in it."""
+
+
+@BOTH
+@pytest.mark.parametrize("with_state", [False, True])
+def test_a_generator_without_end_ends_the_run_and_is_named(
+    serve, receiver, isolation, with_state, monkeypatch
+):
+    monkeypatch.setattr("wallaroo_reference.server_feeder.MOST_OF_A_MESSAGE", 8 << 20)
+
+    def items(message):
+        yield message
+        while message == "endless":
+            yield "x" * 1000
+
+    if with_state:
+        given = wallaroo.state_computation_multi(name="give")(lambda m, state: (items(m), True))
+        step = ("to_stateful", given, Nothing, "state")
+    else:
+        step = ("to", wallaroo.computation_multi(name="give")(items))
+    handle = serve(application(receiver.port, step), isolation=isolation)
+    with connect(handle) as sock:
+        sock.sendall(frames([b"a", b"endless", b"b"]))
+        summary = handle.wait(30)
+        with pytest.raises(ConnectionResetError):
+            sock.recv(1)
+    assert receiver.data == b"a\n"
+    assert summary.exit_code == 1
+    assert summary.problem.startswith("one result gave more than 8 MiB of messages, which is more")
+    assert "had not come to its end: pipeline p, step give, message 1." in summary.problem

@@ -172,8 +172,8 @@ def test_testing_an_unknown_engine(app):
 def test_order_2_at_any_cut_into_batches(app, engine, batches):
     application = app(("to_stateful", count, Counts, "counts"))
     whole = testing.run(application, {"p": [b"a"] * 5}, **engine)
-    cut = testing.run(application, {"p": [b"a"] * 5}, batches=batches, **engine)
-    assert cut.trace == whole.trace
+    divided = testing.run(application, {"p": [b"a"] * 5}, batches=batches, **engine)
+    assert divided.trace == whole.trace
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 1000])

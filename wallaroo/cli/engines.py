@@ -20,7 +20,7 @@ _EXPLANATION = """\
 columns:
   modes       isolated: every rule holds for every application; trusting: fast
   partitions  runs on more than one partition
-  batches     takes chosen micro-batch cuts
+  batches     can be told where one batch of input ends and the next begins
   live        runs under `wallaroo run`
   recovery    goes on after a crash without losing state
   faults      kinds of fault it can inject, for conformance

@@ -60,6 +60,13 @@ def as_lines(application: Application, engine: str, summary: Summary) -> list[st
     for (pipeline, index), count in summary.undelivered.items():
         if count:
             lines.append(f"  {pipeline}: {count:,} outputs of sink {index} undelivered")
+    for (step, what), count in sorted(summary.late.items()):
+        said = "late, dropped" if what == "dropped" else "late for some of their windows"
+        lines.append(f"  {step}: {count:,} messages {said}")
+    if summary.open_windows:
+        lines.append(
+            f"  {summary.open_windows:,} windows were open at the end, and what is in them is lost"
+        )
     for finding in summary.findings:
         where = f"{finding.pipeline}, {finding.step}"
         lines.append(f"  finding: {finding.kind.value}: {where}: {finding.text}")
@@ -87,6 +94,11 @@ def as_values(application: Application, summary: Summary) -> dict[str, Any]:
         ],
         "dropped_frames": dict(summary.dropped_frames),
         "refused_connections": dict(summary.refused_connections),
+        "late": [
+            {"step": step, "what": what, "count": count}
+            for (step, what), count in sorted(summary.late.items())
+        ],
+        "open_windows": summary.open_windows,
         "findings": [finding.to_json() for finding in summary.findings],
         "exit_code": summary.exit_code,
         "problem": summary.problem,

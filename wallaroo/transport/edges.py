@@ -19,9 +19,11 @@ from typing import Protocol
 from wallaroo.config import TCPSinkConfig, TCPSourceConfig
 from wallaroo.engine import Progress, ServeOptions, Summary
 from wallaroo.errors import UnsupportedTopology, WallarooParameterError
+from wallaroo.records import End, Value
 from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.trace import Finding
 from wallaroo.transport.dead_letters import DeadLetters
+from wallaroo.transport.generators import Generators
 from wallaroo.transport.listener import Address, Listener, listening_sources
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.sink import TCPSink
@@ -33,6 +35,9 @@ class Core(Protocol):
 
     def deliver(self, source: str, payloads: list[bytes]) -> None:
         """Take the frames of a source that have just been received, in order."""
+
+    def take(self, records: list[Value | End]) -> None:
+        """Take the values of a generator source that have just been made, and its end."""
 
     def when_sequenced(self, close: Callable[[], None]) -> None:
         """Have `close` called, in the loop's thread, once all that was delivered is sequenced.
@@ -80,11 +85,11 @@ class Edges:
         loop: the thread; not yet started.
         core: the engine's part.
         addresses: see `Listener`.
+        clock: returns the arrival time of a record, in nanoseconds since 1970.
 
     Attributes:
         sinks: by id.
         dead_letters: takes these.
-        received: frames per source.
 
     Raises:
         DeadLetterFileError: the file for dead letters cannot be opened.
@@ -100,6 +105,7 @@ class Edges:
         loop: LoopThread,
         core: Core,
         addresses: Mapping[str, Address] | None = None,
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._options = options
         self._loop = loop
@@ -107,6 +113,7 @@ class Edges:
         self._may_read = threading.Event()  # the thread that reads stdin
         self._may_read.set()
         sources = listening_sources(application.sources)
+        self._generators = Generators(application.sources, core.take, clock)
         self.sinks = self._make_sinks(application.sinks)
         self._reader = self._make_reader(sources)
         self.dead_letters = DeadLetters(options.dead_letters)
@@ -122,8 +129,18 @@ class Edges:
         except BaseException:
             self.dead_letters.close()
             raise
-        self.received = dict.fromkeys(sources, 0) if self._reader else self._listener.received
+        self._taken = dict.fromkeys(sources, 0) if self._reader else self._listener.received
         self._began = time.monotonic()
+
+    @property
+    def received(self) -> Mapping[str, int]:
+        """Frames and values per source."""
+        return {**self._taken, **self._generators.received}
+
+    @property
+    def listened_to(self) -> set[str]:
+        """The sources that get frames: all but generators."""
+        return set(self._taken)
 
     @property
     def addresses(self) -> Mapping[str, Address]:
@@ -155,16 +172,19 @@ class Edges:
         """Read nothing more until `resume`; `deliver` may call this."""
         self._may_read.clear()
         self._listener.pause()
+        self._generators.pause()
 
     def resume(self) -> None:
         """Read again."""
         self._may_read.set()
+        self._generators.resume()
         if self._listener.paused:
             self._listener.resume()
 
     def refuse(self) -> None:
         """Drop all connections and take nothing more in; what is on the way out goes on."""
         self._listener.close()
+        self._generators.stop()
 
     async def finish(self, processed: Callable[[], Awaitable[object]]) -> None:
         """End in order (stop-1): receive what was sent by now, process and deliver it.
@@ -174,6 +194,7 @@ class Edges:
         """
         if self._reader is not None:
             self._reader.stop()
+        self._generators.stop()
         await self._listener.stop()
         await processed()
         await self.drain()
@@ -185,6 +206,7 @@ class Edges:
     def close(self) -> None:
         """Close everything; what is not delivered stays undelivered."""
         self._listener.close()
+        self._generators.stop()
         for sink in self.sinks.values():
             sink.close()
         self.dead_letters.close()
@@ -202,7 +224,14 @@ class Edges:
             details=details,
         )
 
-    def summary(self, problem: str | None, findings: Sequence[Finding] = ()) -> Summary:
+    def summary(
+        self,
+        problem: str | None,
+        findings: Sequence[Finding] = (),
+        *,
+        late: Mapping[tuple[str, str], int] | None = None,
+        open_windows: int = 0,
+    ) -> Summary:
         """Return what was done in all, with why it ended early, if it did."""
         undelivered = {id_: sink.pending for id_, sink in self.sinks.items()}
         return Summary(
@@ -216,6 +245,8 @@ class Edges:
             problem=problem,
             findings=tuple(findings),
             refused_connections=dict(self._listener.refused),
+            late=dict(late or {}),
+            open_windows=open_windows,
         )
 
     # -- inside ------------------------------------------------------------------------------
@@ -225,6 +256,7 @@ class Edges:
         for sink in self.sinks.values():
             sink.start()
         self._listener.start()
+        self._generators.start()
         if self._reader is not None:
             self._reader.start()
 
@@ -276,5 +308,5 @@ class Edges:
     def _deliver_lines(self, source: str, lines: list[bytes]) -> None:
         if self._reader is None or self._reader.stopped:
             return  # read when the stop had begun: not received
-        self.received[source] += len(lines)
+        self._taken[source] += len(lines)
         self._core.deliver(source, lines)

@@ -25,15 +25,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import IO, Any, TypeAlias
 
-from wallaroo.config import TCPSourceConfig, format_address
+from wallaroo.config import GenSourceConfig, TCPSourceConfig, format_address
 from wallaroo.engine import MAX_CONNECTIONS
 from wallaroo.errors import UnsupportedTopology, WallarooError
 from wallaroo.frames import FrameParser
 from wallaroo.text import reason
 from wallaroo.topology import Source
 from wallaroo.transport.forks import in_child
+from wallaroo.transport.limits import ConnectionLimit, IdleSweep
 from wallaroo.transport.rate_limit import RateLimited
-from wallaroo.transport.sockets import end_in_order, listening, room_for_connections
+from wallaroo.transport.sockets import end_in_order, listening
 
 Deliver: TypeAlias = Callable[[str, list[bytes]], None]
 Address: TypeAlias = tuple[str, int]
@@ -49,13 +50,15 @@ class ListenError(WallarooError):
 
 
 def listening_sources(sources: Mapping[str, Source]) -> dict[str, TCPSourceConfig]:
-    """Return the sources' configurations, all of them for TCP.
+    """Return the configurations of the sources that listen: all but generators.
 
     Raises:
         UnsupportedTopology: a source is of another kind.
     """
     configs: dict[str, TCPSourceConfig] = {}
     for name, source in sources.items():
+        if isinstance(source.config, GenSourceConfig):
+            continue
         if not isinstance(source.config, TCPSourceConfig):
             kind = type(source.config).__name__
             raise UnsupportedTopology("build-2", name, f"there is no listener for a {kind}")
@@ -115,17 +118,10 @@ class Listener:
         self._sources = sources
         self._sockets: dict[str, socket.socket] = {}
         self._connections: set[Connection] = set()
-        self._accepted: list[socket.socket] = []  # some may be closed by now
         self._opening: set[asyncio.Task[Any]] = set()
         self._all_closed: asyncio.Future[None] | None = None
-        self._limit = min(max_connections, room_for_connections())
-        self._limited_by = (
-            "the most it takes (--max-connections)"
-            if self._limit == max_connections
-            else "as many as the limit of open files leaves room for (ulimit -n)"
-        )
-        self._idle_timeout = idle_timeout
-        self._sweep: asyncio.TimerHandle | None = None
+        self._limit = ConnectionLimit(max_connections)
+        self._sweep = IdleSweep(self._connections, idle_timeout)
         try:
             for name, source in sources.items():
                 host, port = (addresses or {}).get(name, (source.host, source.port))
@@ -146,8 +142,7 @@ class Listener:
         """Accept connections, in the running loop."""
         for name in self._sockets:
             self._start_accepting(name)
-        if self._idle_timeout is not None:
-            self._look_for_idle(self._idle_timeout)
+        self._sweep.start()
 
     def pause(self) -> None:
         """Read nothing more from any connection until `resume`; `deliver` may call this."""
@@ -225,20 +220,14 @@ class Listener:
                 loop.remove_reader(sock.fileno())
                 loop.call_later(_WITHOUT_ACCEPTING, self._start_accepting, name)
                 return
-            if not self._has_room():
+            if not self._limit.admit(accepted):
                 self._refuse(name, accepted)
                 continue
-            self._accepted.append(accepted)
             in_child(accepted.close)
             accepted.setblocking(False)
             opening = loop.create_task(self._open(name, accepted))
             self._opening.add(opening)
             opening.add_done_callback(functools.partial(self._opened, accepted))
-
-    def _has_room(self) -> bool:
-        if len(self._accepted) >= self._limit:
-            self._accepted = [sock for sock in self._accepted if sock.fileno() >= 0]
-        return len(self._accepted) < self._limit
 
     def _refuse(self, name: str, accepted: socket.socket) -> None:
         """Reset a connection beyond the limit."""
@@ -249,16 +238,9 @@ class Listener:
             ("too many", name),
             "source %s: a connection is refused: %d are open, %s",
             name,
-            self._limit,
-            self._limited_by,
+            self._limit.most,
+            self._limit.reason,
         )
-
-    def _look_for_idle(self, timeout: float) -> None:
-        """Close connections that were idle for `timeout` seconds; repeat this from time to time."""
-        loop = asyncio.get_running_loop()
-        for connection in list(self._connections):
-            connection.close_if_idle(timeout)
-        self._sweep = loop.call_later(timeout / 4, self._look_for_idle, timeout)
 
     def _opened(self, sock: socket.socket, opening: asyncio.Task[Any]) -> None:
         self._opening.discard(opening)
@@ -271,8 +253,7 @@ class Listener:
         await loop.connect_accepted_socket(lambda: Connection(self, name, config), sock)
 
     def _stop_listening(self) -> None:
-        if self._sweep is not None:
-            self._sweep.cancel()
+        self._sweep.stop()
         for sock in self._sockets.values():
             sock.close()
         self._sockets.clear()

@@ -80,8 +80,7 @@ class ConformanceCase:
         pipelines: one to three.
         partitions: those that steps name by index.
         inputs: frames in the order received, over all sources and connections.
-        cuts: sizes of the chunks in which TCP delivers bytes, over and over; empty: whole frames.
-        batches: sizes of the micro-batches; `None`: all at once.
+        batches: sizes of the batches; the messages left after them are one more; `None`: one batch.
         number: of partitions; `None`: the engine's own choice.
         isolation: the engine's mode.
         on_error: what a dead letter does to the run.
@@ -91,7 +90,6 @@ class ConformanceCase:
     pipelines: tuple[PipelineSpec, ...] = (PipelineSpec(),)
     partitions: tuple[PartitionSpec, ...] = (PartitionSpec(),)
     inputs: tuple[Input, ...] = ()
-    cuts: tuple[int, ...] = ()
     batches: tuple[int, ...] | None = None
     number: int | None = None
     isolation: Isolation = "isolated"

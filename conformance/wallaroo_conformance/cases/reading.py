@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from wallaroo_conformance.cases.case import (
@@ -24,6 +25,8 @@ from wallaroo_conformance.cases.operators import (
     U64_KEY_LISTS,
 )
 
+_FIELDS = {"format", *[field.name for field in fields(ConformanceCase)]}
+
 
 class BadCaseError(ValueError):
     """A file that holds no case."""
@@ -38,6 +41,11 @@ def case_from_json(form: Any) -> ConformanceCase:
     try:
         if form["format"] != FORMAT:
             raise BadCaseError(f"format {form['format']!r}; expected {FORMAT!r}")
+        if unknown := sorted(form.keys() - _FIELDS):
+            raise BadCaseError(
+                f"no case of this version: it knows no {' and no '.join(map(repr, unknown))}; "
+                "find the case anew (wallaroo conform), or remove what is unknown from the file"
+            )
         batches = form["batches"]
         case = ConformanceCase(
             pipelines=tuple(
@@ -53,15 +61,18 @@ def case_from_json(form: Any) -> ConformanceCase:
                 Input(pipeline, payload.encode("latin-1"), connection)
                 for pipeline, payload, connection in form["inputs"]
             ),
-            cuts=tuple(form["cuts"]),
             batches=None if batches is None else tuple(batches),
             number=form["number"],
             isolation=form["isolation"],
             on_error=form["on_error"],
-            small=form.get("small", False),  # which the first cases were stored without
+            small=form["small"],
         )
         found = problem(case)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except BadCaseError:
+        raise
+    except KeyError as error:
+        raise BadCaseError(f"no case: {error} is missing") from error
+    except (TypeError, ValueError, AttributeError) as error:
         raise BadCaseError(f"no case: {type(error).__name__}: {error}") from error
     if found is not None:
         raise BadCaseError(f"no case: {found}")
@@ -112,8 +123,8 @@ def _run_problem(case: ConformanceCase) -> str | None:
     for entry in case.inputs:
         if not 0 <= entry.pipeline < len(case.pipelines):
             return f"a frame for pipeline {entry.pipeline} of {len(case.pipelines)}"
-    if any(size < 1 for size in (*case.cuts, *(case.batches or ()))):
-        return "a cut or a batch of less than 1"
+    if any(size < 1 for size in case.batches or ()):
+        return "a batch of less than 1"
     if case.number is not None and case.number < 1:
         return f"{case.number} partitions"
     if case.isolation not in ("isolated", "trusting"):

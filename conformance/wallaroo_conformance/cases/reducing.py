@@ -89,7 +89,7 @@ def size(case: ConformanceCase) -> Size:
         + sum(_OPERATOR_RANK[sink] for pipeline in case.pipelines for sink in pipeline.sinks)
         + sum(_partition_rank(spec) for spec in case.partitions),
         sum(_PAYLOAD_RANK.get(entry.payload, len(PAYLOADS)) for entry in case.inputs),
-        sum(entry.connection for entry in case.inputs) + sum(case.cuts) + (case.number or 0),
+        sum(entry.connection for entry in case.inputs) + (case.number or 0),
         sum(step.partition for step in steps),
     )
 
@@ -137,12 +137,12 @@ def _without_pipelines(case: ConformanceCase) -> Iterator[ConformanceCase]:
             for entry in case.inputs
             if entry.pipeline != gone
         )
-        yield replace(case, pipelines=_cut(case.pipelines, gone), inputs=left)
+        yield replace(case, pipelines=_without(case.pipelines, gone), inputs=left)
 
 
 def _pipelines(pipeline: PipelineSpec) -> Iterator[PipelineSpec]:
     for index in range(len(pipeline.steps)):
-        yield replace(pipeline, steps=_cut(pipeline.steps, index))
+        yield replace(pipeline, steps=_without(pipeline.steps, index))
     if len(pipeline.steps) > 1:
         half = len(pipeline.steps) // 2
         yield replace(pipeline, steps=pipeline.steps[:half])
@@ -151,7 +151,7 @@ def _pipelines(pipeline: PipelineSpec) -> Iterator[PipelineSpec]:
         for simpler in _steps(step):
             yield replace(pipeline, steps=_put(pipeline.steps, index, simpler))
     for index in range(len(pipeline.sinks)):
-        yield replace(pipeline, sinks=_cut(pipeline.sinks, index))
+        yield replace(pipeline, sinks=_without(pipeline.sinks, index))
     if not pipeline.sinks:
         yield replace(pipeline, sinks=("line",))
     for index, sink in enumerate(pipeline.sinks):
@@ -177,7 +177,7 @@ def _steps(step: StepSpec) -> Iterator[StepSpec]:
 def _partitions(case: ConformanceCase) -> Iterator[ConformanceCase]:
     for index, spec in enumerate(case.partitions):
         if len(case.partitions) > 1:
-            yield replace(case, partitions=_cut(case.partitions, index))
+            yield replace(case, partitions=_without(case.partitions, index))
         simpler = [replace(spec, builder=name) for name in _simpler(tuple(BUILDERS), spec.builder)]
         if spec.keys is not None:
             simpler.append(replace(spec, keys=None))
@@ -208,13 +208,10 @@ def _runs(case: ConformanceCase) -> Iterator[ConformanceCase]:
         yield replace(case, batches=None)
         yield replace(case, batches=(1,))
         for index in range(len(case.batches)):
-            yield replace(case, batches=_cut(case.batches, index) or None)
+            yield replace(case, batches=_without(case.batches, index) or None)
     if case.number is not None:
         yield replace(case, number=None)
         yield replace(case, number=2)
-    if case.cuts:
-        yield replace(case, cuts=())
-        yield replace(case, cuts=(1,))
     if case.on_error != "skip":
         yield replace(case, on_error="skip")
     if case.small:
@@ -260,7 +257,7 @@ def _simpler(names: tuple[str, ...], name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names[: min(place, 3)], *names[max(place - 2, 0) : place])))
 
 
-def _cut(items: tuple[T, ...], index: int) -> tuple[T, ...]:
+def _without(items: tuple[T, ...], index: int) -> tuple[T, ...]:
     return items[:index] + items[index + 1 :]
 
 

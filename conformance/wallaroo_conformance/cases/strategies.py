@@ -68,7 +68,7 @@ _DEEP = 247
 _COMMON = 10  # payloads from the front of the list that come as often as all others
 
 _PIPELINES, _STEPS, _SINKS, _PARTITIONS, _INPUTS = 3, 8, 3, 3, 24
-_HEAD = 16
+_HEAD = 12
 _PIPELINE_BYTES = 2 + _SINKS + 5 * _STEPS
 _INPUT_BYTES = 2
 LENGTH = _HEAD + 3 * _PARTITIONS + _PIPELINES * _PIPELINE_BYTES + _INPUTS * _INPUT_BYTES
@@ -104,12 +104,11 @@ def case_from_bytes(drawn: bytes, tone: Tone = "any") -> ConformanceCase:
         pipelines=tuple(pipelines),
         partitions=tuple(partitions),
         inputs=tuple(inputs),
-        cuts=_cuts(head[3:6]),
-        batches=_batches(head[6:12], len(inputs)),
-        number=_pick(head[12], (None, None, 1, 2, 3, 4, 7)),
+        batches=_batches(head[3:9], len(inputs)),
+        number=_pick(head[9], (None, None, 1, 2, 3, 4, 7)),
         isolation="isolated" if tone == "any" else "trusting",
-        on_error="stop" if head[13] > 230 else "skip",
-        small=head[14] > 190,
+        on_error="stop" if head[10] > 230 else "skip",
+        small=head[11] > 190,
     )
 
 
@@ -213,12 +212,6 @@ def _input(drawn: bytes, pipelines: int) -> Input:
     if payload in _RARE and drawn[0] % 3:
         payload = PAYLOADS[drawn[0] % _COMMON]
     return Input(drawn[0] * pipelines >> 8, payload, drawn[0] % 3)
-
-
-def _cuts(drawn: bytes) -> tuple[int, ...]:
-    if drawn[0] < 128:
-        return ()
-    return tuple([1 + byte % 9 for byte in drawn[: 1 + drawn[0] % 3]])
 
 
 def _batches(drawn: bytes, inputs: int) -> tuple[int, ...] | None:

@@ -66,7 +66,9 @@ def _cases(tone: Tone) -> Iterator[ConformanceCase]:
         yield _case(PipelineSpec(_ANYTHING, (), (encoder,)))
         yield _case(PipelineSpec(_PLAIN.decoder, (), (encoder, *_PLAIN.sinks)))
         yield _stopped(PipelineSpec(sinks=(*_PLAIN.sinks, encoder)))
-        yield _few(PipelineSpec(steps=_row(14), sinks=(encoder,)))
+        deep = _few(PipelineSpec(steps=_row(14), sinks=(encoder,)))
+        yield deep
+        yield replace(deep, on_error="stop")
     for operator in _those(STATELESS, tone):
         yield _case(PipelineSpec(_ANYTHING, (StepSpec(operator),), (_EXACT,)))
     for operator in _those(STATEFUL, tone):

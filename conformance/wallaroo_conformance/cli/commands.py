@@ -81,13 +81,17 @@ def register_conform(subparsers: Subparsers) -> None:
     parser.add_argument("--no-live", action="store_true", help="leave the live server out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
+    parser.add_argument(
+        "--spec",
+        metavar="URL",
+        help="where the specification's chapters are published, for links (this checkout)",
+    )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
     parser.add_argument(
         "--store",
         type=Path,
-        default=_STORE,
         metavar="DIR",
-        help=f"where counterexamples go ({_STORE}/)",
+        help=f"where counterexamples go ({_STORE}/; those of mutants nowhere)",
     )
     parser.add_argument(
         "--mutants",
@@ -129,6 +133,8 @@ def _conform(options: argparse.Namespace) -> int:
     def start() -> int:
         from wallaroo_conformance.cli.conform import conform
 
+        if options.store is None and options.mutants is None:
+            options.store = _STORE
         return conform(options)
 
     return _could_be_run("wallaroo conform", start)

@@ -17,9 +17,9 @@ from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.judge.results import INCOMPLETE, Report, reports_to_json, worst
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.live import check_live
-from wallaroo_conformance.report.html import html
+from wallaroo_conformance.report.html import chapters_for, html
 from wallaroo_conformance.report.junit import junit
-from wallaroo_conformance.report.showing import failure_text
+from wallaroo_conformance.report.showing import cases_text, failure_text
 from wallaroo_conformance.search.budget import chosen_budget
 
 
@@ -54,9 +54,10 @@ def conform(options: argparse.Namespace) -> int:
         _print(report)
         if not options.no_live and engine.capabilities().live:
             print(f"messages of its servers: {log}")
+    write_page = partial(html, spec=chapters_for(options.html, options.spec))
     for path, text in (
         (options.json, reports_to_json),
-        (options.html, html),
+        (options.html, write_page),
         (options.junit, junit),
     ):
         if path is not None:
@@ -75,26 +76,10 @@ def _print(report: Report) -> None:
         note = f": {notes[0]}" if notes and status != "kept" else ""
         title = RULES[rule].title
         print(f"{rule:10} {status:14} {report.exercised(rule):7} cases  {title}{note}")
-    if report.cases != report.generated:
-        print(f"{report.engine}: {_why_so_many(report)}")
+    print(f"{report.engine}: {cases_text(report)}")
     for problem in report.problems:
         print(f"{report.engine}: incomplete: {problem}", file=sys.stderr)
     print(f"{report.engine}: {_verdict(report)}")
-
-
-def _why_so_many(report: Report) -> str:
-    """Return why the number of cases run is not that of the cases asked for."""
-    beyond = report.generated - report.supported
-    parts = [
-        f"{report.generated} cases stored, generated or added for rules that none had met yet, "
-        f"of which {report.supported} were run"
-    ]
-    if beyond:
-        parts[0] += f" and {beyond} are beyond what the engine claims"
-    if report.cases > report.supported:
-        more = report.cases - report.supported
-        parts.append(f"{more} more runs for relations between two runs, and to reduce failures")
-    return "; ".join(parts)
 
 
 def _verdict(report: Report) -> str:

@@ -7,7 +7,9 @@ import fnmatch
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 
+from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT
 from wallaroo_conformance.killing import Kill, Mutant, installed_mutants, kill
@@ -33,6 +35,8 @@ def kill_matrix(options: argparse.Namespace) -> int:
         with Table(mutant.name, sys.stderr) as table:
             came = kill(mutant, seed=options.seed, budget=budget, watcher=table.show)
         kills.append(came)
+        if options.store is not None and came.ok:
+            _store(came, options.store)
         print(_line(came), flush=True)
     good = sum(came.ok for came in kills)
     print(f"{good} of {len(kills)} came out as they must")
@@ -50,6 +54,18 @@ def _fits(mutant: Mutant, pattern: str) -> bool:
         return mutant.home == pattern
     names = (mutant.name, mutant.home, mutant.rule)
     return any(fnmatch.fnmatchcase(name, pattern) for name in names)
+
+
+def _store(came: Kill, directory: Path) -> None:
+    """Store the case that killed a mutant, as a counterexample of the engine it is made of."""
+    mutant, failure = came.mutant, came.failure
+    if failure is None or failure.case is None:
+        return
+    note = f"kills the mutant {mutant.name!r}"
+    example = Counterexample(
+        failure.case, failure.rule, failure.law, mutant.home, mutant.options, note
+    )
+    print(f"    stored as {example.store(directory)}")
 
 
 def _line(came: Kill) -> str:

@@ -14,7 +14,7 @@ class Fact(enum.Enum):
     MULTI_LEAVES_GAPS = "multi leaves gaps"
     LETTER = "dead letter"
     ENTITIES = "entities"
-    CUT = "cut into batches"
+    SEVERAL_BATCHES = "several batches"
     OUTPUTS = "outputs"
     SEVERAL_ITEMS_MEET_AGAIN = "several items met an entity twice"
     SEVERAL_PARTITIONS = "several partitions"

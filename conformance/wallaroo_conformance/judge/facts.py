@@ -62,7 +62,7 @@ def _run_facts(case: ConformanceCase, facts: set[Fact]) -> None:
     if len(case.inputs) > 1:
         facts.add(Fact.SEVERAL_MESSAGES)
         if case.batches is not None and case.batches[0] < len(case.inputs):
-            facts.add(Fact.CUT)
+            facts.add(Fact.SEVERAL_BATCHES)
     if any(not entry.payload for entry in case.inputs):
         facts.add(Fact.EMPTY_FRAME)
     if case.number is not None and case.number > 1:

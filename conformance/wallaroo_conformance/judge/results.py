@@ -125,6 +125,7 @@ class Report:
         cases: runs of cases: of those generated, of their variants, of reductions.
         generated: cases generated for it or stored; those beyond its capabilities are not run.
         supported: of these, the ones it was given.
+        asked: cases asked for; `None`: as many as the time allowed.
         seconds: how long it took.
         first_failure: seconds to the first case that failed; `None`: none did.
         laws: every law that was asked for, in order.
@@ -145,6 +146,7 @@ class Report:
     versions: Mapping[str, str] = field(default_factory=dict)
     first_failure: float | None = None
     supported: int = 0
+    asked: int | None = None
 
     @property
     def exit_code(self) -> int:
@@ -185,6 +187,7 @@ class Report:
                 "cases": self.cases,
                 "generated": self.generated,
                 "supported": self.supported,
+                "asked": self.asked,
                 "exit": self.exit_code,
             },
         }

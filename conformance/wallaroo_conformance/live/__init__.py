@@ -112,7 +112,7 @@ _LAWS: tuple[PlainLaw, ...] = (
 )
 
 LIVE_LAWS: Mapping[str, PlainLaw] = {law.rule: law for law in _LAWS}
-"""What holds for a live server, one law a rule."""
+"""What must hold for a live server: one law for each rule."""
 
 _SPECIAL = (
     what_comes_in,
@@ -124,10 +124,10 @@ _SPECIAL = (
 
 _SECONDS = 20.0  # for steps in any order
 PATIENCE = 120.0
-"""Seconds that any one thing may take."""
+"""Seconds that each thing that is waited for may take."""
 _STEPS = 10
 _MOST_RUNS = 24
-_SAID = 12  # last lines of the server's that are shown
+_SAID = 12  # lines of the server's messages that are shown, the last ones
 
 
 def check_live(
@@ -170,14 +170,14 @@ def tour(scenario: Scenario, *, recovery: bool) -> None:
     first = scenario.connect(0)
     scenario.send(first, [b"a", b"b"])
     scenario.settle("order-2")
-    scenario.send(first, [b"ab", b"a"], cuts=[1])
+    scenario.send(first, [b"ab", b"a"], chunks=[1])
     scenario.send(first, [b"", b"a"])
     scenario.begin(first, b"b", 1)
     scenario.complete(first, b"b")
     scenario.begin(first, b"cab", 0)
     scenario.complete(first, b"cab")
     second = scenario.connect(0)
-    scenario.send(second, [b"ab", b"a"], cuts=[1])
+    scenario.send(second, [b"ab", b"a"], chunks=[1])
     scenario.begin(second, b"ba", 1)
     scenario.send(first, [b"c"])
     scenario.complete(second, b"ba")
@@ -186,7 +186,7 @@ def tour(scenario: Scenario, *, recovery: bool) -> None:
     scenario.begin(first, b"abc", 1)
     scenario.complete(first, b"abc")
     scenario.sink_goes(0)
-    scenario.send(first, [b"b", b"a"], cuts=[3, 2])
+    scenario.send(first, [b"b", b"a"], chunks=[3, 2])
     scenario.sink_returns(0)
     if recovery:
         scenario.sink_goes(1)
@@ -222,7 +222,7 @@ def _run(
         with _overheard(said):
             for mode in modes:
                 with Scenario(engine, reference, 0, mode, patience) as scenario:
-                    # Where state and outputs are after a kill does not depend on the mode.
+                    # A kill is tried in one mode: what is on disk does not depend on the mode.
                     tour(scenario, recovery=recovery and mode == modes[0])
                     touched.update(scenario.touched)
             took = (time.monotonic() - begun) / len(modes)
@@ -241,7 +241,7 @@ def _run(
 
 
 def _first(error: BaseException) -> BaseException:
-    """Return what broke; timing being what it is, Hypothesis may not see it again and say so."""
+    """Return what broke, also if Hypothesis cannot repeat it: timing differs from run to run."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -249,7 +249,7 @@ def _first(error: BaseException) -> BaseException:
 
 @contextlib.contextmanager
 def _overheard(said: io.StringIO) -> Iterator[None]:
-    """Keep what servers print and log in this process, for the time of the block.
+    """Keep what servers print and log in this process while the block runs.
 
     They are attacked on purpose: what they say of it is no news to who reads of a check.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from wallaroo.engine import Engine, Isolation, ServeOptions
+from wallaroo.frames import DEFAULT_MAX_SIZE
 from wallaroo_conformance.live.run import Pipe, Run, one, signed, two
 
 MAX_SIZE = 8
@@ -33,10 +34,11 @@ def what_comes_in(
         dropped += Counter(two=_ends_inside(run, "two"), many=_ends_inside(run, "many"))
         for number in range(_CONNECTIONS):
             run.finished(run.send("frame-5", "many", [b"%d" % number, b""]))
+        run.send("frame-3", "many", [b"large" + bytes(DEFAULT_MAX_SIZE - 5)])
         _many_and_a_half_close(run)
         run.delivered("order-2")
         summary = run.stopped()
-        run.delivered("order-2", over=True)  # nothing came of what was refused or unfinished
+        run.delivered("order-2", over=True)  # refused and unfinished frames gave no output
         refused, unfinished = {"signed": dropped.pop("signed")}, dropped
         counted = dict(summary.dropped_frames)
         run.counted("frame-3", "dropped frames", {"signed": counted.pop("signed", 0)}, refused)

@@ -1,4 +1,4 @@
-"""Live runs with dead letters, and runs that end otherwise than by a stop that delivers all."""
+"""Live runs with dead letters, and runs that do not end by a stop that delivers everything."""
 
 from __future__ import annotations
 

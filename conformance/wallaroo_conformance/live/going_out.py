@@ -1,4 +1,7 @@
-"""A live run whose sinks are special: they read late, break off, share an address, come late."""
+"""A live run with special sinks: they read late, break off, share an address or come late.
+
+One gets much for one message, which is special for the engine.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,37 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import wallaroo
 from wallaroo.engine import Engine, Isolation, ServeOptions
 from wallaroo_conformance.live.peers import SinkPeer, wait_until
 from wallaroo_conformance.live.run import RECEIVE_BUFFER, Pipe, Run
 
 _LARGE = 1 << 16  # bytes of a payload
 _LOGGED = 128  # large frames after which the slow sink of an engine that has a log begins to read
-_TOO_MANY = 1_024  # large frames that nobody may keep in memory for a sink that reads nothing
-_STANDSTILL = 0.3  # seconds after which an engine that received nothing more waits for its sink
+_TOO_MANY = (
+    1_024  # large frames: more than an engine may keep in memory for a sink that reads nothing
+)
+_STANDSTILL = 0.3  # after so many seconds without a new frame, an engine is waiting for its sink
 
 _LATE = 2  # outputs for the sink that comes back during a stop
 
-_ODD = 9_001  # bytes of a payload whose outputs end where no buffer does
+_ODD = 9_001  # bytes of a payload: no buffer's size is a multiple of its outputs' size
 _ODD_FRAMES = 60
+_MUCH = b"much"
+_ITEMS = 300  # that come of it, and with them more bytes than an engine may hand on at once
+_ITEM = 4_000  # bytes of each
+_CALM = 150  # frames before it, after which an engine may take many at once
+
 _FULL = 0.1  # seconds after which a receive buffer that has not grown is full
+
+
+@wallaroo.computation_multi(name="multiply")
+def _multiply(message: Any) -> Any:
+    if message != _MUCH:
+        return [message]
+    return [b"%d." % number + b"m" * _ITEM for number in range(_ITEMS)]
 
 
 def what_sinks_do(
@@ -29,6 +48,7 @@ def what_sinks_do(
     """Let sinks read late, break off, share an address, come during the stop; return the rules."""
     pipes = {
         "together": Pipe(sinks=2, one_address=True),
+        "much": Pipe(steps=(_multiply,)),
         "late": Pipe(),
         "broken": Pipe(),
         "bulk": Pipe(),
@@ -38,12 +58,15 @@ def what_sinks_do(
     with Run(engine, reference, pipes, options, patience) as run:
         run.send("sink-2", "together", [b"a", b"", b"b"])
         run.on_connections_of_their_own("together")
+        calm = [b"%d" % number for number in range(_CALM)]
+        run.send("order-2", "much", [*calm, _MUCH, b"a", _MUCH, b"b", b"c"])
+        run.delivered("order-2")
         _breaks_off_twice(run)
         with _full(run, most):
             run.peers["bulk", 0].read_on()
         run.received("sink-3")
         run.delivered("sink-3")
-        # Not earlier: an engine may let all sinks wait for one.
+        # Only now: while one sink is away, an engine may let the others wait.
         run.peers["late", 0].go_away()
         run.tell("the sink of late is away")
         run.send("sink-3", "late", [b"early"] * _LATE)
@@ -54,7 +77,7 @@ def what_sinks_do(
 
 
 def _breaks_off_twice(run: Run) -> None:
-    """Reset the sink's connection in the midst of an output, and the one after it (sink-3)."""
+    """Reset the sink's connection in the middle of an output, and the next one too (sink-3)."""
     peer = run.peers["broken", 0]
     peer.hold()
     payloads = [b"%05d" % number * (_ODD // 5) + b"." for number in range(_ODD_FRAMES)]
@@ -69,7 +92,9 @@ def _breaks_off_twice(run: Run) -> None:
 
 @contextlib.contextmanager
 def _full(run: Run, most: int) -> Iterator[None]:
-    """Send to a sink that reads nothing until nobody reads; in the block, it must read again.
+    """Send to a sink that reads nothing, until the engine reads nothing either.
+
+    Then the block runs; in it, the sink must read again.
 
     Args:
         run: the run.
@@ -147,7 +172,7 @@ def _wait_until_full(peer: SinkPeer, patience: float) -> None:
 def _wait_for_a_standstill(
     count: Callable[[], int], enough: int, patience: float, standstill: float
 ) -> None:
-    """Wait until `count()` is `enough`, or does not grow any more."""
+    """Wait until `count()` is `enough`, or no longer grows."""
     seen = -1
     while (now := count()) < enough and now > seen:
         seen = now

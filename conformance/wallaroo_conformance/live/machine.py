@@ -15,7 +15,7 @@ _MOST_CONNECTIONS = 4
 
 
 class LiveMachine(RuleBasedStateMachine):
-    """A live server under any sequence of steps; subclasses say of which engine."""
+    """A live server and any sequence of steps; a subclass names the engine."""
 
     engine: Engine
     reference: Engine
@@ -51,15 +51,17 @@ class LiveMachine(RuleBasedStateMachine):
     @rule(
         connection=st.integers(0, _MOST_CONNECTIONS - 1),
         numbers=st.lists(st.integers(0, len(PAYLOADS) - 1), min_size=1, max_size=3),
-        cuts=st.lists(st.integers(1, 7), max_size=2),
+        chunks=st.lists(st.integers(1, 7), max_size=2),
     )
-    def send(self, connection: int, numbers: list[int], cuts: list[int]) -> None:
+    def send(self, connection: int, numbers: list[int], chunks: list[int]) -> None:
         """Send frames, or the rest of one."""
         connection %= len(self.live.senders)
         sender = self.live.senders[connection][1]
         if sender.held:
             self.live.complete(connection, self._begun.pop(id(sender)))
-        self.live.send(connection, [self._payload(connection, number) for number in numbers], cuts)
+        self.live.send(
+            connection, [self._payload(connection, number) for number in numbers], chunks
+        )
 
     @precondition(lambda self: self.scenario and self.live.senders)
     @rule(
@@ -85,7 +87,7 @@ class LiveMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.scenario and self.live.senders)
     @rule(connection=st.integers(0, _MOST_CONNECTIONS - 1))
     def claim_too_much(self, connection: int) -> None:
-        """Send a header that cannot be met, unless a frame is under way."""
+        """Send a header that claims too much, unless a frame has been begun."""
         connection %= len(self.live.senders)
         if not self.live.senders[connection][1].held:
             self.live.claim_too_much(connection)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 Address = tuple[str, int]
 
 _LONGEST_READ = 1 << 16
-_PIECES_APART = 6  # pieces that are sent so far apart that they are read one by one
+_CHUNKS_APART = 6  # chunks that are sent so far apart that they are read one by one
 _APART = 0.004  # seconds
 _LOOK = 0.01  # seconds between looks at what is waited for
 
@@ -61,15 +61,15 @@ class Sender:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.held = b""  # the rest of a frame whose beginning has been sent
 
-    def send(self, data: bytes, cuts: Sequence[int] = ()) -> None:
-        """Send bytes, in pieces of the sizes in `cuts`, over and over; empty: as they are."""
+    def send(self, data: bytes, chunks: Sequence[int] = ()) -> None:
+        """Send bytes, in chunks of these sizes, over and over; empty: all at once."""
         position, number = 0, 0
         while position < len(data):
-            size = cuts[number % len(cuts)] if cuts else len(data)
+            size = chunks[number % len(chunks)] if chunks else len(data)
             self._socket.sendall(data[position : position + size])
             position += size
             number += 1
-            if cuts and number <= _PIECES_APART:
+            if chunks and number <= _CHUNKS_APART:
                 time.sleep(_APART)
 
     def finish(self) -> None:
@@ -89,11 +89,11 @@ class Sender:
         return "in order"
 
     def reset(self) -> None:
-        """End the connection as if we had died."""
+        """Reset the connection, as if this process had died."""
         _reset(self._socket)
 
     def is_open(self) -> bool:
-        """Return whether the other side has neither closed nor reset it."""
+        """Return whether the connection is open: the other side has neither closed nor reset it."""
         self._socket.setblocking(False)
         try:
             return bool(self._socket.recv(_LONGEST_READ))
@@ -122,7 +122,7 @@ def _unread(connection: socket.socket) -> int:
 
 
 class SinkPeer:
-    """Listens where a sink connects to, and keeps what each of its connections brought.
+    """Listens at a sink's address, and keeps what each of its connections brought.
 
     Args:
         receive_buffer: bytes that the system keeps for it of what it has not read yet; `None`: as
@@ -175,7 +175,7 @@ class SinkPeer:
             return _unread(self._connections[-1]) if self._connections else 0
 
     def break_off(self) -> None:
-        """Reset the newest connection, in the midst of what comes, and go on listening.
+        """Reset the newest connection, while outputs are coming, and go on listening.
 
         All that the system has acknowledged counts as brought. It must not be reading (`hold`),
         and the system must take nothing more (`unread` does not grow).
@@ -184,7 +184,7 @@ class SinkPeer:
             if not self._connections:
                 return
             connection, stretch = self._connections.pop(), self._stretches[-1]
-            if waiting := _unread(connection):  # to read it would make room for more
+            if waiting := _unread(connection):  # look only: reading would make room for more
                 stretch += connection.recv(waiting, socket.MSG_PEEK)
             _reset(connection)
 
@@ -218,14 +218,14 @@ class SinkPeer:
             self._kept_back.close()
 
     def come_back(self) -> None:
-        """Listen again, where it did before."""
+        """Listen again at the same address."""
         if self._server is None:
             assert self._kept_back is not None
             self._listen(self._kept_back)
             self._kept_back = None
 
     def _bound(self, port: int) -> socket.socket:
-        """Return a socket that has the port; nobody else gets it, and who connects is refused."""
+        """Return a socket that holds the port: nobody else gets it, and connections are refused."""
         server = socket.socket()
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if self._receive_buffer is not None:  # connections inherit it

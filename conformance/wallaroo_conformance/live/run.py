@@ -1,4 +1,4 @@
-"""A live run of an application whose pipelines are made for it: only the edges are special.
+"""A live run of an application made for this run; only its edges are special.
 
 Payloads and outputs are plain bytes. A payload may say what a component does with it: `UNREADABLE`
 is refused by the decoder, `BAD` by the computation, `UNWRITABLE` by the encoder; `QUIT` leaves.
@@ -49,7 +49,7 @@ def two(payload: bytes) -> Any:
 
 @wallaroo.decoder(header_length=4, length_fmt=">i")
 def signed(payload: bytes) -> Any:
-    """Decode; a header may claim less than nothing."""
+    """Decode; a header may claim a negative length."""
     return _decoded(payload)
 
 
@@ -89,12 +89,14 @@ class Pipe:
         max_size: the largest payload that its source takes, in bytes.
         sinks: how many; the first one's encoder never fails.
         one_address: its sinks share an address.
+        steps: computations behind the one that checks payloads.
     """
 
     decoder: Any = plain
     max_size: int = 1 << 20
     sinks: int = 1
     one_address: bool = False
+    steps: tuple[Any, ...] = ()
 
 
 class Run:
@@ -138,7 +140,7 @@ class Run:
             peer.read_on()
         for sender in self._senders:
             sender.close()
-        if self.handle.wait(0) is None:  # something broke: let it close what it has open
+        if self.handle.wait(0) is None:  # a check failed: let the server close what it has open
             self.handle.stop()
             self.handle.wait(_CLOSING)
         self.handle.kill()
@@ -162,18 +164,18 @@ class Run:
         rule: str,
         source: str,
         payloads: Sequence[bytes],
-        cuts: Sequence[int] = (),
+        chunks: Sequence[int] = (),
         *,
         behind: bytes = b"",
         sender: Sender | None = None,
     ) -> Sender:
-        """Send frames, cut into pieces, and what is behind them; the frames must be received.
+        """Send frames, in chunks, and what is behind them; the frames must be received.
 
         Args:
             rule: what is broken if they are not.
             source: whose they are.
             payloads: the frames'.
-            cuts: sizes of the pieces; empty: all in one.
+            chunks: sizes of the chunks, over and over; empty: all at once.
             behind: bytes that bring no frame.
             sender: the connection; `None`: a new one.
         """
@@ -183,14 +185,14 @@ class Run:
         self.log += [(source, payload) for payload in payloads]
         sender = sender or self.connect(source)
         try:
-            sender.send(self.framed(source, payloads) + behind, cuts)
+            sender.send(self.framed(source, payloads) + behind, chunks)
         except OSError as error:
             self.broken(rule, f"the connection has ended while frames were sent: {error}")
         self.received(rule)
         return sender
 
     def refused(self, source: str, payloads: Sequence[bytes], data: bytes) -> None:
-        """Send frames, and in one piece with them a header that cannot be met (frame-3)."""
+        """Send frames and, in the same write, a header that claims too much (frame-3)."""
         sender = self.send("frame-3", source, payloads, behind=data)
         if (end := sender.end()) != "reset":
             self.broken("frame-3", f"the connection is not reset: its end is {end}")
@@ -257,7 +259,7 @@ class Run:
         self.counted("stop-1", "written", summary.written, outputs)
 
     def ended(self, rule: str, exit_code: int, *, stop: bool = False) -> Summary:
-        """Return the summary, once the run has ended, of itself or since it is stopped."""
+        """Wait until the run has ended, by itself or by a stop, and return its summary."""
         if stop:
             self.tell("stop")
             self.handle.stop()
@@ -273,13 +275,13 @@ class Run:
     def counted(
         self, rule: str, what: str, found: Mapping[Any, int], wanted: Mapping[Any, int]
     ) -> None:
-        """Compare counts of a summary, where nothing at all is as good as 0."""
+        """Compare counts of a summary; a count that is missing is 0."""
         is_, must = ({k: n for k, n in counts.items() if n} for counts in (found, wanted))
         if is_ != must:
             self.broken(rule, f"the summary's {what}: {is_}, and there were {must}")
 
     def tell(self, step: str) -> None:
-        """Note what is done, for those who read of a failure."""
+        """Note what is done; a failure shows it."""
         self._story.append(step)
 
     def broken(self, rule: str, text: str) -> NoReturn:
@@ -294,7 +296,10 @@ class Run:
         builder = wallaroo.ApplicationBuilder("edges")
         for name, pipe in self._pipes.items():
             config = wallaroo.TCPSourceConfig(_HOST, 0, pipe.decoder, max_size=pipe.max_size)
-            builder.new_pipeline(name, config).to(_check).to_sinks(
+            builder.new_pipeline(name, config).to(_check)
+            for step in pipe.steps:
+                builder.to(step)
+            builder.to_sinks(
                 [
                     wallaroo.TCPSinkConfig(
                         *self.peers[name, 0 if pipe.one_address else number].address,

@@ -46,7 +46,7 @@ APPLICATIONS: tuple[ConformanceCase, ...] = (
         ),
     ),
 )
-"""Applications that both modes are promised to: all that is special here is the edges."""
+"""Applications without findings, so that both modes keep the rules; only the edges are special."""
 
 _CLOSING = 2.0  # seconds that a server has for a stop when something broke
 _READING = 5.0  # seconds that reading what has been delivered may take
@@ -60,7 +60,7 @@ def modes_of(engine: Engine) -> list[Isolation]:
 
 
 class BrokenRuleError(Exception):
-    """A live run went otherwise than a rule says.
+    """In a live run, something was not as a rule says.
 
     Args:
         rule: the rule's id.
@@ -125,7 +125,7 @@ class Scenario:
     def __exit__(self, *error: object) -> None:
         for _, sender in self.senders:
             sender.close()
-        if not self._stopped:  # something broke: let it close what it has open, if it will
+        if not self._stopped:  # a check failed: let the server close what it has open, if it can
             self._handle.stop()
             self._handle.wait(_CLOSING)
         self._handle.kill()
@@ -143,24 +143,24 @@ class Scenario:
         self._tell(f"connection {len(self.senders) - 1} to {PIPELINES[pipeline]}")
         return len(self.senders) - 1
 
-    def send(self, connection: int, payloads: Sequence[bytes], cuts: Sequence[int] = ()) -> None:
-        """Send frames on a connection, cut into pieces, and wait until they are received."""
+    def send(self, connection: int, payloads: Sequence[bytes], chunks: Sequence[int] = ()) -> None:
+        """Send frames on a connection, in chunks, and wait until they are received."""
         pipeline, sender = self.senders[connection]
         data = b"".join([self._frame(pipeline, payload) for payload in payloads])
-        self._tell(f"connection {connection} sends {list(payloads)!r} in pieces of {list(cuts)}")
+        self._tell(f"connection {connection} sends {list(payloads)!r} in chunks of {list(chunks)}")
         self._frames += [Input(pipeline, payload, connection) for payload in payloads]
-        self._hand_over(sender, data, cuts)
+        self._hand_over(sender, data, chunks)
         others = any(one.held for _, one in self.senders)
-        if b"" in payloads and not cuts and not others:
+        if b"" in payloads and not chunks and not others:
             rule = "frame-2"
         else:
-            rule = "frame-1" if cuts or self._connections == 1 else "frame-5"
+            rule = "frame-1" if chunks or self._connections == 1 else "frame-5"
         self._received(rule)
         if b"" in payloads:
             self.touched["frame-2"] += 1
 
     def begin(self, connection: int, payload: bytes, kept_back: int) -> None:
-        """Send a frame but for its last bytes."""
+        """Send a frame without its last bytes."""
         pipeline, sender = self.senders[connection]
         data = self._frame(pipeline, payload)
         kept_back = 1 + kept_back % (len(data) - 1)
@@ -234,7 +234,7 @@ class Scenario:
             self._broken("sink-3", f"all outputs have come, and {pending} are still pending")
 
     def kill_and_restart(self) -> None:
-        """Kill the server in the midst of it, and start it from the same checkpoint."""
+        """Kill the server while it works, and start it again from the same checkpoint."""
         self._tell("kill and restart")
         self._kill()
         self._handle = self._handle.restart()
@@ -250,7 +250,7 @@ class Scenario:
         self._stopped = True
 
     def _kill(self) -> None:
-        """Kill the server: no sender is told that all was taken (frame-4)."""
+        """Kill the server: no sender may see its connection closed in order (frame-4)."""
         self._handle.kill()
         ends = [sender.end() for _, sender in self.senders]
         for _, sender in self.senders:
@@ -282,10 +282,10 @@ class Scenario:
             self._agree("stop-1", "frames received", len(self._frames), summary.received)
             dropped = sum(summary.dropped_frames.values())
             unfinished = self._dropped - self._refusals
-            # Where there are as many of both, their number does not say which are missing.
+            # If the numbers are equal, they do not tell which outputs are missing.
             rule = "frame-3" if dropped == unfinished != self._refusals else "frame-4"
             self._agree(rule, "frames dropped", self._dropped, summary.dropped_frames)
-        # Delivered is what the kernel has; our own reader may be a little behind it.
+        # The engine counts what the kernel has taken; our reader may not have read it yet.
         expected = self._expected()
         wait_until(
             lambda: (
@@ -304,10 +304,10 @@ class Scenario:
     def _frame(self, pipeline: int, payload: bytes) -> bytes:
         return header(DECODERS[self.case.pipelines[pipeline].decoder], len(payload)) + payload
 
-    def _hand_over(self, sender: Sender, data: bytes, cuts: Sequence[int] = ()) -> None:
+    def _hand_over(self, sender: Sender, data: bytes, chunks: Sequence[int] = ()) -> None:
         """Send on a connection, which must be open."""
         try:
-            sender.send(data, cuts)
+            sender.send(data, chunks)
         except OSError as error:
             rule = "frame-3" if self._refusals else "frame-5"
             self._broken(rule, f"a connection ended that was to go on: {error}")
@@ -320,7 +320,7 @@ class Scenario:
         elif not wait_until(lambda: self._handle.progress().received >= wanted, self._patience):
             received = self._handle.progress().received
             if self._refusals and not all(sender.is_open() for _, sender in self.senders):
-                rule = "frame-3"  # the refused one is closed, and others are with it
+                rule = "frame-3"  # only the refused connection may be closed
             self._broken(rule, f"{received} frames received, {wanted} were sent")
         self.touched[rule] += 1
 

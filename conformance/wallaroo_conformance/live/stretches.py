@@ -16,7 +16,7 @@ def recovery_rule(
         stretches: what came.
     """
     if not after or (stretches and stretches[-1].endswith(b"".join(after))):
-        return "recover-2"  # for all that shows the state is right: something was lost on its way
+        return "recover-2"  # the state seems right, so an output was lost on its way
     brought = any(
         not missing(before, [*stretches[:number], stretch[:length]])
         for number, stretch in enumerate(stretches)

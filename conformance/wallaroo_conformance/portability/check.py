@@ -85,9 +85,9 @@ def look(subject: Subject, engines: Sequence[str], tell: Callable[[str], None]) 
     findings += _isolated_findings(subject, logs, first)
     for kind, text, differs in _CIRCUMSTANCES:
         tell(kind)
-        finding = _circumstance(subject, logs, kind, text, differs)
-        if finding is not None:
-            findings.append(finding)
+        found = _differing(first, answers(subject, logs, **differs))
+        if found:
+            findings.append(_circumstance(subject, logs[found[0]], kind, text, differs))
             break  # an application that depends on chance seems to depend on everything
     tell("process-wide state")
     if not any(finding.kind in _DEPENDS for finding in findings):
@@ -153,24 +153,23 @@ _CIRCUMSTANCES: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 
 def _circumstance(
-    subject: Subject, logs: Sequence[InputLog], kind: str, text: str, differs: dict[str, Any]
-) -> AppFinding | None:
-    """Find out whether `differs` changes the result; if so, reduce the input."""
-
-    def pairs(some: Sequence[InputLog]) -> list[tuple[Answer, Answer]]:
-        return list(zip(answers(subject, some), answers(subject, some, **differs), strict=True))
+    subject: Subject, log: InputLog, kind: str, text: str, differs: dict[str, Any]
+) -> AppFinding:
+    """Reduce an input whose result `differs` changes."""
 
     def differing(some: Sequence[InputLog]) -> list[int]:
-        both = enumerate(pairs(some))
-        return [index for index, (one, other) in both if one["trace"] != other["trace"]]
+        return _differing(answers(subject, some), answers(subject, some, **differs))
 
-    found = differing(logs)
-    if not found:
-        return None
-    log = reduced(logs[found[0]], differing)
-    one, other = pairs([log])[0]
+    log = reduced(log, differing)
+    [one], [other] = answers(subject, [log]), answers(subject, [log], **differs)
     step, key = _first_difference(one, other)
     return AppFinding(kind, step, key, text, log)
+
+
+def _differing(some: Sequence[Answer], others: Sequence[Answer]) -> list[int]:
+    """Return the indices of inputs whose results differ."""
+    both = enumerate(zip(some, others, strict=True))
+    return [index for index, (one, other) in both if one["trace"] != other["trace"]]
 
 
 def _remembered(subject: Subject) -> list[AppFinding]:

@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from wallaroo_conformance.cases.either import application_text, input_text, run_text
 from wallaroo_conformance.judge.results import Failure, Report
-from wallaroo_conformance.judge.rules import RULES
+from wallaroo_conformance.judge.rules import RULES, Rule
 from wallaroo_conformance.killing import Kill
-from wallaroo_conformance.report.showing import rule_place, side_by_side, trace_lines
+from wallaroo_conformance.report.showing import (
+    cases_text,
+    rule_place,
+    side_by_side,
+    trace_lines,
+)
 
+_CHAPTERS = Path(__file__).parents[3] / "docs" / "spec"  # of a checkout
 _MARKS = {"kept": "✓", "broken": "✗", "unsupported": "·", "not exercised": "?"}
 
 
-def html(reports: Sequence[Report], kills: Sequence[Kill] = ()) -> str:
-    """Return reports, and a kill matrix if there is one, as a page."""
+def chapters_for(page: Path | None, published: str | None) -> str | None:
+    """Return where the specification's chapters are, seen from a page.
+
+    Args:
+        page: the file that the page is written to; `None`: no page is.
+        published: address of the chapters' folder on a site, where the user names one.
+
+    Returns:
+        What stands before a chapter's file name in a link; `None` where there are no chapters: an
+        installed wheel has none.
+    """
+    if published is not None:
+        return published
+    if page is None or not _CHAPTERS.is_dir():
+        return None
+    return os.path.relpath(_CHAPTERS, page.resolve().parent)
+
+
+def html(reports: Sequence[Report], kills: Sequence[Kill] = (), *, spec: str | None = None) -> str:
+    """Return reports, and a kill matrix if there is one, as a page.
+
+    Args:
+        reports: the reports.
+        kills: the kill matrix.
+        spec: where the specification's chapters are, seen from the page; `None`: without links.
+    """
     environment = Environment(
         loader=PackageLoader("wallaroo_conformance.report", "templates"),
         autoescape=True,
@@ -27,7 +59,8 @@ def html(reports: Sequence[Report], kills: Sequence[Kill] = ()) -> str:
     )
     page = environment.get_template("report.html").render(
         reports=reports,
-        matrix=_matrix(reports),
+        matrix=_matrix(reports, spec),
+        why_so_many=cases_text,
         failures=[
             _failure(failure, report.engine) for report in reports for failure in report.failures
         ],
@@ -38,7 +71,7 @@ def html(reports: Sequence[Report], kills: Sequence[Kill] = ()) -> str:
     return page.encode("utf-8", "replace").decode()
 
 
-def _matrix(reports: Sequence[Report]) -> list[dict[str, Any]]:
+def _matrix(reports: Sequence[Report], spec: str | None) -> list[dict[str, Any]]:
     """Return the rows: rules by chapter, with a cell for each engine."""
     asked = {rule for report in reports for rule in report.rules}
     rows: list[dict[str, Any]] = []
@@ -50,6 +83,7 @@ def _matrix(reports: Sequence[Report]) -> list[dict[str, Any]]:
             {
                 "rule": RULES[rule],
                 "place": rule_place(rule),
+                "link": _link(RULES[rule], spec),
                 "laws": [
                     {
                         "says": says,
@@ -61,6 +95,14 @@ def _matrix(reports: Sequence[Report]) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _link(rule: Rule, spec: str | None) -> str | None:
+    """Return the address of a rule's section; a site's chapters end in .html."""
+    if spec is None:
+        return None
+    link = rule.link.replace(".md#", ".html#") if "://" in spec else rule.link
+    return f"{spec.rstrip('/')}/{link}"
 
 
 def _laws(reports: Sequence[Report], rule: str) -> list[tuple[str, str]]:

@@ -1,4 +1,7 @@
-"""A report as JUnit XML: a test suite per engine, a test case per law."""
+"""A report as JUnit XML: a test suite for each engine, a test case for each law.
+
+Test cases are in the order of the specification, and have the rule's id in their names.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 from wallaroo_conformance.judge.results import Report
 from wallaroo_conformance.judge.rules import RULES
-from wallaroo_conformance.report.showing import failure_text
+from wallaroo_conformance.report.showing import cases_text, failure_text
 
 # What XML cannot hold, not even escaped.
 _ILLEGAL = {code: "\ufffd" for code in (*range(0x20), 0xFFFE, 0xFFFF) if code not in (9, 10, 13)}
@@ -15,13 +18,17 @@ _ILLEGAL = {code: "\ufffd" for code in (*range(0x20), 0xFFFE, 0xFFFF) if code no
 
 def junit(reports: Sequence[Report]) -> str:
     """Return reports as JUnit XML; what kept a check from being complete is an error."""
+    order = list(RULES)
     root = ET.Element("testsuites")
     for report in reports:
         suite = ET.SubElement(root, "testsuite", name=f"conformance.{report.engine}")
         counts = {"failures": 0, "errors": len(report.problems), "skipped": 0}
-        for law in report.laws:
+        for law in sorted(report.laws, key=lambda law: order.index(law.rule)):
             case = ET.SubElement(
-                suite, "testcase", classname=str(RULES[law.rule]), name=f"{law.says} ({law.name})"
+                suite,
+                "testcase",
+                classname=str(RULES[law.rule]),
+                name=f"{law.rule}: {law.says}",
             )
             if law.status == "broken":
                 counts["failures"] += 1
@@ -39,6 +46,7 @@ def junit(reports: Sequence[Report]) -> str:
         for problem in report.problems:
             case = ET.SubElement(suite, "testcase", classname="harness", name="complete")
             ET.SubElement(case, "error", message=_clean(problem))
+        ET.SubElement(suite, "system-out").text = cases_text(report)
         suite.set("tests", str(len(report.laws) + len(report.problems)))
         suite.set("time", f"{report.seconds:.3f}")
         for name, count in counts.items():

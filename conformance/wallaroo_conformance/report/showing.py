@@ -11,7 +11,7 @@ from wallaroo.readable import structure_text
 from wallaroo_conformance.cases.case import PIPELINES
 from wallaroo_conformance.cases.either import application_text, input_text, run_text
 from wallaroo_conformance.judge.differences import Crash, Result
-from wallaroo_conformance.judge.results import Failure
+from wallaroo_conformance.judge.results import Failure, Report
 from wallaroo_conformance.judge.rules import RULES
 
 _LONGEST = 160  # characters of a line of a trace
@@ -109,6 +109,25 @@ def failure_text(failure: Failure, engine: str, *, width: int = 100) -> str:
     if failure.stored:
         parts.append(f"  replay: wallaroo replay {failure.stored} --engine {engine}")
     return "\n".join(parts)
+
+
+def cases_text(report: Report) -> str:
+    """Return how many cases were asked for and run, and why these numbers differ."""
+    asked, generated = report.asked, report.generated
+    if asked is None:
+        parts = [f"{generated} cases in the time given"]
+    elif generated < asked:
+        parts = [f"{asked} cases asked for, {generated} of them when the search ended"]
+    elif generated > asked:
+        added = generated - asked
+        parts = [f"{asked} cases asked for, {added} added for laws that none had met yet"]
+    else:
+        parts = [f"{asked} cases asked for"]
+    if beyond := generated - report.supported:
+        parts.append(f"{beyond} not run, because they need what the engine does not claim")
+    if more := report.cases - report.supported:
+        parts.append(f"{more} more runs, for relations between two runs and to reduce failures")
+    return "; ".join([*parts, f"{report.cases} runs in all"])
 
 
 def _columns(failure: Failure, engine: str, width: int) -> str:

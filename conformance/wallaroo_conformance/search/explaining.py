@@ -36,11 +36,15 @@ class Explainer:
         """Make a failure of the smallest failing case; those that it explains are dropped."""
         smallest = min(self._findings.failing, key=lambda one: one.size)
         self._findings.failing.remove(smallest)
-        self._findings.add_failure(*self._explained(smallest))
-
-    def _explained(self, failing: Failing) -> tuple[Failure, Law]:
         jobs = self._runner.jobs
-        reduced = self._reduced(failing)
+        self._findings.add_failure(*self._explained(self._reduced(smallest), jobs))
+
+    def as_it_is(self, case: AnyCase) -> Failure | None:
+        """Return what one case shows without being reduced, or `None`; note nothing."""
+        failing = self._judge.first_failing([self._runner.adapted(case)])
+        return None if failing is None else self._explained(failing, self._runner.jobs)[0]
+
+    def _explained(self, reduced: Failing, jobs: int) -> tuple[Failure, Law]:
         alone = self._runner.run_alone(reduced.case)
         isolated = bool(differences(reduced.meaning.trace, alone))
         law = _law(reduced)

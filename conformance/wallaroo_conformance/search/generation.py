@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from wallaroo.engine import Isolation
 from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.cases.generating import generate
+from wallaroo_conformance.cases.pairs import pairs
 from wallaroo_conformance.cases.strategies import Tone
 from wallaroo_conformance.cases.timed.strategies import generate_timed
 from wallaroo_conformance.cases.tour import tour
@@ -18,8 +19,12 @@ Part: TypeAlias = Literal["first", "second", "both"]
 
 _FIRST_CHUNK = 256
 _FIRST_CHUNK_OF_FEW = 32
-_FIRST_TIMED = 1  # the chunk of the first timed cases
-_TOUR = 2  # the chunk that is the tour
+_STAGES = {
+    "first": ("random", "tour", "pairs"),
+    "second": (),
+    "both": ("random", "timed", "tour", "pairs"),
+}
+"""What the first chunks are."""
 _TIMED = 1 / 4
 """The share of timed cases in later chunks."""
 _FIRST_ADDED = 10_000  # number of the first chunk of `more`; seeds of the others stay below
@@ -75,23 +80,26 @@ class Generation:
         """Return the next cases, at most `left`.
 
         Most faults show in few random cases, so the first chunk is small; so is that of the first
-        timed cases. Then comes the tour of all operators. From then on each chunk has twice the
-        cases of the one before, since every job has a price of its own.
+        timed cases. Then come the tour of all operators and all pairs of them. From then on each
+        chunk has twice the cases of the one before, since every job has a price of its own.
         """
         number = self.chunks
         self.chunks += 1
-        size = min(self._most, self._first << number)
-        if self._part == "both" and number == _FIRST_TIMED:
-            size = self._first // 2
-        if left is not None:
-            size = min(size, left)
-        if self._part == "second" or (self._part == "both" and number == _FIRST_TIMED):
-            return self._timed(size, self._seed_of(number))
-        if number == _TOUR - (self._part == "first"):
-            toured: list[AnyCase] = [case for tone in _TOURS[self._modes] for case in tour(tone)]
-            return toured[:left]
-        timed = int(size * _TIMED) if self._mixes(number) else 0
+        stage = (*_STAGES[self._part], *("later",) * (number + 1))[number]
+        found: list[AnyCase] = []
+        if stage == "tour":
+            found += [case for tone in _TOURS[self._modes] for case in tour(tone)]
+            return found[:left]
+        if stage == "pairs":  # those of "any" have the tame ones too
+            found += pairs(_TOURS[self._modes][0])
+            return found[:left]
+        size = self._first // 2 if stage == "timed" else min(self._most, self._first << number)
+        size = size if left is None else min(size, left)
         seed = self._seed_of(number)
+        if stage == "timed" or self._part == "second":
+            return self._timed(size, seed)
+        mixed = stage == "later" and self._part == "both" and not self.spare_timed
+        timed = int(size * _TIMED) if mixed else 0
         return [*self._random(size - timed, seed), *self._timed(timed, seed)]
 
     def more(self, part: Part) -> list[AnyCase]:
@@ -116,9 +124,6 @@ class Generation:
         if tame:
             cases += generate(tame, seed, "tame")
         return cases
-
-    def _mixes(self, chunk: int) -> bool:
-        return self._part == "both" and chunk > _TOUR and not self.spare_timed
 
     def _timed(self, size: int, seed: int) -> list[AnyCase]:
         tame = int(size * _TAME[self._modes])

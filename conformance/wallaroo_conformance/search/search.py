@@ -16,7 +16,7 @@ from wallaroo_conformance.judge.differences import Result
 from wallaroo_conformance.judge.divergences import DIVERGENCES, Divergence
 from wallaroo_conformance.judge.laws import LAWS
 from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
-from wallaroo_conformance.judge.results import LawResult, fits
+from wallaroo_conformance.judge.results import Failure, LawResult, fits
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_conformance.search.explaining import Explainer
@@ -104,6 +104,10 @@ class Search:
         """Run cases that are given, such as stored counterexamples."""
         self._tell("stored cases")
         self._judge.try_cases(list(cases))
+
+    def failure_of(self, case: AnyCase) -> Failure | None:
+        """Return what one case shows, as it is; it is neither counted nor reduced."""
+        return self._explainer.as_it_is(case)
 
     def search(self, budget: Budget) -> None:
         """Generate cases and run them until the budget is spent.

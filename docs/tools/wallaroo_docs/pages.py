@@ -7,7 +7,7 @@ a block's first line                           what is done
                                                as a doctest; a title that names no file is for
                                                people
 ```` ```python title="votes.py" ````           written to that file
-```` ```text title="words.txt" ````            written to that file
+```` ```text title="words.txt" ````            written to that file, as any other language is
 ```` ```console ````                           each ``$ command`` is run by a shell; what it prints
                                                must be what follows it
 ```` ```console title="terminal 1" ````        the same, but the command goes on in the background;
@@ -109,11 +109,13 @@ class Page:
 
     def _write(self, example: Example) -> None:
         title = example.region.lexemes["title"]
-        (self._directory / title).write_text(str(example.parsed), "utf-8")
+        path = self._directory / title
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(str(example.parsed), "utf-8")
 
     def _console(self, example: Example) -> str | None:
         title = example.region.lexemes["title"]
-        for command, expected in _commands(str(example.parsed)):
+        for command, expected in commands(str(example.parsed)):
             if title is None:
                 printed = self._run(command)
                 if not _matches(expected, printed):
@@ -224,7 +226,7 @@ def _with(region: Region, evaluate: object) -> Region:
     return region
 
 
-def _commands(text: str) -> Iterator[tuple[str, str]]:
+def commands(text: str) -> Iterator[tuple[str, str]]:
     """Yield each command of a console block, and what is printed after it."""
     command: list[str] = []
     printed: list[str] = []

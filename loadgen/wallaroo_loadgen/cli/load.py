@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
+from wallaroo_loadgen.common.config import address
 from wallaroo_loadgen.common.schedule import HELP as SCHEDULES
 from wallaroo_loadgen.control import arguments as args
 from wallaroo_loadgen.control.application import Application
+from wallaroo_loadgen.control.conductor import Conductor
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search, search
 from wallaroo_loadgen.control.session import Session
-from wallaroo_loadgen.control.verdict import INTERRUPTED, INVALID, OK, exit_code, show
+from wallaroo_loadgen.control.verdict import INTERRUPTED, OK, SLO_MISSED, exit_code, show, verdict
 from wallaroo_loadgen.presentation.files import write_hdr, write_json
+from wallaroo_loadgen.presentation.junit import junit, of_runs, of_search
+from wallaroo_loadgen.presentation.live_server import LiveServer
 from wallaroo_loadgen.presentation.report import write_html
 from wallaroo_loadgen.presentation.terminal import LiveView, print_result, print_search
 from wallaroo_loadgen.workloads.catalogue import MAKERS
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _USAGE = 2
+_LOOPBACK = "127.0.0.1"
 
 _HELP = f"""\
 workloads:
@@ -44,10 +49,11 @@ examples:
   wallaroo load word_count --to 127.0.0.1:7010 --listen 127.0.0.1:7002 --rate 2000 --slo 'p99<5ms'
   wallaroo load word_count --to 127.0.0.1:7010 --rate 5000 --html report.html --start \\
       'wallaroo run examples/word_count.py --in 127.0.0.1:7010 --out {{listen}}'
-  wallaroo load word_count --to 127.0.0.1:7010 --rate 1000 --slo 'p99<50ms' --search
+  wallaroo load word_count --to 127.0.0.1:7010 --rate 1000 --slo 'p99<50ms' --search --live 8090
 
 exit codes: 0 valid and every SLO met, 2 called wrongly, 3 an SLO missed (or no rate sustained),
-4 the run is invalid, 130 interrupted (the report is partial and says so)
+4 the run is invalid (this machine could not send on time, outputs are missing, nobody listens),
+5 the target ended (it crashed, or closed a connection), 130 interrupted (the report is partial)
 """
 
 
@@ -70,9 +76,16 @@ def register(subparsers: Subparsers) -> None:
     add("--repeat", type=int, default=1, metavar="N", help="make N runs, for wallaroo compare")
     add("--search", action="store_true", help="find the highest rate sustained, from --rate on")
     add("--resolution", type=float, default=0.05, help="of --search, as a part of the rate (0.05)")
+    add(
+        "--live",
+        metavar="[HOST:]PORT",
+        help="show the run in a browser while it goes on, at this address (this machine's unless "
+        "HOST is another; port 0 takes a free one), and for Prometheus at /metrics",
+    )
     add("--json", metavar="FILE", type=Path, help="write the figures")
     add("--html", metavar="FILE", type=Path, help="write a report with plots, one page")
     add("--hdr", metavar="FILE", type=Path, help="write an HdrHistogram log")
+    add("--junit", metavar="FILE", type=Path, help="write validity and SLOs as JUnit XML")
     parser.set_defaults(run=run)
 
 
@@ -98,6 +111,7 @@ def _run(namespace: argparse.Namespace) -> int:
         raise args.ArgumentsError("--resolution is above 0 and below 1")
     Plan(config)  # what is wrong with it is said before anything is started
     _check_writable(namespace)
+    live = _live(namespace.live)
     out, err = Console(), Console(stderr=True)
     results: list[Result] = []
     found: Search | None = None
@@ -105,17 +119,27 @@ def _run(namespace: argparse.Namespace) -> int:
     with ExitStack() as stack:
         if application is not None:
             stack.enter_context(application)
+        if live is not None:
+            stack.enter_context(live)
+            print(f"live at {live.url}", file=sys.stderr, flush=True)
         view = stack.enter_context(LiveView(err))
+
+        def watch(conductor: Conductor) -> None:
+            view.watch(conductor)
+            if live is not None:
+                live.watch(conductor)
 
         def listening(at: tuple[str, int]) -> None:
             if not results and not err.is_terminal:
                 print(f"listening on {at[0]}:{at[1]}", file=sys.stderr)
 
-        session = Session(application, slos, view.watch, listening)
+        session = Session(application, slos, watch, listening)
         if namespace.search:
 
             def progress(search_so_far: Search) -> None:
                 point, result = search_so_far.points[-1], search_so_far.results[-1]
+                if live is not None:
+                    live.take(result, search_so_far)
                 word = "sustained" if point["good"] else point["why"]
                 p99 = show(result.latency["p99"])
                 err.print(f"{point['rate']:>12,.0f}/s  p99 {p99:>9}  {escape(word)}")
@@ -125,10 +149,13 @@ def _run(namespace: argparse.Namespace) -> int:
         else:
             for _ in range(namespace.repeat):
                 results.append(session.run(config))
+                if live is not None:
+                    live.take(results[-1])
                 if session.interrupted:
                     break
-    if application is not None and application.problem is not None:
-        results[-1].notes.append(application.problem)
+    problem = None if application is None else application.problem
+    if problem is not None and problem != results[-1].ended:
+        results[-1].notes.append(problem)
     if found is None:
         for result in results:
             print_result(out, result)
@@ -138,18 +165,33 @@ def _run(namespace: argparse.Namespace) -> int:
     return exit_code(results) if found is None else _search_code(found)
 
 
+def _live(text: str | None) -> LiveServer | None:
+    """Return the server of `--live`, if it was asked for."""
+    if text is None:
+        return None
+    try:
+        at = address(text if ":" in text else f"{_LOOPBACK}:{text}")
+    except ValueError as error:
+        raise args.ArgumentsError(f"--live: {error}") from None
+    try:
+        return LiveServer(at)
+    except OSError as error:
+        reason = error.strerror or error
+        raise args.ArgumentsError(f"--live: cannot listen at {text}: {reason}") from None
+
+
 def _search_code(found: Search) -> int:
     """Return a search's exit code: its failing steps are no failure of the search."""
     if any(result.partial for result in found.results):
         return INTERRUPTED
     if found.best is not None:
         return OK
-    return INVALID if found.results[-1].invalid else 3
+    return verdict(found.results[-1]) or SLO_MISSED
 
 
 def _check_writable(namespace: argparse.Namespace) -> None:
     """Refuse a file that cannot be written now rather than after the run."""
-    for path in (namespace.json, namespace.html, namespace.hdr):
+    for path in (namespace.json, namespace.html, namespace.hdr, namespace.junit):
         if path is not None and not path.resolve().parent.is_dir():
             raise args.ArgumentsError(f"{path}: no such directory")
 
@@ -162,6 +204,9 @@ def _write(
         write_json(namespace.json, results, searches)
     if namespace.hdr is not None:
         write_hdr(namespace.hdr, results)
+    if namespace.junit is not None:
+        cases = of_runs(results) if found is None else of_search(found)
+        namespace.junit.write_text(junit("wallaroo load", cases), encoding="utf-8")
     if namespace.html is not None:
         write_html(namespace.html, results, searches)
         out.print(f"report: {namespace.html}", highlight=False, soft_wrap=True)

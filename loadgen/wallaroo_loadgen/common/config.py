@@ -32,8 +32,8 @@ class RunConfig:
         rate: messages a second over all connections.
         warmup, duration, cooldown: seconds; only messages due in `duration` are measured.
         schedule: as `Schedule.parse` reads it.
-        connections: how many lanes the workload is asked for.
-        processes: sender processes; a lane belongs to one of them.
+        connections: how many streams the workload is asked for.
+        processes: sender processes; a stream belongs to one of them.
         seed: of payloads and random arrivals.
         run: the number that keeps this run's outputs apart (`workloads.protocol.Options.run`).
         values: the workload's own options.

@@ -55,18 +55,42 @@ def add(hist: HdrHistogram, text: str) -> None:
     hist.decode_and_add(text.encode("ascii"))
 
 
+def recorded(hist: HdrHistogram) -> tuple[Int64s, Int64s, Int64s]:
+    """Return what a histogram holds: the least and the greatest value of each class, and its count.
+
+    Read as arrays: its own iterators take a second for what this has in a few milliseconds.
+    """
+    counts = np.ctypeslib.as_array(hist.counts).astype(np.int64)
+    used = np.flatnonzero(counts)
+    low = np.array([hist.get_value_from_index(index) for index in used.tolist()], dtype=np.int64)
+    return low, low + _width(low) - 1, counts[used]
+
+
+def _width(values: Int64s) -> Int64s:
+    """Return how many values a class holds, for the least of each."""
+    widths: Int64s = np.left_shift(
+        1, np.maximum(np.frexp(values.astype(np.float64))[1] - _EXACT_BITS, 0)
+    )
+    return widths
+
+
 def summary(hist: HdrHistogram) -> dict[str, Any]:
     """Return count, mean, extremes and `PERCENTILES`, in µs; `None` where nothing was recorded."""
     count = int(hist.get_total_count())
-    values: dict[str, Any] = {"count": count}
-    for percentile in PERCENTILES:
-        values[f"p{percentile:g}"] = (
-            int(hist.get_value_at_percentile(percentile)) if count else None
-        )
-    values["mean"] = float(hist.get_mean_value()) if count else None
-    values["min"] = int(hist.get_min_value()) if count else None
-    values["max"] = int(hist.get_max_value()) if count else None
-    return values
+    names = [f"p{percentile:g}" for percentile in PERCENTILES]
+    if not count:
+        return {"count": 0, **dict.fromkeys([*names, "mean", "min", "max"])}
+    low, high, counts = recorded(hist)
+    ranks = [hist.get_target_count_at_percentile(percentile) for percentile in PERCENTILES]
+    reached = high[np.searchsorted(np.cumsum(counts), ranks)]
+    middles = low + (high - low + 1) // 2
+    return {
+        "count": count,
+        **dict(zip(names, reached.tolist(), strict=True)),
+        "mean": float((middles * counts).sum() / count),
+        "min": int(hist.get_min_value()),
+        "max": int(hist.get_max_value()),
+    }
 
 
 def bucket(micros: Int64s) -> Int64s:

@@ -6,8 +6,8 @@ the integral's inverse when message `i` is due. So sender and receiver work out 
 time from a message's number alone: nothing needs to be sent along, and nothing grows with the run.
 
 >>> schedule = Schedule.parse("constant", rate=1000, warmup=0, duration=2, cooldown=0)
->>> lane = schedule.lane(share=0.5, phase=0.0, seed=7)
->>> lane.total, lane.intended(np.array([0, 1, 999])).tolist()
+>>> stream = schedule.stream(share=0.5, phase=0.0, seed=7)
+>>> stream.total, stream.intended(np.array([0, 1, 999])).tolist()
 (1000, [0, 2000000, 1998000000])
 """
 
@@ -100,7 +100,7 @@ class Schedule:
         """Length of the run in seconds, warm-up and cool-down included."""
         return sum(segment.seconds for segment in self.segments)
 
-    def lane(self, share: float, phase: float, seed: int) -> LaneSchedule:
+    def stream(self, share: float, phase: float, seed: int) -> StreamSchedule:
         """Return the schedule of one connection, which sends `share` of all messages.
 
         Args:
@@ -109,10 +109,10 @@ class Schedule:
                 of several do not come all at once.
             seed: of the random arrivals.
         """
-        return LaneSchedule(self, share, phase, seed)
+        return StreamSchedule(self, share, phase, seed)
 
 
-class LaneSchedule:
+class StreamSchedule:
     """When one connection's messages are due, in nanoseconds from the run's start."""
 
     def __init__(self, schedule: Schedule, share: float, phase: float, seed: int) -> None:

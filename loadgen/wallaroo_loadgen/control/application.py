@@ -67,7 +67,9 @@ class Application:
         if self._thread is not None:
             self._thread.join(1)
         last = next((line for line in reversed(self._lines) if line.strip()), "no output")
-        return f"the application ended with exit {self._process.returncode}: {last}"
+        code = self._process.returncode
+        how = f"with exit {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
+        return f"the application ended {how}: {last}"
 
     @property
     def failed(self) -> str | None:

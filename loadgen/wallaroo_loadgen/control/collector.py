@@ -22,7 +22,7 @@ class Collector:
         self.lateness = histogram()
         self.own = histogram()
         self.timeline = Timeline(plan.bin_ns, plan.bins)
-        self.sent = [0] * len(plan.lanes)
+        self.sent = [0] * len(plan.streams)
         self.closed: dict[str, str] = {}
         self.busy: dict[str, float] = {}
         self.priority: dict[str, str] = {}
@@ -35,8 +35,8 @@ class Collector:
         self.timeline.merge(report["timeline"])
         pairs: tuple[tuple[HdrHistogram, str | None], ...]
         if report["kind"] == "writes":
-            for lane, count in report["sent"].items():
-                self.sent[int(lane)] = count
+            for stream, count in report["sent"].items():
+                self.sent[int(stream)] = count
             self._held_back[node] = report["held_back"]
             self.closed.update(report["closed"])
             pairs = ((self.lateness, report["lateness"]), (self.own, report["own"]))
@@ -54,12 +54,14 @@ class Collector:
 
     def counts(self) -> dict[str, int]:
         """Return every count of the run."""
-        lanes = self.plan.workload.lanes
-        expected = sum(lane.owed(count) for lane, count in zip(lanes, self.sent, strict=True))
+        streams = self.plan.workload.streams
+        expected = sum(
+            stream.expected(count) for stream, count in zip(streams, self.sent, strict=True)
+        )
         names = ("received", "distinct", "repeated", "reordered", "unmatched", "early", "held_up")
         counts = {name: int(self.received.get(name, 0)) for name in names}
         return {
-            "scheduled": sum(schedule.total for schedule in self.plan.lanes),
+            "scheduled": sum(schedule.total for schedule in self.plan.streams),
             "sent": sum(self.sent),
             "expected": expected,
             "missing": expected - counts["distinct"],

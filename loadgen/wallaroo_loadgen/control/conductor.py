@@ -114,7 +114,7 @@ class Conductor:
         self.phase = "sending"
         self._send_all(senders)
         self.phase = "draining"
-        sent = {str(lane): count for lane, count in enumerate(self.collector.sent)}
+        sent = {str(stream): count for stream, count in enumerate(self.collector.sent)}
         receiver.send({"command": "drain", "sent": sent})
         self._await("drained", [receiver], None)
         self.phase = "done"
@@ -199,7 +199,7 @@ def run_here(
         nodes += [
             ChildNode(plan, process, conductor.inbox)
             for process in range(plan.config.processes)
-            if plan.lanes_of(process)
+            if plan.streams_of(process)
         ]
         assert nodes[0].name == RECEIVER
         conductor.run(nodes[0], nodes[1:], on_listening)

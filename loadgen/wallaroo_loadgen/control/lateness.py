@@ -30,12 +30,12 @@ class SenderLateness:
 
     def take(self, report: dict[str, Any]) -> dict[str, Any]:
         """Return a `writes` report with the writes worked out."""
-        for lane, text in report["lanes"].items():
+        for stream, text in report["streams"].items():
             writes = np.frombuffer(base64.b64decode(text), dtype=np.int64).reshape(-1, 3)
-            self._take(int(lane), writes)
+            self._take(int(stream), writes)
         taken = {
             "kind": "writes",
-            "sent": {str(lane): count for lane, count in self._sent.items()},
+            "sent": {str(stream): count for stream, count in self._sent.items()},
             "held_back": self._held_back,
             "lateness": encode(self._lateness) if self._lateness.get_total_count() else None,
             "own": encode(self._own) if self._own.get_total_count() else None,
@@ -54,7 +54,7 @@ class SenderLateness:
         self._sent[number] = last = int(through[-1]) if len(writes) else first
         if last == first:
             return
-        schedule = self._plan.lanes[number]
+        schedule = self._plan.streams[number]
         due = schedule.intended(np.arange(first, last))
         since = np.repeat(free, counts)
         until = np.repeat(done, counts)
@@ -65,15 +65,15 @@ class SenderLateness:
         self._held_back += int(np.count_nonzero((since > due)[measured]))
         self._timeline.spread("lateness", due[measured], lateness)
         self._timeline.count("sent", done, counts)
-        self._count_owed(number, first, through, done)
+        self._count_expected(number, first, through, done)
 
-    def _count_owed(self, number: int, first: int, through: Int64s, done: Int64s) -> None:
-        """Count the outputs owed, once for each column of time that the writes fall into."""
-        lane = self._plan.workload.lanes[number]
+    def _count_expected(self, number: int, first: int, through: Int64s, done: Int64s) -> None:
+        """Count expected outputs, once for each column of time that the writes fall into."""
+        stream = self._plan.workload.streams[number]
         columns = self._timeline.column(done)
         last_of_column = np.flatnonzero(np.append(np.diff(columns) != 0, True))
-        owed = lane.owed(first)
+        before = stream.expected(first)
         for index in last_of_column.tolist():
-            now = lane.owed(int(through[index]))
-            self._timeline.count("owed", done[index : index + 1], np.array([now - owed]))
-            owed = now
+            now = stream.expected(int(through[index]))
+            self._timeline.count("owed", done[index : index + 1], np.array([now - before]))
+            before = now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import socket
@@ -41,6 +42,7 @@ class Result:
         example: an output that matched nothing.
         accept_error: why the receiver could not accept a connection, if that happened.
         closed: by connection, what the target did to it.
+        ended: what the target said at its end, when we had started it and it ended by itself.
         failure: why there was no run, or only a part of one.
         partial: interrupted.
         stolen: part of the machine's processor time that its hypervisor gave to others meanwhile.
@@ -62,6 +64,7 @@ class Result:
     example: str | None = None
     accept_error: str | None = None
     closed: dict[str, str] = field(default_factory=dict)
+    ended: str | None = None
     failure: str | None = None
     partial: bool = False
     stolen: float = 0.0
@@ -71,7 +74,9 @@ class Result:
     machine: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, conductor: Conductor, failure: str | None = None) -> Result:
+    def of(
+        cls, conductor: Conductor, failure: str | None = None, ended: str | None = None
+    ) -> Result:
         """Return what a run has found so far, without verdicts."""
         collector = conductor.collector
         config = collector.plan.config
@@ -99,6 +104,7 @@ class Result:
             example=collector.received.get("example"),
             accept_error=collector.received.get("accept_error"),
             closed=dict(collector.closed),
+            ended=ended,
             failure=failure,
             partial=conductor.stopped,
             stolen=conductor.stolen(),
@@ -125,7 +131,7 @@ class Result:
         return decode(self.histograms[name])
 
     def backlog(self) -> Floats:
-        """Return, at the end of each column of time, the outputs owed and not yet received."""
+        """Return, at the end of each column of time, the outputs expected and not yet received."""
         timeline = Timeline.from_json(self.timeline)
         backlog: Floats = np.cumsum(timeline.series["owed"] - timeline.series["received"]).astype(
             np.float64
@@ -150,7 +156,7 @@ class Result:
 
 
 def _rates(collector: Collector) -> dict[str, float]:
-    """Return rates over the measured part: scheduled, handed over, owed and received a second."""
+    """Return rates over the measured part: scheduled, sent, expected and received a second."""
     plan, timeline = collector.plan, collector.timeline
     first = round(plan.config.warmup * NS) // timeline.bin_ns
     last = round((plan.config.warmup + plan.config.duration) * NS) // timeline.bin_ns
@@ -162,7 +168,7 @@ def _rates(collector: Collector) -> dict[str, float]:
 
 
 def _scheduled(collector: Collector) -> int:
-    return sum(schedule.measured for schedule in collector.plan.lanes)
+    return sum(schedule.measured for schedule in collector.plan.streams)
 
 
 def machine() -> dict[str, Any]:
@@ -175,14 +181,21 @@ def machine() -> dict[str, Any]:
         "load_average": [round(value, 2) for value in os.getloadavg()],
         "python": platform.python_version(),
     }
+    return facts | _versions()
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    found = {}
     for package in ("wallaroo-streams", "locust", "numpy", "hdrhistogram"):
         try:
-            facts[package] = version(package)
+            found[package] = version(package)
         except PackageNotFoundError:  # a copy of the sources on the path
-            facts[package] = "not installed"
-    return facts
+            found[package] = "not installed"
+    return found
 
 
+@functools.cache
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

@@ -10,7 +10,7 @@ from typing import Any
 
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.control.result import Result
-from wallaroo_loadgen.control.verdict import sender_too_late
+from wallaroo_loadgen.control.verdict import SLO, sender_too_late, show
 
 GROWTH = 0.02
 """Part of the rate of outputs by which the backlog may grow before a rate is not sustained."""
@@ -50,6 +50,31 @@ class Search:
         """Return it as JSON has it, without the runs."""
         return {"label": self.label, "points": self.points, "best": self.best}
 
+    def sentence(self) -> str:
+        """Return where the knee is, in a sentence: the best rate, and what happened above it."""
+        promise = self._promise()
+        above = [
+            (float(point["rate"]), point["why"], result)
+            for point, result in zip(self.points, self.results, strict=True)
+            if not point["good"] and point["rate"] > (self.best or 0.0)
+        ]
+        if self.best is None:
+            text = f"the target did not {promise} at any rate that was tried"
+        else:
+            text = f"the target {promise.replace(' ', 's ', 1)} up to {self.best:,.0f} messages/s"
+        if not above:
+            return f"{text}; its limit was not reached"
+        rate, why, result = min(above, key=lambda one: one[0])
+        if sender_too_late(result):
+            why = "this machine cannot send on time, so the target's limit may be higher"
+        return f"{text}; at {rate:,.0f} {why}"
+
+    def _promise(self) -> str:
+        """Return what the target was asked to do, beginning with a verb."""
+        slos = self.results[0].slos if self.results else []
+        bounds = [SLO.parse(slo["text"]).words for slo in slos]
+        return "keep " + " and ".join(bounds) if bounds else "keep pace"
+
 
 def why_not_sustained(result: Result) -> str | None:
     """Return why a run's rate is not sustained, or None when it is."""
@@ -57,7 +82,7 @@ def why_not_sustained(result: Result) -> str | None:
         return result.invalid[0]
     for slo in result.slos:
         if not slo["met"]:
-            return f"{slo['text']} missed"
+            return f"{SLO.parse(slo['text']).metric.name} is {show(slo['value'])}"
     growth = result.backlog_growth()
     if growth > GROWTH:
         return f"the backlog grew by {growth:.0%} of the rate"
@@ -74,7 +99,7 @@ def search(
     """Search upwards from `config.rate`, or downwards if that is too much already.
 
     A rate fails when two runs in a row do: one disturbance on a busy machine is not the
-    application's limit. An interrupted run ends the search.
+    application's limit. An interrupted run ends the search, and so does a target that has ended.
 
     Args:
         config: of every run, but for the rate.
@@ -85,19 +110,18 @@ def search(
     found = Search(label=config.workload)
     unmeasured = 0  # rates in a row at which this machine was too late itself
 
+    def over() -> bool:
+        last = found.results[-1] if found.results else None
+        return last is not None and bool(last.partial or last.started is None or last.ended)
+
     def good(rate: float) -> bool:
         for _ in range(2):
             result = run(dataclasses.replace(config, rate=rate))
             sustained = found.add(result)
             progress(found)
-            if sustained or result.partial:
+            if sustained or over():
                 return sustained
         return False
-
-    def over() -> bool:
-        return bool(found.results) and (
-            found.results[-1].partial or found.results[-1].started is None
-        )
 
     low, high = 0.0, math.inf
     rate = config.rate

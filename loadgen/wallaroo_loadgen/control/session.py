@@ -63,11 +63,11 @@ class Session:
                 run_here(conductor, self._listening)
             except RunError as error:
                 failure = str(error)
-                ended = None if self._application is None else self._application.ended
-                if ended is not None and ended != failure:
-                    failure = f"{failure} ({ended})"
         self.interrupted = self.interrupted or conductor.stopped
-        result = Result.of(conductor, failure)
+        ended = None
+        if self._application is not None:
+            ended = self._application.failed if failure is None else self._application.ended
+        result = Result.of(conductor, failure, ended)
         judge(result, self._slos)
         return result
 

@@ -7,9 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from wallaroo_loadgen.control.metric import PATTERN, Metric
 from wallaroo_loadgen.control.result import Result
 
-OK, SLO_MISSED, INVALID, INTERRUPTED = 0, 3, 4, 130
+OK, SLO_MISSED, INVALID, TARGET_ENDED, INTERRUPTED = 0, 3, 4, 5, 130
+
+WORDS = {
+    OK: "valid",
+    SLO_MISSED: "SLO missed",
+    INVALID: "INVALID",
+    TARGET_ENDED: "TARGET ENDED",
+    INTERRUPTED: "PARTIAL",
+}
+"""What each verdict is called in a terminal and in a report."""
 
 LATENESS_FLOOR = 500
 """µs: sender lateness at p99 up to this never makes a run invalid."""
@@ -17,8 +27,7 @@ LATENESS_FLOOR = 500
 _MOST_STOLEN = 0.001
 _UNITS = {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
 _SLO = re.compile(
-    r"\s*(?P<what>p(?P<percentile>\d+(?:\.\d+)?)|max|mean)\s*<\s*"
-    r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|µs|ms|s)\s*"
+    rf"\s*(?P<metric>{PATTERN})\s*<\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|µs|ms|s)\s*"
 )
 
 
@@ -31,8 +40,7 @@ class SLO:
     """A bound on latency: `p99<5ms`, `p99.99<1s`, `max<20ms`, `mean<500us`."""
 
     text: str
-    what: str
-    percentile: float | None
+    metric: Metric
     micros: float
 
     @classmethod
@@ -43,21 +51,25 @@ class SLO:
             SLOError: with what is expected.
         """
         found = _SLO.fullmatch(text)
-        if found is None or float(found["percentile"] or 0) > 100:
+        try:
+            metric = Metric.parse(found["metric"]) if found else None
+        except ValueError:
+            metric = None
+        if found is None or metric is None:
             expected = "such as 'p99<5ms', 'p99.99<1s', 'max<20ms' or 'mean<500us'"
             raise SLOError(f"an SLO is a bound on latency {expected}, not {text!r}")
-        percentile = float(found["percentile"]) if found["percentile"] else None
-        micros = float(found["value"]) * _UNITS[found["unit"]]
-        return cls(text.strip(), found["what"], percentile, micros)
+        return cls(text.strip(), metric, float(found["value"]) * _UNITS[found["unit"]])
+
+    @property
+    def words(self) -> str:
+        """The bound as one says it: `p99 under 50 ms`."""
+        found = _SLO.fullmatch(self.text)
+        assert found is not None
+        return f"{self.metric.name} under {found['value']} {found['unit']}"
 
     def judge(self, result: Result) -> dict[str, Any]:
         """Return `text`, the measured `value` in µs and whether it was `met`; no value misses."""
-        if not result.latency["count"]:
-            value = None
-        elif self.percentile is not None:
-            value = float(result.histogram("latency").get_value_at_percentile(self.percentile))
-        else:
-            value = float(result.latency[self.what])
+        value = self.metric.of(result)
         return {"text": self.text, "value": value, "met": value is not None and value < self.micros}
 
 
@@ -68,46 +80,48 @@ def judge(result: Result, slos: Sequence[SLO] = ()) -> None:
     result.notes = _notes(result)
 
 
-def exit_code(results: Sequence[Result]) -> int:
-    """Return the exit code for these runs together."""
-    if any(result.partial for result in results):
+def verdict(result: Result) -> int:
+    """Return what a run comes to, as its exit code; what weighs most decides."""
+    if result.partial:
         return INTERRUPTED
-    if any(result.invalid for result in results):
+    if target_ended(result):
+        return TARGET_ENDED
+    if result.invalid:
         return INVALID
-    if any(not slo["met"] for result in results for slo in result.slos):
-        return SLO_MISSED
-    return OK
+    return OK if all(slo["met"] for slo in result.slos) else SLO_MISSED
+
+
+def exit_code(results: Sequence[Result]) -> int:
+    """Return the exit code for these runs together: the highest, which weighs most."""
+    return max([verdict(result) for result in results], default=OK)
+
+
+def target_ended(result: Result) -> bool:
+    """Whether the target crashed or closed its connections: its fault, not this machine's."""
+    return bool(result.ended or result.closed or result.counts["sinks_closed"])
 
 
 def reasons(result: Result) -> list[str]:
     """Return why a run is invalid, each reason a sentence; none when it is valid."""
     counts = result.counts
-    found: list[str] = []
-    if result.failure is not None:
+    found = _end_of_target(result)
+    if result.failure is not None and result.failure != result.ended:
         found.append(result.failure)
     if result.started is None:
         return found
     if not result.latency["count"]:
         found.append("no sample: not one output came for the messages of the measured part")
-    if counts["sent"] < counts["scheduled"] and not result.partial:
+    if counts["sent"] < counts["scheduled"] and not result.partial and not target_ended(result):
         found.append(
             f"only {counts['sent']:,} of {counts['scheduled']:,} messages could be sent before the "
             f"time was over{_why_late(result)}"
         )
     found += _wrong_outputs(result)
     lateness, limit = result.lateness["p99"], _limit(result)
-    if lateness is not None and lateness > limit:
+    if lateness is not None and lateness > limit and not target_ended(result):
         found.append(
             f"sender lateness p99 {show(lateness)} is over {show(limit)} (a tenth of the p99 "
             f"latency, at least {show(LATENESS_FLOOR)}){_why_late(result)}"
-        )
-    if result.closed:
-        lane, what = next(iter(result.closed.items()))
-        found.append(f"connection {lane}: {what}{_more(len(result.closed))}")
-    if counts["sinks_closed"]:
-        found.append(
-            f"the application's sink closed its connection before all had come"
-            f"{_more(counts['sinks_closed'])}"
         )
     if counts["early"]:
         found.append(
@@ -116,6 +130,22 @@ def reasons(result: Result) -> list[str]:
         )
     if counts["held_up"]:
         found.append("the receiver could not keep up with the outputs: this machine is too slow")
+    return found
+
+
+def _end_of_target(result: Result) -> list[str]:
+    """Return how the target ended, as far as that can be seen."""
+    counts = result.counts
+    found = [] if result.ended is None else [result.ended]
+    if result.closed:
+        stream, what = next(iter(result.closed.items()))
+        after = f"after {counts['sent']:,} of {counts['scheduled']:,} messages"
+        found.append(f"connection {stream}: {what} {after}{_more(len(result.closed))}")
+    if counts["sinks_closed"]:
+        found.append(
+            f"the application's sink closed its connection before all had come"
+            f"{_more(counts['sinks_closed'])}"
+        )
     return found
 
 
@@ -155,7 +185,8 @@ def held_back(result: Result) -> bool:
 def sender_too_late(result: Result) -> bool:
     """Whether a run is invalid because this machine could not send on time."""
     own = result.own_lateness["p99"]
-    return bool(result.invalid) and own is not None and own > _limit(result)
+    late = own is not None and own > _limit(result)
+    return late and bool(result.invalid) and not target_ended(result)
 
 
 def _notes(result: Result) -> list[str]:

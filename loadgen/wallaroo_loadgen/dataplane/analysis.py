@@ -29,10 +29,10 @@ class Analysis:
     def __init__(self, plan: Plan, start: int) -> None:
         self._plan = plan
         self._start = start
-        self._seen = [ReceivedNumbers() for _ in plan.lanes]
+        self._seen = [ReceivedNumbers() for _ in plan.streams]
         self._most = [
-            lane.owed(schedule.total)
-            for lane, schedule in zip(plan.workload.lanes, plan.lanes, strict=True)
+            stream.expected(schedule.total)
+            for stream, schedule in zip(plan.workload.streams, plan.streams, strict=True)
         ]
         self._latency = histogram()
         self._timeline = Timeline(plan.bin_ns, plan.bins)
@@ -40,7 +40,7 @@ class Analysis:
         self._ignored = 0
         self._early = 0
         self._example: str | None = None
-        self._owed: int | None = None
+        self._expected: int | None = None
         self._last_output = time.monotonic()
         self.finished = False
 
@@ -59,34 +59,34 @@ class Analysis:
             for first in range(0, len(outputs), _AT_ONCE):
                 stop = first + _AT_ONCE
                 self._match(outputs[first:stop], came[first:stop])
-        if self._owed is not None:
+        if self._expected is not None:
             idle = time.monotonic() - self._last_output
             drain = self._plan.config.drain
             self.finished = idle > (min(_QUIET_SECONDS, drain) if self.complete else drain)
 
     def _match(self, outputs: list[bytes], came: Int64s) -> None:
-        lanes, numbers = self._plan.workload.match(outputs)
+        streams, numbers = self._plan.workload.match(outputs)
         matched = np.zeros(len(outputs), dtype=np.bool_)
-        for lane in np.unique(lanes[lanes >= 0]).tolist():
-            if lane >= len(self._seen):
+        for stream in np.unique(streams[streams >= 0]).tolist():
+            if stream >= len(self._seen):
                 continue  # a mistake in the workload; the output counts as unmatched
             # A number above the last output's cannot come from this run.
-            here = (lanes == lane) & (numbers >= 0) & (numbers < self._most[lane])
+            here = (streams == stream) & (numbers >= 0) & (numbers < self._most[stream])
             matched |= here
-            self._record(lane, numbers[here], came[here])
-        ignored = int(np.count_nonzero(lanes == IGNORED))
+            self._record(stream, numbers[here], came[here])
+        ignored = int(np.count_nonzero(streams == IGNORED))
         self._ignored += ignored
         unmatched = len(outputs) - int(np.count_nonzero(matched)) - ignored
         if unmatched:
             self._unmatched += unmatched
             if self._example is None:
-                index = int(np.flatnonzero(~matched & (lanes != IGNORED))[0])
+                index = int(np.flatnonzero(~matched & (streams != IGNORED))[0])
                 self._example = repr(outputs[index][:80])
 
-    def _record(self, lane: int, numbers: Int64s, came: Int64s) -> None:
-        schedule = self._plan.lanes[lane]
-        new = self._seen[lane].add(numbers)
-        messages = self._plan.workload.lanes[lane].cause(numbers[new])
+    def _record(self, stream: int, numbers: Int64s, came: Int64s) -> None:
+        schedule = self._plan.streams[stream]
+        new = self._seen[stream].add(numbers)
+        messages = self._plan.workload.streams[stream].cause(numbers[new])
         due = schedule.intended(messages)
         latency = came[new] - due
         self._early += int(np.count_nonzero(latency < 0))
@@ -97,15 +97,17 @@ class Analysis:
         self._timeline.count("received", came[new])
 
     def drain(self, sent: dict[int, int]) -> None:
-        """Say how many messages of each lane were sent; from now on there is an end to wait for."""
-        lanes = self._plan.workload.lanes
-        self._owed = sum(lanes[lane].owed(messages) for lane, messages in sent.items())
+        """Say how many messages of each stream were sent, and so how many outputs may come."""
+        streams = self._plan.workload.streams
+        self._expected = sum(
+            streams[stream].expected(messages) for stream, messages in sent.items()
+        )
         self._last_output = time.monotonic()
 
     @property
     def complete(self) -> bool:
         """Whether every output has come, now that it is known how many there are."""
-        return self._owed is not None and self._distinct >= self._owed
+        return self._expected is not None and self._distinct >= self._expected
 
     @property
     def _distinct(self) -> int:

@@ -12,7 +12,7 @@ _PROBE_SECONDS = 0.5
 
 
 class Preparation:
-    """Before the run: the prelude, then probes until the application proves it has taken it."""
+    """Before the run: send the workload's preparation, then probe until it is processed."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -26,7 +26,7 @@ class Preparation:
         self._outputs = 0
         self._last = b""
         self.done = False
-        self._send(plan.workload.prelude())
+        self._send(plan.workload.preparation())
         if not plan.workload.probe(0):
             self.done = True
 

@@ -1,4 +1,4 @@
-"""Which outputs of a lane have come: exact about loss, repetition and order, in bounded memory."""
+"""Which outputs of a stream have come: exact on loss, repetition and order, in bounded memory."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def body(child: Child, plan: Plan) -> None:
                 used = time.process_time()
             case "drain":
                 assert analysis is not None
-                analysis.drain({int(lane): count for lane, count in command["sent"].items()})
+                analysis.drain({int(stream): count for stream, count in command["sent"].items()})
             case "close":
                 break
         batch: list[tuple[int, list[bytes]]] = []

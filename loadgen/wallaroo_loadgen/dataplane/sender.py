@@ -1,6 +1,6 @@
-"""The sender process: each lane on a connection and a native thread of its own, on schedule.
+"""The sender process: each stream on a connection and a native thread of its own, on schedule.
 
-A lane's thread sleeps until its next message is due, then writes every message that is, in one
+A stream's thread sleeps until its next message is due, then writes every message that is, in one
 call. When the target does not take it (the socket's buffer is full), it waits and writes on: the
 schedule is never stretched, so back-pressure shows as lateness. Of each write it keeps three
 numbers, how many messages it completed, since when the socket was free and when it was done; what
@@ -22,11 +22,11 @@ from collections import deque
 
 import numpy as np
 
-from wallaroo_loadgen.common.schedule import NS, LaneSchedule
+from wallaroo_loadgen.common.schedule import NS, StreamSchedule
 from wallaroo_loadgen.dataplane.child import REPORT_SECONDS, Child, monotonic_start, serve
 from wallaroo_loadgen.dataplane.connection import connect
 from wallaroo_loadgen.workloads.plan import Plan
-from wallaroo_loadgen.workloads.protocol import Lane
+from wallaroo_loadgen.workloads.protocol import Stream
 
 _LARGEST_WRITE = 1 << 16  # bytes; in a longer one the messages at its end would seem late
 _SHORTEST_SLEEP = 50_000  # ns; above some 10,000 messages a second they share wake-ups
@@ -34,21 +34,21 @@ _LOOK_FOR_END = NS // 10  # ns between looks whether the target has closed
 _PATIENCE = 0.1  # seconds at most between looks whether to stop
 
 
-class LaneSender:
-    """One lane: its connection, its thread, and the record of its writes.
+class StreamSender:
+    """One stream: its connection, its thread, and the record of its writes.
 
     Attributes:
         writes: (messages completed, time the socket was free, time done), in ns from the start.
         closed: what the target did, when it closed the connection before all was sent.
     """
 
-    def __init__(self, number: int, lane: Lane, schedule: LaneSchedule) -> None:
+    def __init__(self, number: int, stream: Stream, schedule: StreamSchedule) -> None:
         self.number = number
         self.sock: socket.socket | None = None
         self.writes: deque[tuple[int, int, int]] = deque()
         self.closed: str | None = None
         self.stopping = False
-        self._lane = lane
+        self._stream = stream
         self._schedule = schedule
         # About 50 ms of messages: a block is made in a pause and must not take longer than one.
         per_second = schedule.total / max(schedule.measured_to / NS, 0.1)
@@ -120,7 +120,7 @@ class LaneSender:
         count = min(self._block_size, self._schedule.total - first)
         if count <= 0:
             return None
-        block = self._lane.block(first, count)
+        block = self._stream.block(first, count)
         numbers = np.arange(first, first + len(block.ends))
         return block.data, block.ends.tolist(), self._schedule.intended(numbers).tolist()
 
@@ -152,9 +152,9 @@ def _ended(sock: socket.socket) -> bool:
 def body(child: Child, plan: Plan) -> None:
     """Do what the parent says: connect, start, stop, close."""
     config = plan.config
-    lanes = [
-        LaneSender(number, plan.workload.lanes[number], plan.lanes[number])
-        for number in plan.lanes_of(int(child.setup["process"]))
+    streams = [
+        StreamSender(number, plan.workload.streams[number], plan.streams[number])
+        for number in plan.streams_of(int(child.setup["process"]))
     ]
     threads: list[threading.Thread] = []
     running = False
@@ -163,39 +163,39 @@ def body(child: Child, plan: Plan) -> None:
         command = child.command(REPORT_SECONDS) or {"command": None}
         match command["command"]:
             case "connect":
-                for lane in lanes:
-                    source = plan.workload.lanes[lane.number].source
-                    lane.sock = connect(config.to[source], config.wait)
+                for stream in streams:
+                    source = plan.workload.streams[stream.number].source
+                    stream.sock = connect(config.to[source], config.wait)
                 child.report("connected")
             case "start":
                 at = monotonic_start(command["at"])
-                threads = [lane.start(at) for lane in lanes]
+                threads = [stream.start(at) for stream in streams]
                 running = True
                 started, used = time.monotonic(), time.process_time()
             case "stop":
-                for lane in lanes:
-                    lane.stopping = True
+                for stream in streams:
+                    stream.stopping = True
             case "close":
                 break
         if threads or running:
             finished = not any(thread.is_alive() for thread in threads)
             if finished:
-                for lane in lanes:
-                    lane.watch()
+                for stream in streams:
+                    stream.watch()
             busy = (time.process_time() - used) / max(time.monotonic() - started, 0.1)
             child.report(
                 "writes",
-                lanes={str(lane.number): lane.take_writes() for lane in lanes},
-                closed={str(lane.number): lane.closed for lane in lanes if lane.closed},
+                streams={str(stream.number): stream.take_writes() for stream in streams},
+                closed={str(stream.number): stream.closed for stream in streams if stream.closed},
                 busy=busy,
             )
             if running and finished:
                 running = False
                 child.report("sent")
-    for lane in lanes:
-        if lane.sock is not None:
+    for stream in streams:
+        if stream.sock is not None:
             with contextlib.suppress(OSError):
-                lane.sock.close()
+                stream.sock.close()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""The plots of a report and of Locust's extra tab, from results alone."""
+"""The plots of a report and of the live views, from results alone.
+
+A colour stands for one thing on a page: `COLOURS` has those with a name, `run_colour` the runs'.
+"""
 
 from __future__ import annotations
 
@@ -6,246 +9,228 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from wallaroo_loadgen.common.measure import BUCKETS, Timeline, bucket_edges
 from wallaroo_loadgen.common.schedule import NS, Floats, Int64s
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
+from wallaroo_loadgen.presentation.figures import Axis, Figure, Heat, Line, Ticks, log_axis
 
-_COLOURS = ("#2563eb", "#ea580c", "#059669", "#9333ea", "#dc2626", "#0891b2", "#ca8a04", "#4b5563")
-_GREY = "#6b7280"
-_HEIGHT = 400
+COLOURS = {
+    "p50": "#2563eb",
+    "p99": "#ea580c",
+    "max": "#9333ea",
+    "sender lateness": "#9ca3af",
+    "messages sent": "#0d9488",
+    "outputs owed": "#78350f",
+    "outputs received": "#db2777",
+    "backlog": "#ca8a04",
+}
+_RUNS = ("#111827", "#15803d", "#b91c1c", "#0369a1", "#a16207", "#6d28d9", "#be185d", "#65a30d")
+
+DOTS, DASHES = (2, 4), (10, 4)
+# Where lines of a plot lie on each other, each is seen through the one above it.
+_STROKES: dict[str, tuple[int, ...]] = {
+    "p50": (),
+    "p99": DASHES,
+    "max": DOTS,
+    "messages sent": (),
+    "outputs received": DASHES,
+    "outputs owed": DOTS,
+}
+
+READING = {
+    "Latency against rate": "Flat, then a knee. Circles were sustained, crosses were not. The "
+    "figure to quote is the rate well before the knee, with its percentile.",
+    "Percentile spectrum": "Latency at each percentile; each step to the right is ten times rarer. "
+    "A flat line that turns up at 99 % is a rare disturbance; a slope from the beginning is "
+    "queueing. Where the sender's lateness, the dotted line, comes near the other, you are "
+    "measuring the load generator or its machine.",
+    "Latency over time": "Each column is a moment, each row a latency; the darker, the more "
+    "outputs. Stalls are triangles: who came at their beginning waited longest. A band that climbs "
+    "is a backlog. Stripes are batches.",
+    "Sent, received, backlog": "In a sustained run the lines lie on each other, and the backlog "
+    "(outputs owed and not there yet) is a level band. When received is a comb, the engine works "
+    "in batches.",
+    "Sender lateness": "Should be flat and low. Spikes that coincide with those of the latency are "
+    "the machine's, not the application's.",
+}
+"""How to read each plot, by its title."""
+
 _TICKS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 _SPECTRUM_POINTS = 20  # to each halving of the distance to 100 %
 
 
-def _figure(title: str, x: str, y: str, **layout: Any) -> go.Figure:
-    figure = go.Figure()
-    figure.update_layout(
-        template="plotly_white",
-        title={"text": title, "font": {"size": 16}},
-        height=_HEIGHT,
-        margin={"l": 70, "r": 90, "t": 45, "b": 90},
-        legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0},
-        font={"family": "system-ui, sans-serif", "size": 13},
-        **layout,
+def run_colour(index: int) -> str:
+    """Return the colour of a page's run, or of its search, by its number."""
+    return _RUNS[index % len(_RUNS)]
+
+
+def of_run(result: Result, colour: str = _RUNS[0]) -> list[Figure]:
+    """Return the plots of one run; none when nothing was measured."""
+    if not result.latency["count"]:
+        return []
+    return [
+        spectrum([(result, "latency", colour)], lateness=result),
+        heat_map(result),
+        throughput(result),
+        lateness(result),
+    ]
+
+
+def spectrum(
+    results: Sequence[tuple[Result, str, str]], *, lateness: Result | None = None
+) -> Figure:
+    """Latency at each percentile, with the distance to 100 % on a logarithmic axis.
+
+    Args:
+        results: each with its name in the legend and its colour.
+        lateness: whose sender's lateness is drawn too.
+    """
+    lines = [
+        Line(name, colour, *_percentiles(result, "latency"), steps=True)
+        for result, name, colour in results
+    ]
+    if lateness is not None:
+        name = "sender lateness"
+        curve = _percentiles(lateness, "lateness")
+        lines.append(Line(name, COLOURS[name], *curve, dash=DOTS, steps=True))
+    lines = [line for line in lines if line.x]
+    furthest = max([10.0, *[float(line.x[-1] or 0) for line in lines]])
+    ticks: Ticks = [
+        (1 / (1 - tick / 100), f"{tick:g} %")
+        for tick in _TICKS
+        if 1 / (1 - tick / 100) <= furthest * 1.5
+    ]
+    return Figure(
+        "Percentile spectrum",
+        Axis("percentile", 1.0, furthest * 1.2, log=True, ticks=ticks, inverse=True),
+        log_axis("latency from intended time, ms", _heights(lines)),
+        lines,
     )
-    figure.update_layout(xaxis_title=x, yaxis_title=y)
-    return figure
 
 
-def _log_ms(figure: go.Figure, values: Sequence[float]) -> None:
-    """Give the y axis, in ms, a logarithmic scale with plain numbers at it."""
-    used = [value for value in values if value > 0]
-    low, high = (min(used), max(used)) if used else (0.1, 10.0)
-    ticks = [10.0**power for power in range(-3, 7)]
-    figure.update_yaxes(
-        type="log",
-        range=[np.log10(low / 1.5), np.log10(high * 1.5)],
-        tickvals=ticks + [2 * tick for tick in ticks] + [5 * tick for tick in ticks],
-        tickformat="~g",
-    )
+def _percentiles(result: Result, name: str) -> tuple[list[float], list[float]]:
+    """Return the inverse distances to 100 % and the values there, in ms."""
+    distance: list[float] = []
+    value: list[float] = []
+    if not result.histograms.get(name) or not result.histogram(name).get_total_count():
+        return distance, value
+    for point in result.histogram(name).get_percentile_iterator(_SPECTRUM_POINTS):
+        reached = float(point.percentile_level_iterated_to)
+        if reached >= 100:  # the distance to it is none: the axis has no place for it
+            break
+        distance.append(1 / (1 - reached / 100))
+        value.append(point.value_iterated_to / 1000)
+    return distance, value
 
 
-def spectrum(results: Sequence[Result], *, lateness: bool = False) -> go.Figure:
-    """Latency at each percentile, with the distance to 100 % on a logarithmic axis."""
-    figure = _figure("Percentile spectrum", "percentile", "latency from intended time, ms")
-    seen: list[float] = []
-    furthest = 10.0
-    for index, result in enumerate(results):
-        names = [("latency", result.label, "solid")]
-        if lateness:
-            names = [("latency", "latency", "solid"), ("lateness", "sender lateness", "dot")]
-        for name, label, dash in names:
-            if not result.histograms.get(name):
-                continue
-            hist = result.histogram(name)
-            if not hist.get_total_count():
-                continue
-            distance, value, percentile = [], [], []
-            for point in hist.get_percentile_iterator(_SPECTRUM_POINTS):
-                reached = float(point.percentile_level_iterated_to)
-                if reached >= 100:  # the distance to it is none: the axis has no place for it
-                    break
-                distance.append(1 / (1 - reached / 100))
-                value.append(point.value_iterated_to / 1000)
-                percentile.append(reached)
-            seen += value
-            furthest = max(furthest, distance[-1] if distance else 0)
-            figure.add_scatter(
-                x=distance,
-                y=value,
-                customdata=percentile,
-                name=label,
-                mode="lines",
-                line={
-                    "color": _GREY if dash == "dot" else _COLOURS[index % len(_COLOURS)],
-                    "dash": dash,
-                    "shape": "hv",
-                },
-                hovertemplate="p%{customdata:.4f}: %{y:.3f} ms<extra>%{fullData.name}</extra>",
-            )
-    ticks = [tick for tick in _TICKS if 1 / (1 - tick / 100) <= furthest * 1.5]
-    figure.update_xaxes(
-        type="log",
-        tickvals=[1 / (1 - tick / 100) for tick in ticks],
-        ticktext=[f"{tick:g} %" for tick in ticks],
-    )
-    _log_ms(figure, seen)
-    return figure
-
-
-def heat_map(result: Result) -> go.Figure:
+def heat_map(result: Result) -> Figure:
     """Latency over time: how many outputs of each moment took how long."""
-    figure = _figure("Latency over time", "intended time, s from the start", "latency, ms")
     timeline = Timeline.from_json(result.timeline)
     cells = timeline.maps["latency"]
     used = np.flatnonzero(cells.sum(axis=0))
-    columns = np.flatnonzero(cells.sum(axis=1))
-    if not len(used):
-        return figure
-    low, high = max(0, int(used[0]) - 1), min(BUCKETS, int(used[-1]) + 2)
-    first, last = int(columns[0]), int(columns[-1]) + 1
-    edges = bucket_edges() / 1000
-    counts = cells[first:last, low:high].T.astype(np.float64)
-    middles = edges[low:high] * 10 ** (1 / 40)
-    shown = np.where(counts > 0, np.log10(np.maximum(counts, 1)), np.nan)
-    times = (np.arange(first, last) + 0.5) * timeline.bin_ns / NS
-    most = int(np.ceil(np.nanmax(shown))) if counts.max() > 1 else 1
-    figure.add_heatmap(
-        x=_plain(times),
-        y=_plain(middles),
-        z=[[None if np.isnan(cell) else float(cell) for cell in row] for row in shown],
-        customdata=counts.tolist(),
-        colorscale="YlGnBu",
-        zmin=0,
-        zmax=most,
-        colorbar={
-            "title": "outputs",
-            "tickvals": list(range(most + 1)),
-            "ticktext": [f"{10**power:,}" for power in range(most + 1)],
-        },
-        hovertemplate="%{x:.1f} s, %{y:.3g} ms: %{customdata} outputs<extra></extra>",
+    low, high = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 1)
+    edges = np.append(bucket_edges(), 10 ** (BUCKETS / 20))[low : high + 1] / 1000
+    first, last = _measured_columns(cells)
+    filled = np.argwhere(cells[first:last, low:high])
+    heat = Heat(
+        "outputs",
+        _plain(np.arange(first, last + 1) * timeline.bin_ns / NS),
+        _plain(edges),
+        [(int(i), int(j), int(cells[first + i, low + j])) for i, j in filled],
     )
-    for percentile, colour in ((0.5, _COLOURS[1]), (0.99, _COLOURS[4])):
-        figure.add_scatter(
-            x=_plain(times),
-            y=_plain(_quantile(cells[first:last], percentile)),
-            name=f"p{percentile * 100:g}",
-            mode="lines",
-            line={"color": colour, "width": 1.5},
-        )
-    _over_time(figure, timeline)
-    _log_ms(figure, [float(edges[low]), float(edges[high - 1])])
-    return figure
+    lines = _quantiles(timeline, cells, ("p50", "p99"))
+    y = log_axis("latency, ms", [float(edges[0]), float(edges[-1])])
+    x = _over_time(timeline, "intended time, s from the start")
+    return Figure("Latency over time", x, y, lines, heat, together=_moment(result))
 
 
-def throughput(result: Result) -> go.Figure:
+def throughput(result: Result) -> Figure:
     """Messages sent, outputs received, and outputs owed that have not come yet, over time."""
-    figure = _figure(
-        "Sent, received, backlog",
-        "time, s from the start",
-        "a second",
-        yaxis2={
-            "title": "backlog, outputs",
-            "overlaying": "y",
-            "side": "right",
-            "rangemode": "tozero",
-            "showgrid": False,
-            "tickmode": "auto",
-        },
-    )
     timeline = Timeline.from_json(result.timeline)
     width = timeline.bin_ns / NS
     columns = _used_columns(timeline)
-    times = (np.arange(columns) + 0.5) * width
-    backlog = result.backlog()[:columns]
-    figure.add_scatter(
-        x=_plain(times + width / 2),
-        y=_plain(backlog),
-        name="backlog",
-        yaxis="y2",
-        mode="lines",
-        fill="tozeroy",
-        line={"color": "#9ca3af", "width": 1},
-        fillcolor="rgba(156,163,175,0.25)",
+    times = _plain((np.arange(columns) + 0.5) * width)
+    series = {"messages sent": "sent", "outputs received": "received", "outputs owed": "owed"}
+    values = {name: _plain(timeline.series[key][:columns] / width) for name, key in series.items()}
+    backlog = _plain(result.backlog()[:columns])
+    lines = [Line("backlog", COLOURS["backlog"], times, backlog, filled=True, right=True)]
+    lines += [
+        Line(name, COLOURS[name], times, line, dash=_STROKES[name]) for name, line in values.items()
+    ]
+    start = float(result.config["warmup"])
+    return Figure(
+        "Sent, received, backlog",
+        _over_time(timeline, "time, s from the start"),
+        Axis("a second", 0.0, 1.05 * max(1.0, *_heights(lines[1:]))),
+        lines,
+        right=Axis("backlog, outputs", 0.0, 1.05 * max(1.0, *_heights(lines[:1]))),
+        span=(start, start + float(result.config["duration"]), "measured"),
+        together=_moment(result),
     )
-    series = (("sent", "messages sent"), ("owed", "outputs owed"), ("received", "outputs received"))
-    for index, (name, label) in enumerate(series):
-        figure.add_scatter(
-            x=_plain(times),
-            y=_plain(timeline.series[name][:columns] / width),
-            name=label,
-            mode="lines",
-            line={"color": _COLOURS[index], "dash": "dot" if name == "owed" else "solid"},
-        )
-    figure.update_layout(yaxis={"rangemode": "tozero"})
-    _mark_measured(figure, result)
-    _over_time(figure, timeline)
-    return figure
 
 
-def lateness(result: Result) -> go.Figure:
+def lateness(result: Result) -> Figure:
     """How late the sender itself was, over time."""
-    figure = _figure("Sender lateness", "intended time, s from the start", "lateness, ms")
     timeline = Timeline.from_json(result.timeline)
-    cells = timeline.maps["lateness"]
-    columns = np.flatnonzero(cells.sum(axis=1))
-    values: list[float] = []
-    if len(columns):
-        first, last = int(columns[0]), int(columns[-1]) + 1
-        times = (np.arange(first, last) + 0.5) * timeline.bin_ns / NS
-        for index, percentile in enumerate((0.5, 0.99, 1.0)):
-            line = _quantile(cells[first:last], percentile)
-            values += line[np.isfinite(line)].tolist()
-            figure.add_scatter(
-                x=_plain(times),
-                y=_plain(line),
-                name="max" if percentile == 1 else f"p{percentile * 100:g}",
-                mode="lines",
-                line={"color": _COLOURS[index]},
-            )
-    _over_time(figure, timeline)
-    _log_ms(figure, values)
-    return figure
+    lines = _quantiles(timeline, timeline.maps["lateness"], ("p50", "p99", "max"))
+    x = _over_time(timeline, "intended time, s from the start")
+    y = log_axis("lateness, ms", _heights(lines))
+    return Figure("Sender lateness", x, y, lines, together=_moment(result))
 
 
-def latency_against_rate(searches: Sequence[Search]) -> go.Figure:
+def latency_against_rate(searches: Sequence[Search]) -> Figure:
     """Percentiles of latency at each rate that a search tried, and where it stopped."""
-    figure = _figure("Latency against rate", "messages a second", "latency, ms")
-    values: list[float] = []
+    lines = []
+    rates: list[float] = []
     for index, found in enumerate(searches):
-        colour = _COLOURS[index % len(_COLOURS)]
+        several = len(searches) > 1  # then a colour is a search's, and strokes tell percentiles
         measured = [
             (point, result)
             for point, result in zip(found.points, found.results, strict=True)
             if result.latency["count"]
         ]
         measured.sort(key=lambda pair: float(pair[0]["rate"]))
-        for name, dash in (("p50", "dot"), ("p99", "solid")):
-            heights = [max(result.latency[name], 1) / 1000 for _, result in measured]
-            values += heights
-            figure.add_scatter(
-                x=[point["rate"] for point, _ in measured],
-                y=heights,
-                name=f"{found.label} {name}",
-                mode="lines+markers",
-                line={"color": colour, "dash": dash},
-                marker={
-                    "size": 9,
-                    "symbol": ["circle" if point["good"] else "x" for point, _ in measured],
-                },
-                customdata=[point["why"] or "sustained" for point, _ in measured],
-                hovertemplate="%{x:,.0f}/s: %{y:.3f} ms<br>%{customdata}"
-                "<extra>%{fullData.name}</extra>",
+        x = [float(point["rate"]) for point, _ in measured]
+        rates += x
+        for name in ("p50", "p99"):
+            lines.append(
+                Line(
+                    f"{found.label} {name}",
+                    run_colour(index) if several else COLOURS[name],
+                    x,
+                    [max(result.latency[name], 1) / 1000 for _, result in measured],
+                    dash=_STROKES[name],
+                    marks=[bool(point["good"]) for point, _ in measured],
+                )
             )
-        if found.best is not None:
-            figure.add_vline(x=found.best, line={"color": colour, "dash": "dash", "width": 1})
-    figure.update_xaxes(type="log", tickformat="~s")
-    _log_ms(figure, values)
-    return figure
+    at = [(found.best, run_colour(i)) for i, found in enumerate(searches) if found.best is not None]
+    rate_axis = log_axis("messages a second", rates)
+    return Figure(
+        "Latency against rate", rate_axis, log_axis("latency, ms", _heights(lines)), lines, at=at
+    )
+
+
+def _quantiles(timeline: Timeline, cells: Int64s, names: Sequence[str]) -> list[Line]:
+    """Return lines through the upper edges, in ms, of the classes in which quantiles lie."""
+    first, last = _measured_columns(cells)
+    times = _plain((np.arange(first, last) + 0.5) * timeline.bin_ns / NS)
+    totals = cells[first:last].sum(axis=1)
+    edges = np.append(bucket_edges(), np.inf)[1:] / 1000
+    lines = []
+    for name in names:
+        part = {"p50": 0.5, "p99": 0.99, "max": 1.0}[name]
+        reached = np.cumsum(cells[first:last], axis=1) >= part * totals[:, None]
+        values: Floats = np.where(totals > 0, edges[reached.argmax(axis=1)], np.nan)
+        lines.append(Line(name, COLOURS[name], times, _plain(values), dash=_STROKES[name]))
+    return lines
+
+
+def _measured_columns(cells: Int64s) -> tuple[int, int]:
+    columns = np.flatnonzero(cells.sum(axis=1))
+    return (int(columns[0]), int(columns[-1]) + 1) if len(columns) else (0, 1)
 
 
 def _used_columns(timeline: Timeline) -> int:
@@ -254,34 +239,20 @@ def _used_columns(timeline: Timeline) -> int:
     return int(used[-1]) + 1 if len(used) else 1
 
 
-def _over_time(figure: go.Figure, timeline: Timeline) -> None:
-    """Give all plots over time of a run the same axis, so that they can be read together."""
-    figure.update_xaxes(range=[0, _used_columns(timeline) * timeline.bin_ns / NS])
+def _over_time(timeline: Timeline, label: str) -> Axis:
+    """Return the axis that all plots over time of a run have, so that they are read together."""
+    return Axis(label, 0.0, _used_columns(timeline) * timeline.bin_ns / NS)
 
 
-def _mark_measured(figure: go.Figure, result: Result) -> None:
-    start = result.config["warmup"]
-    figure.add_vrect(
-        x0=start,
-        x1=start + result.config["duration"],
-        fillcolor="#2563eb",
-        opacity=0.05,
-        line_width=0,
-        annotation_text="measured",
-        annotation_position="top left",
-        annotation_font_color=_GREY,
-    )
+def _moment(result: Result) -> str:
+    """Return what the plots over time of one run have in common."""
+    return f"{result.label} {result.config['run']}"
 
 
-def _quantile(cells: Int64s, part: float) -> Floats:
-    """Return for each column the upper edge, in ms, of the class in which a quantile lies."""
-    totals = cells.sum(axis=1)
-    reached = np.cumsum(cells, axis=1) >= part * totals[:, None]
-    edges = np.append(bucket_edges(), np.inf)[1:] / 1000
-    values: Floats = np.where(totals > 0, edges[reached.argmax(axis=1)], np.nan)
-    return values
+def _heights(lines: Sequence[Line]) -> list[float]:
+    return [value for line in lines for value in line.y if value is not None]
 
 
-def _plain(values: NDArray[np.floating[Any]]) -> list[float | None]:
+def _plain(values: NDArray[np.floating[Any]]) -> list[Any]:
     """Return an array as a list that JSON can hold: plain numbers, and gaps as None."""
     return [float(value) if np.isfinite(value) else None for value in values]

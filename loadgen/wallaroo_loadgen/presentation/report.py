@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from plotly.offline import get_plotlyjs
-
 from wallaroo_loadgen.common.measure import PERCENTILES
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
-from wallaroo_loadgen.control.verdict import show
+from wallaroo_loadgen.control.verdict import INVALID, OK, TARGET_ENDED, WORDS, verdict
 from wallaroo_loadgen.presentation import plots
+from wallaroo_loadgen.presentation.page import render
 
 _MOST_DETAILED = 24
 """Runs with plots of their own; more would make a page too large for browsers."""
@@ -34,23 +31,21 @@ def html(runs: Sequence[Result], searches: Sequence[Search] = ()) -> str:
         runs: in order; those of searches are among them.
         searches: what found the highest rate, each with its runs.
     """
-    environment = Environment(
-        loader=PackageLoader("wallaroo_loadgen.presentation"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["duration"] = show
-    return environment.get_template("report.html").render(
+    labels, colours = _labels(runs), _colours(runs, searches)
+    together = [(runs[index], labels[index], colours[index]) for index in _together(runs, searches)]
+    return render(
+        "report.html",
         title=_title(runs, searches),
-        runs=[_run(result, index) for index, result in enumerate(runs)],
+        runs=[
+            {"label": labels[index], **_run(result, colours[index], index < _MOST_DETAILED)}
+            for index, result in enumerate(runs)
+        ],
         searches=[_search(found) for found in searches],
-        rate_plot=_div(plots.latency_against_rate(searches)) if searches else None,
-        together=_div(plots.spectrum(_together(runs, searches))) if len(runs) > 1 else None,
+        rate_plot=plots.latency_against_rate(searches) if searches else None,
+        together=plots.spectrum(together) if len(runs) > 1 else None,
         columns=["min", *[f"p{percentile:g}" for percentile in PERCENTILES], "max"],
         machine=runs[-1].machine if runs else {},
-        plotly=get_plotlyjs(),
+        reading=plots.READING,
     )
 
 
@@ -60,35 +55,52 @@ def _title(runs: Sequence[Result], searches: Sequence[Search]) -> str:
     return ", ".join(different[:3]) + (" …" if len(different) > 3 else "")
 
 
-def _together(runs: Sequence[Result], searches: Sequence[Search]) -> list[Result]:
-    """Return the runs worth one plot: all if they are few, else a search's best ones."""
-    if len(runs) <= _MOST_TOGETHER:
-        return list(runs)
-    best = [
-        result
-        for found in searches
-        for point, result in zip(found.points, found.results, strict=True)
-        if point["rate"] == found.best and point["good"]
+def _labels(runs: Sequence[Result]) -> list[str]:
+    """Return the runs' labels, with a number where several have the same."""
+    labels = [result.label for result in runs]
+    return [
+        f"{label}, run {labels[: index + 1].count(label)}" if labels.count(label) > 1 else label
+        for index, label in enumerate(labels)
     ]
-    return best or list(runs[-_MOST_TOGETHER:])
+
+
+def _together(runs: Sequence[Result], searches: Sequence[Search]) -> list[int]:
+    """Return the numbers of runs worth one plot: all if they are few, else a search's best ones."""
+    if len(runs) <= _MOST_TOGETHER:
+        return list(range(len(runs)))
+    best = [
+        index
+        for index, result in enumerate(runs)
+        for found in searches
+        for point, run in zip(found.points, found.results, strict=True)
+        if run is result and point["good"] and point["rate"] == found.best
+    ]
+    return best[:_MOST_TOGETHER] or list(range(len(runs)))[-_MOST_TOGETHER:]
+
+
+def _colours(runs: Sequence[Result], searches: Sequence[Search]) -> list[str]:
+    """Return the runs' colours on the page: a search's, if there are several, or their own."""
+    owners = {id(run): number for number, found in enumerate(searches) for run in found.results}
+    several = len(searches) > 1
+    return [
+        plots.run_colour(owners.get(id(result), index) if several else index)
+        for index, result in enumerate(runs)
+    ]
 
 
 def _search(found: Search) -> dict[str, Any]:
     points = sorted(
         zip(found.points, found.results, strict=True), key=lambda pair: float(pair[0]["rate"])
     )
-    return {"label": found.label, "best": found.best, "points": points}
+    return {
+        "label": found.label,
+        "best": found.best,
+        "points": points,
+        "sentence": found.sentence(),
+    }
 
 
-def _run(result: Result, index: int) -> dict[str, Any]:
-    figures = []
-    if index < _MOST_DETAILED and result.latency["count"]:
-        figures = [
-            plots.spectrum([result], lateness=True),
-            plots.heat_map(result),
-            plots.throughput(result),
-            plots.lateness(result),
-        ]
+def _run(result: Result, colour: str, detailed: bool) -> dict[str, Any]:
     config = {name: value for name, value in result.config.items() if name != "values"}
     config["to"] = ", ".join([f"{host}:{port}" for host, port in result.config["to"]])
     config["listen"] = ":".join(map(str, result.config["listen"]))
@@ -98,25 +110,12 @@ def _run(result: Result, index: int) -> dict[str, Any]:
         "verdict": _verdict(result),
         "config": config,
         "growth": result.backlog_growth() if result.started else 0.0,
-        "figures": [_div(figure) for figure in figures],
+        "figures": plots.of_run(result, colour) if detailed else [],
     }
 
 
 def _verdict(result: Result) -> tuple[str, str]:
     """Return the verdict's style and words."""
-    if result.invalid:
-        return "bad", "INVALID"
-    if result.partial:
-        return "poor", "PARTIAL"
-    if any(not slo["met"] for slo in result.slos):
-        return "poor", "SLO missed"
-    return "good", "valid, SLOs met" if result.slos else "valid"
-
-
-def _div(figure: go.Figure) -> str:
-    text: str = figure.to_html(
-        full_html=False,
-        include_plotlyjs=False,
-        config={"displayModeBar": False, "responsive": True},
-    )
-    return text
+    code = verdict(result)
+    words = WORDS[code] + (", SLOs met" if code == OK and result.slos else "")
+    return {OK: "good", INVALID: "bad", TARGET_ENDED: "bad"}.get(code, "poor"), words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -20,7 +19,7 @@ from wallaroo_loadgen.common.schedule import NS
 from wallaroo_loadgen.control.conductor import Conductor
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
-from wallaroo_loadgen.control.verdict import show
+from wallaroo_loadgen.control.verdict import INVALID, TARGET_ENDED, WORDS, show, target_ended
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _REFRESH_SECONDS = 0.25
@@ -123,8 +122,9 @@ def print_result(console: Console, result: Result) -> None:
     for slo in result.slos:
         word = "[green]met[/green]" if slo["met"] else "[red]MISSED[/red]"
         console.print(f"SLO {escape(slo['text'])}: {word} ({show(slo['value'])})", highlight=False)
+    word = WORDS[TARGET_ENDED if target_ended(result) else INVALID]
     for reason in result.invalid:
-        console.print(f"[bold red]INVALID:[/bold red] {escape(reason)}", highlight=False)
+        console.print(f"[bold red]{word}:[/bold red] {escape(reason)}", highlight=False)
     if not result.invalid:
         console.print("[green]valid[/green]", highlight=False)
 
@@ -164,13 +164,4 @@ def print_search(console: Console, found: Search) -> None:
         console.print(
             f"[bold]highest sustained rate: {found.best:,.0f} messages/s[/bold]", highlight=False
         )
-
-
-def print_comparison(console: Console, title: str, rows: Sequence[Sequence[str]]) -> None:
-    """Print a table whose first row is its head."""
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    for index, name in enumerate(rows[0]):
-        table.add_column(escape(name), justify="left" if index == 0 else "right")
-    for row in rows[1:]:
-        table.add_row(*[escape(cell) for cell in row])
-    console.print(table)
+    console.print(escape(found.sentence()), highlight=False, soft_wrap=True)

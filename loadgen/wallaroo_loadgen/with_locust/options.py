@@ -21,7 +21,7 @@ _LOCUSTS = {
     *("user_classes", "shape_class"),
 }
 
-WEB_HOST = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 
 
 class FieldError(ValueError):
@@ -47,10 +47,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="another name by which browsers reach the page, such as a proxy's (several with "
         "commas); without it the page answers to addresses, localhost and this machine's name",
     )
-    parser.set_defaults(web_host=WEB_HOST)
+    listening = {
+        "web_host": "Address to bind the web interface to",
+        "master_bind_host": "Address at which the master waits for workers",
+    }
+    parser.set_defaults(**dict.fromkeys(listening, LOOPBACK))
     for action in parser._actions:  # argparse has no public way from an option to its help
-        if action.dest == "web_host":
-            action.help = f"Address to bind the web interface to ({WEB_HOST}); '*' for all"
+        if action.dest in listening:
+            action.help = f"{listening[action.dest]} ({LOOPBACK}); '*' for all"
 
 
 def check_form(options: argparse.Namespace, form: Mapping[str, str]) -> str | None:

@@ -138,7 +138,7 @@ class Control:
         senders = [
             RemoteNode(runner, client, process, config)
             for process, client in enumerate(workers)
-            if conductor.plan.lanes_of(process)
+            if conductor.plan.streams_of(process)
         ]
         nodes = [receiver, *senders]
         watching = gevent.spawn(self._watch_workers, conductor, nodes)

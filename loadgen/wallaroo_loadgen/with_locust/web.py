@@ -14,11 +14,9 @@ from typing import Any
 from flask import Response, request
 from locust import runners
 from locust.web import WebUI
-from plotly.offline import get_plotlyjs
-from plotly.utils import PlotlyJSONEncoder
 
 from wallaroo_loadgen.control.result import Result
-from wallaroo_loadgen.presentation import plots
+from wallaroo_loadgen.presentation import live
 
 _TAB = "wallaroo"
 _PERCENTILES = (0, 50, 75, 90, 95, 99, 99.9, 99.99, 99.999, 100)
@@ -45,7 +43,7 @@ def add_tab(web_ui: WebUI, result: Callable[[], Result | None], base_path: str) 
         {"key": _TAB, "structure": [{"key": key, "title": title} for key, title in _COLUMNS]}
     ]
     templates = files("wallaroo_loadgen.with_locust") / "templates"
-    page = (templates / "live.html").read_text(encoding="utf-8")
+    page = live.page()
     script = (templates / "tab.js").read_text(encoding="utf-8")
 
     def extend(response: Response) -> Response:
@@ -65,8 +63,7 @@ def add_tab(web_ui: WebUI, result: Callable[[], Result | None], base_path: str) 
     for name, mimetype, content in (
         ("plots", "text/html", lambda: page),
         ("tab.js", "text/javascript", lambda: script),
-        ("plotly.js", "text/javascript", get_plotlyjs),
-        ("figures", "application/json", lambda: _figures(result())),
+        ("figures", "application/json", lambda: json.dumps(live.view(result()))),
     ):
         view = private(_view(name, mimetype, content))
         app.add_url_rule(f"{base_path}/wallaroo/{name}", view_func=view)
@@ -81,9 +78,10 @@ def _view(name: str, mimetype: str, content: Callable[[], str]) -> Callable[[], 
 
 
 def _rows(result: Result | None) -> list[dict[str, Any]]:
-    """Return the percentile table."""
+    """Return the percentile table: a row that says so while there are none."""
     if result is None or not result.latency["count"]:
-        return []
+        blank = dict.fromkeys([name for name, _ in _COLUMNS[1:]], "")
+        return [{"percentile": "waiting for the first outputs", "name": "waiting", **blank}]
     rows = []
     hists = {name: result.histogram(name) for name, _ in _COLUMNS[1:]}
     for percentile in _PERCENTILES:
@@ -93,20 +91,3 @@ def _rows(result: Result | None) -> list[dict[str, Any]]:
             row[name] = f"{hist.get_value_at_percentile(percentile) / 1000:.3f}"
         rows.append(row)
     return rows
-
-
-def _figures(result: Result | None) -> str:
-    if result is None or not result.latency["count"]:
-        return json.dumps({"counts": None, "figures": []})
-    shown = [
-        plots.spectrum([result], lateness=True),
-        plots.heat_map(result),
-        plots.throughput(result),
-        plots.lateness(result),
-    ]
-    counts = result.counts
-    words = (
-        f"{result.label}: sent {counts['sent']:,} of {counts['scheduled']:,}, "
-        f"received {counts['received']:,} of {counts['expected']:,}"
-    )
-    return json.dumps({"counts": words, "figures": shown}, cls=PlotlyJSONEncoder)

@@ -74,12 +74,12 @@ def _place(path: Path, error: Exception) -> str:
 
 
 def _check(name: str, made: Any) -> Workload:
-    for attribute in ("sources", "framing", "lanes", "match", "prelude", "probe", "answers"):
+    for attribute in ("sources", "framing", "streams", "match", "preparation", "probe", "answers"):
         if not hasattr(made, attribute):
             raise WorkloadError(f"{name}: what workload(options) returns has no {attribute!r}")
     if made.framing not in get_args(Framing):
         raise WorkloadError(f"{name}: framing is 'lines' or 'frames', not {made.framing!r}")
-    if not made.lanes:
-        raise WorkloadError(f"{name}: there are no lanes, so nothing would be sent")
+    if not made.streams:
+        raise WorkloadError(f"{name}: there are no streams, so nothing would be sent")
     result: Workload = made
     return result

@@ -22,13 +22,13 @@ class Cycle:
         self.length = len(outputs)
         self.outputs_of = outputs
         self.outputs = int(outputs.sum())
-        self._owed = np.concatenate([[0], np.cumsum(outputs)])
+        self._expected = np.concatenate([[0], np.cumsum(outputs)])
         self._cause = np.repeat(np.arange(self.length), outputs)
 
-    def owed(self, messages: int) -> int:
+    def expected(self, messages: int) -> int:
         """Return how many outputs the first `messages` messages cause."""
         rounds, rest = divmod(messages, self.length)
-        return rounds * self.outputs + int(self._owed[rest])
+        return rounds * self.outputs + int(self._expected[rest])
 
     def cause(self, outputs: Int64s) -> Int64s:
         """Return the messages that cause these outputs."""
@@ -39,12 +39,12 @@ class Cycle:
     def first_output(self, messages: Int64s) -> Int64s:
         """Return the numbers of the first outputs that these messages cause."""
         rounds, rest = np.divmod(messages, self.length)
-        outputs: Int64s = rounds * self.outputs + self._owed[rest]
+        outputs: Int64s = rounds * self.outputs + self._expected[rest]
         return outputs
 
 
-class CycleLane:
-    """A lane that sends the same list of payloads again and again.
+class CycleStream:
+    """A stream that sends the same list of payloads again and again.
 
     Args:
         payloads: one cycle, at least one, unframed.
@@ -57,7 +57,7 @@ class CycleLane:
         self, payloads: Sequence[bytes], outputs: Sequence[int], source: int, share: float
     ) -> None:
         if not payloads:
-            raise WorkloadError("a lane needs at least one message to send")
+            raise WorkloadError("a stream needs at least one message to send")
         self.source = source
         self.share = share
         self.cycle = Cycle(np.array(outputs, dtype=np.int64))
@@ -73,9 +73,9 @@ class CycleLane:
         data = self._data[origin : int(self._ends[stop - 1])]
         return Block(data, self._ends[start:stop] - origin)
 
-    def owed(self, messages: int) -> int:
+    def expected(self, messages: int) -> int:
         """Return how many outputs the first `messages` messages cause."""
-        return self.cycle.owed(messages)
+        return self.cycle.expected(messages)
 
     def cause(self, outputs: Int64s) -> Int64s:
         """Return the messages that cause these outputs."""

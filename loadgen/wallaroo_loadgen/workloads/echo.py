@@ -13,10 +13,10 @@ import numpy as np
 
 from wallaroo.frames import frame
 from wallaroo_loadgen.workloads.cycle import matched
-from wallaroo_loadgen.workloads.numbered import NumberedLane, from_digits, rows_of
+from wallaroo_loadgen.workloads.numbered import NumberedStream, from_digits, rows_of
 from wallaroo_loadgen.workloads.protocol import IGNORED, Framing, Matched, Options
 
-_HEAD = struct.Struct(">IH")  # the run and the lane; the number follows
+_HEAD = struct.Struct(">IH")  # the run and the stream; the number follows
 _DIGITS = 8
 _PROBE = 0xFFFF
 
@@ -35,20 +35,20 @@ class Echo:
         filler = np.random.default_rng(options.seed).bytes(self._size)
         self._filler = filler[_HEAD.size :]
         cycle = max(1, min(1024, (1 << 22) // self._size))
-        self.lanes = [
-            NumberedLane(
-                [self._payload(lane)] * cycle,
+        self.streams = [
+            NumberedStream(
+                [self._payload(stream)] * cycle,
                 np.ones(cycle, dtype=np.int64),
                 at=_HEAD.size,
                 width=_DIGITS,
                 source=0,
                 share=1 / count,
             )
-            for lane in range(count)
+            for stream in range(count)
         ]
 
-    def _payload(self, lane: int) -> bytes:
-        return _HEAD.pack(self._run, lane) + self._filler
+    def _payload(self, stream: int) -> bytes:
+        return _HEAD.pack(self._run, stream) + self._filler
 
     def match(self, outputs: list[bytes]) -> Matched:
         """Return what the outputs say of themselves."""
@@ -56,17 +56,17 @@ class Echo:
         rows, which = rows_of(outputs, self._size)
         if not len(rows):
             return result
-        head = rows[:, : _HEAD.size].copy().view([("run", ">u4"), ("lane", ">u2")]).reshape(-1)
+        head = rows[:, : _HEAD.size].copy().view([("run", ">u4"), ("stream", ">u2")]).reshape(-1)
         numbers = from_digits(rows[:, _HEAD.size : _HEAD.size + _DIGITS])
-        lanes = head["lane"].astype(np.int64)
+        streams = head["stream"].astype(np.int64)
         ours = head["run"] == self._run
-        good = ours & (numbers >= 0) & (lanes < len(self.lanes))
-        result.lanes[which[good]] = lanes[good]
+        good = ours & (numbers >= 0) & (streams < len(self.streams))
+        result.streams[which[good]] = streams[good]
         result.numbers[which[good]] = numbers[good]
-        result.lanes[which[ours & (lanes == _PROBE)]] = IGNORED
+        result.streams[which[ours & (streams == _PROBE)]] = IGNORED
         return result
 
-    def prelude(self) -> dict[int, bytes]:
+    def preparation(self) -> dict[int, bytes]:
         """Return nothing: an echo has no state."""
         return {}
 

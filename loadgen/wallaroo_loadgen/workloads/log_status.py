@@ -53,8 +53,8 @@ class LogStatus:
             self._counts.append(
                 {code: (rank, b"%d" % counted[code]) for rank, code in enumerate(ranked)}
             )
-        self._lane = _DayLane(days, [len(counts) for counts in self._counts])
-        self.lanes = [self._lane]
+        self._stream = _DayStream(days, [len(counts) for counts in self._counts])
+        self.streams = [self._stream]
 
     def match(self, outputs: list[bytes]) -> Matched:
         """Return which day's which code each line is; a wrong count matches nothing."""
@@ -64,17 +64,17 @@ class LogStatus:
             if day is None:
                 continue
             if day == _PROBE_DAY:
-                result.lanes[index] = IGNORED
+                result.streams[index] = IGNORED
                 continue
             number = (day - _FIRST).days
             code, _, count = output[11:].partition(b" ")
-            owed = self._counts[number % _DAYS].get(code)
-            if number >= 0 and owed is not None and count == owed[1]:
-                result.lanes[index] = 0
-                result.numbers[index] = self._lane.first_output(number) + owed[0]
+            due = self._counts[number % _DAYS].get(code)
+            if number >= 0 and due is not None and count == due[1]:
+                result.streams[index] = 0
+                result.numbers[index] = self._stream.first_output(number) + due[0]
         return result
 
-    def prelude(self) -> dict[int, bytes]:
+    def preparation(self) -> dict[int, bytes]:
         """Return a boundary: what the application counted before ends here."""
         return {0: frames([BOUNDARY])}
 
@@ -88,7 +88,7 @@ class LogStatus:
         return any(_day(output[:10]) == _PROBE_DAY for output in outputs)
 
 
-class _DayLane:
+class _DayStream:
     """Days of lines whose date is put in when they are sent."""
 
     source = 0
@@ -104,7 +104,7 @@ class _DayLane:
         causes = np.zeros(len(days) * self._length, dtype=np.int64)
         causes[self._length - 1 :: self._length] = outputs
         self._cycle = Cycle(causes)
-        self.owed = self._cycle.owed
+        self.expected = self._cycle.expected
         self.cause = self._cycle.cause
 
     def first_output(self, day: int) -> int:

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from wallaroo.frames import frames
-from wallaroo_loadgen.workloads.cycle import CycleLane, matched
-from wallaroo_loadgen.workloads.numbered import NumberedLane, from_digits, rows_of
+from wallaroo_loadgen.workloads.cycle import CycleStream, matched
+from wallaroo_loadgen.workloads.numbered import NumberedStream, from_digits, rows_of
 from wallaroo_loadgen.workloads.protocol import IGNORED, Framing, Matched, Options, WorkloadError
 
 ORDERS, QUOTES = 0, 1
@@ -32,7 +32,7 @@ _RESULT_ROW = np.dtype(
 _ID_AT, _ID_DIGITS = 6, 6
 _TIME = b"20260102-09:30:00.000"
 _CYCLE = 4096
-_PROBE_LANE = 255
+_PROBE_STREAM = 255
 
 
 class MarketSpread:
@@ -59,26 +59,28 @@ class MarketSpread:
         self._proven: set[bytes] = set()
         ordering = max(1, options.connections // 2)
         quoting = max(1, options.connections - ordering)
-        if ordering >= _PROBE_LANE:
-            raise WorkloadError(f"at most {2 * _PROBE_LANE - 2} connections can be told apart")
-        self._orders = [self._order_lane(lane, (1 - quotes) / ordering) for lane in range(ordering)]
-        self.lanes: list[NumberedLane | CycleLane] = [
+        if ordering >= _PROBE_STREAM:
+            raise WorkloadError(f"at most {2 * _PROBE_STREAM - 2} connections can be told apart")
+        self._orders = [
+            self._order_stream(stream, (1 - quotes) / ordering) for stream in range(ordering)
+        ]
+        self.streams: list[NumberedStream | CycleStream] = [
             *self._orders,
-            *(self._quote_lane(quotes / quoting) for _ in range(quoting)),
+            *(self._quote_stream(quotes / quoting) for _ in range(quoting)),
         ]
 
-    def _order_lane(self, lane: int, share: float) -> NumberedLane:
+    def _order_stream(self, stream: int, share: float) -> NumberedStream:
         picked = self._random.integers(len(self._symbols), size=_CYCLE)
-        payloads = [self._order(self._account + lane, int(index)) for index in picked]
+        payloads = [self._order(self._account + stream, int(index)) for index in picked]
         outputs = (picked >= self._accepted).astype(np.int64)
-        return NumberedLane(
+        return NumberedStream(
             payloads, outputs, at=_ID_AT, width=_ID_DIGITS, source=ORDERS, share=share
         )
 
-    def _quote_lane(self, share: float) -> CycleLane:
+    def _quote_stream(self, share: float) -> CycleStream:
         picked = self._random.integers(len(self._symbols), size=_CYCLE)
         payloads = [self._quote(int(index)) for index in picked]
-        return CycleLane(payloads, [0] * _CYCLE, QUOTES, share)
+        return CycleStream(payloads, [0] * _CYCLE, QUOTES, share)
 
     def _order(self, account: int, index: int) -> bytes:
         side = int(self._random.integers(1, 3))
@@ -94,31 +96,31 @@ class MarketSpread:
         return _QUOTE.pack(2, self._symbols[index], _TIME, bid, bid + float(cents) / 100)
 
     def match(self, outputs: list[bytes]) -> Matched:
-        """Return which order each result is for; a result that is not owed matches nothing."""
+        """Return which order each result is for; a result that should not come matches nothing."""
         result = matched(len(outputs))
         raw, which = rows_of(outputs, _RESULT.size)
         rows = raw.copy().view(_RESULT_ROW).reshape(-1)
         account = rows["account"].astype(np.int64)
-        lanes = np.where(account - (account & 255) == self._account, account & 255, -1)
+        streams = np.where(account - (account & 255) == self._account, account & 255, -1)
         messages = from_digits(rows["id"])
-        for lane, orders in enumerate(self._orders):
-            here = np.flatnonzero((lanes == lane) & (messages >= 0))
+        for stream, orders in enumerate(self._orders):
+            here = np.flatnonzero((streams == stream) & (messages >= 0))
             position = messages[here] % _CYCLE
             expected = orders.payloads[position, 12:16].copy().view("V4").reshape(-1)
-            owed = (orders.cycle.outputs_of[position] == 1) & (expected == rows["symbol"][here])
-            here = here[owed]
-            result.lanes[which[here]] = lane
+            right = (orders.cycle.outputs_of[position] == 1) & (expected == rows["symbol"][here])
+            here = here[right]
+            result.streams[which[here]] = stream
             result.numbers[which[here]] = orders.cycle.first_output(messages[here])
-        result.lanes[which[lanes == _PROBE_LANE]] = IGNORED
+        result.streams[which[streams == _PROBE_STREAM]] = IGNORED
         return result
 
-    def prelude(self) -> dict[int, bytes]:
+    def preparation(self) -> dict[int, bytes]:
         """Return a quote for every symbol, those that reject last."""
         return {QUOTES: frames(self._opening)}
 
     def probe(self, attempt: int) -> dict[int, bytes]:
         """Return an order for each symbol that rejects and has not been seen to."""
-        account = self._account + _PROBE_LANE
+        account = self._account + _PROBE_STREAM
         missing = [
             self._order(account, index)
             for index in range(self._accepted, len(self._symbols))
@@ -135,7 +137,7 @@ class MarketSpread:
         for output in outputs:
             if len(output) == _RESULT.size:
                 _, account, _, symbol, _, _, bid, offer, _ = _RESULT.unpack(output)
-                ours = account == self._account + _PROBE_LANE
+                ours = account == self._account + _PROBE_STREAM
                 if ours and expected.get(symbol) == (bid, offer):
                     self._proven.add(symbol)
         return len(self._proven) == len(expected)

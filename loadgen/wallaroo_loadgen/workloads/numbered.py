@@ -46,8 +46,8 @@ def rows_of(outputs: list[bytes], size: int) -> tuple[Rows, Int64s]:
     return np.frombuffer(data, dtype=np.uint8).reshape(-1, size), which
 
 
-class NumberedLane:
-    """A lane whose messages repeat a cycle of equally long payloads, each with its own number.
+class NumberedStream:
+    """A stream whose messages repeat a cycle of equally long payloads, each with its own number.
 
     Args:
         payloads: one cycle, all of one length.
@@ -87,9 +87,9 @@ class NumberedLane:
         rows[:, self._columns] = to_digits(numbers, self._width)
         return Block(rows.tobytes(), np.arange(1, len(rows) + 1) * rows.shape[1])
 
-    def owed(self, messages: int) -> int:
+    def expected(self, messages: int) -> int:
         """Return how many outputs the first `messages` messages cause."""
-        return self.cycle.owed(messages)
+        return self.cycle.expected(messages)
 
     def cause(self, outputs: Int64s) -> Int64s:
         """Return the messages that cause these outputs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wallaroo_loadgen.common.config import RunConfig
-from wallaroo_loadgen.common.schedule import NS, LaneSchedule, Schedule
+from wallaroo_loadgen.common.schedule import NS, Schedule, StreamSchedule
 from wallaroo_loadgen.workloads.catalogue import build
 from wallaroo_loadgen.workloads.protocol import Options, Workload, WorkloadError
 
@@ -11,7 +11,7 @@ _MOST_BINS = 240  # columns of a plot over time; what bounds the memory of one
 
 
 class Plan:
-    """What follows from a configuration: the workload, and each lane's schedule.
+    """What follows from a configuration: the workload, and each stream's schedule.
 
     Every process of a run builds its own and gets the same.
 
@@ -32,21 +32,21 @@ class Plan:
             config.workload,
             Options(config.seed, config.connections, config.run, config.values),
         )
-        lanes = self.workload.lanes
+        streams = self.workload.streams
         sources = self.workload.sources
         if len(config.to) != len(sources):
             raise WorkloadError(
                 f"{config.workload} has {len(sources)} sources ({', '.join(sources)}), so --to "
                 f"names as many addresses in this order; there are {len(config.to)}"
             )
-        self.lanes: list[LaneSchedule] = [
-            self.schedule.lane(lane.share, index / len(lanes), config.seed * 65_536 + index)
-            for index, lane in enumerate(lanes)
+        self.streams: list[StreamSchedule] = [
+            self.schedule.stream(stream.share, index / len(streams), config.seed * 65_536 + index)
+            for index, stream in enumerate(streams)
         ]
         # Round columns: 0.1 s wide at least, and never more than fit a plot.
         self.bin_ns = max(NS // 10, -(-round(self.schedule.seconds * NS) // _MOST_BINS))
         self.bins = round(self.schedule.seconds * NS) // self.bin_ns + 1
 
-    def lanes_of(self, process: int) -> list[int]:
-        """Return the lanes that sender process `process` serves."""
-        return list(range(process, len(self.lanes), self.config.processes))
+    def streams_of(self, process: int) -> list[int]:
+        """Return the streams that sender process `process` serves."""
+        return list(range(process, len(self.streams), self.config.processes))

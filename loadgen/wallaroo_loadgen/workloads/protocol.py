@@ -1,10 +1,10 @@
 """What is sent, and what should come back: the protocol of a workload.
 
-A **lane** is one connection: a numbered stream of messages, the same for the same seed. Each
-**output** that the application owes for them has a number too, 0, 1, 2, … per lane, and tells which
-message caused it. That is all the measuring needs: from an output its message, from the message
-its intended time, from the number whether it came before. A workload therefore keeps nothing per
-message; it works out both directions by arithmetic, most easily by repeating a cycle of messages
+A **stream** is what one connection sends: numbered messages, the same for the same seed. Each
+output that the application should send for them has a number too: 0, 1, 2, … in its stream. From an
+output's number follows the message that caused it, from the message the time at which it was to be
+sent. A number that comes twice is a repetition, one that never comes is a loss. A workload keeps
+nothing for each message: it computes both directions, most easily by repeating a cycle of messages
 that is built once (`cycle`).
 
 A workload of your own is a file with a function `workload(options)` that returns an object with
@@ -23,10 +23,10 @@ Framing = Literal["lines", "frames"]
 """What ends an output in the sink's bytes: a line feed, or the length in a 4-byte header."""
 
 UNMATCHED = -1
-"""The lane of an output that belongs to nothing that was sent."""
+"""The stream of an output that belongs to nothing that was sent."""
 
 IGNORED = -2
-"""The lane of an output that is known and not counted, such as an answer to a probe."""
+"""The stream of an output that is known and not counted, such as an answer to a probe."""
 
 
 class WorkloadError(ValueError):
@@ -34,7 +34,7 @@ class WorkloadError(ValueError):
 
 
 class Block(NamedTuple):
-    """Consecutive messages of a lane, framed, ready to be written.
+    """Consecutive messages of a stream, framed, ready to be written.
 
     `ends[i]` is where the block's message `i` ends in `data`.
     """
@@ -44,13 +44,13 @@ class Block(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """For each output of a batch its lane (or `UNMATCHED`, `IGNORED`) and its number there."""
+    """For each output of a batch its stream (or `UNMATCHED`, `IGNORED`) and its number there."""
 
-    lanes: Int64s
+    streams: Int64s
     numbers: Int64s
 
 
-class Lane(Protocol):
+class Stream(Protocol):
     """One connection's messages and the outputs they cause."""
 
     @property
@@ -59,12 +59,12 @@ class Lane(Protocol):
 
     @property
     def share(self) -> float:
-        """Its part of the whole rate; the lanes' shares add up to 1."""
+        """Its part of the whole rate; the streams' shares add up to 1."""
 
     def block(self, first: int, count: int) -> Block:
         """Return messages `first` … `first + count - 1`, framed. Fewer are taken as they are."""
 
-    def owed(self, messages: int) -> int:
+    def expected(self, messages: int) -> int:
         """Return how many outputs the first `messages` messages cause."""
 
     def cause(self, outputs: Int64s) -> Int64s:
@@ -83,13 +83,13 @@ class Workload(Protocol):
         """What ends an output in the sink's bytes."""
 
     @property
-    def lanes(self) -> Sequence[Lane]:
+    def streams(self) -> Sequence[Stream]:
         """The connections."""
 
     def match(self, outputs: list[bytes]) -> Matched:
         """Return which outputs these are. Anything at all may come; it never raises."""
 
-    def prelude(self) -> dict[int, bytes]:
+    def preparation(self) -> dict[int, bytes]:
         """Return framed messages, by source, to be sent once before the run."""
 
     def probe(self, attempt: int) -> dict[int, bytes]:
@@ -99,7 +99,7 @@ class Workload(Protocol):
         """
 
     def answers(self, outputs: list[bytes]) -> bool:
-        """Whether these outputs, the first since the prelude, prove that it was processed."""
+        """Whether these outputs, the first since the preparation, prove that it was processed."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Options:
 
     Args:
         seed: of everything random in the payloads.
-        connections: how many lanes are wished for.
+        connections: how many streams are wished for.
         run: a number that no other run against the same application has had, below 2**31: it
             keeps the outputs of one run apart from those of the runs before.
         values: the `-o NAME=VALUE` options of the command line.

@@ -14,7 +14,7 @@ from typing import get_args
 import numpy as np
 
 from wallaroo.frames import DEFAULT_MAX_SIZE, FrameParser
-from wallaroo_loadgen.workloads.cycle import CycleLane
+from wallaroo_loadgen.workloads.cycle import CycleStream
 from wallaroo_loadgen.workloads.protocol import Framing, Matched, Options, WorkloadError
 
 
@@ -33,7 +33,7 @@ class Replay:
         payloads = _payloads(
             options.values.get("file"), options.integer("max_size", DEFAULT_MAX_SIZE)
         )
-        self.lanes = [CycleLane(payloads, [outputs] * len(payloads), 0, 1.0)]
+        self.streams = [CycleStream(payloads, [outputs] * len(payloads), 0, 1.0)]
         self._seen = 0
 
     def match(self, outputs: list[bytes]) -> Matched:
@@ -44,7 +44,7 @@ class Replay:
             np.zeros(len(outputs), dtype=np.int64), np.arange(first, self._seen, dtype=np.int64)
         )
 
-    def prelude(self) -> dict[int, bytes]:
+    def preparation(self) -> dict[int, bytes]:
         """Return nothing: every output is counted by its position."""
         return {}
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from wallaroo.frames import frame
 from wallaroo_loadgen.common.schedule import Int64s
-from wallaroo_loadgen.workloads.cycle import CycleLane, matched
+from wallaroo_loadgen.workloads.cycle import CycleStream, matched
 from wallaroo_loadgen.workloads.protocol import IGNORED, Framing, Matched, Options
 
 _CYCLE = 4096  # lines until the text repeats
@@ -50,33 +50,33 @@ class WordCount:
         weights /= weights.sum()
         self._probe = f"probe{options.tag}".encode()
         self._word: dict[bytes, int] = {}
-        self.lanes: list[CycleLane] = []
-        lane_of: list[int] = []
+        self.streams: list[CycleStream] = []
+        stream_of: list[int] = []
         positions: list[Int64s] = []
-        for lane in range(options.connections):
-            random = np.random.default_rng([options.seed, 3, lane])
+        for stream in range(options.connections):
+            random = np.random.default_rng([options.seed, 3, stream])
             picked = random.choice(size, size=_CYCLE * per_line, p=weights)
-            tokens = [f"{word}{options.tag}{lane}".encode() for word in words]
+            tokens = [f"{word}{options.tag}{stream}".encode() for word in words]
             lines = [
                 b" ".join([tokens[word] for word in picked[start : start + per_line]])
                 for start in range(0, len(picked), per_line)
             ]
-            self.lanes.append(CycleLane(lines, [per_line] * _CYCLE, 0, 1 / options.connections))
+            self.streams.append(CycleStream(lines, [per_line] * _CYCLE, 0, 1 / options.connections))
             order = np.argsort(picked, kind="stable")
             used, starts = np.unique(picked[order], return_index=True)
             for word, where in zip(used, np.split(order, starts[1:]), strict=True):
-                self._word[tokens[word]] = len(lane_of)
-                lane_of.append(lane)
+                self._word[tokens[word]] = len(stream_of)
+                stream_of.append(stream)
                 positions.append(where)
-        # Word w occurs at _position[_start[w] : _start[w] + _often[w]] of its lane's cycle.
-        self._lane = np.array(lane_of)
+        # Word w occurs at _position[_start[w] : _start[w] + _often[w]] of its stream's cycle.
+        self._stream = np.array(stream_of)
         self._often = np.array([len(where) for where in positions])
         self._start = np.concatenate([[0], np.cumsum(self._often)[:-1]])
         self._position = np.concatenate(positions)
         self._cycle = _CYCLE * per_line
 
     def match(self, outputs: list[bytes]) -> Matched:
-        """Return for each `WORD => COUNT` the place of the COUNT-th WORD in its lane."""
+        """Return for each `WORD => COUNT` the place of the COUNT-th WORD in its stream."""
         result = matched(len(outputs))
         parts = [output.rpartition(_ARROW) for output in outputs]
         words = np.array([self._word.get(word, -1) for word, _, _ in parts], dtype=np.int64)
@@ -85,14 +85,14 @@ class WordCount:
         if len(which) < len(outputs):
             for index in np.flatnonzero(words < 0):
                 if parts[index][0] == self._probe:
-                    result.lanes[index] = IGNORED
+                    result.streams[index] = IGNORED
         words = words[which]
         rounds, rest = np.divmod(counts[which] - 1, self._often[words])
-        result.lanes[which] = self._lane[words]
+        result.streams[which] = self._stream[words]
         result.numbers[which] = rounds * self._cycle + self._position[self._start[words] + rest]
         return result
 
-    def prelude(self) -> dict[int, bytes]:
+    def preparation(self) -> dict[int, bytes]:
         """Return nothing: the run's words are new."""
         return {}
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo.engine import Case
-from wallaroo.trace import InputLog
+from wallaroo.records import Record
 from wallaroo_spark.bounded.traces import frames_of, limited
 from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.plans.feed import FeedServer
@@ -38,7 +38,7 @@ class StreamCase:
     """A case of a job: what workers need, its input, and its batches, at least one."""
 
     spec: CaseSpec
-    input_log: InputLog
+    input_log: Sequence[Record]
     batches: Sequence[tuple[int, int]]
 
     def until(self, end: Order) -> StreamCase:
@@ -232,7 +232,7 @@ def stretches(case: Case) -> list[tuple[int, int]]:
     """Return where each of a case's batches begins and ends; at least one."""
     found = []
     start = 0
-    total = len(case.input_log)
+    total = len(case.records)
     for size in case.batches or ():
         stop = min(start + size, total)
         found.append((start, stop))

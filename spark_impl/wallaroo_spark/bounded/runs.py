@@ -48,7 +48,7 @@ def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
     if streamed:
         job = StreamJob(
             [
-                StreamCase(specs[index], cases[index].input_log, stretches(cases[index]))
+                StreamCase(specs[index], cases[index].records, stretches(cases[index]))
                 for index in streamed
             ],
             session.cores,
@@ -70,7 +70,7 @@ def _in_a_batch(
     while indices:
         frames: Frames = []
         for index in indices:
-            log, limit = cases[index].input_log, specs[index].limit
+            log, limit = cases[index].records, specs[index].limit
             frames += frames_of(index, log, 0, len(log) if limit is None else limit[0][0] + 1)
         some = {index: specs[index].in_batch(0) for index in indices}
         report = Report.merged(

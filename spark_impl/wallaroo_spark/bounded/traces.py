@@ -11,7 +11,8 @@ from typing import Any
 
 from wallaroo.engine import Case
 from wallaroo.keys import decode_key, encoded_partition_number
-from wallaroo.trace import Entity, InputLog, Trace, sorted_entities
+from wallaroo.records import Frame, Record
+from wallaroo.trace import Entity, Trace, sorted_entities
 from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import SEGMENT_BYTES, CaseSpec, Frames
@@ -55,15 +56,25 @@ def spec_of(case: Case) -> CaseSpec:
     )
 
 
-def frames_of(number: int, input_log: InputLog, start: int, stop: int) -> Frames:
+def frames_of(number: int, input_log: Sequence[Record], start: int, stop: int) -> Frames:
     """Return a part of a case's input log, as runs of frames of one source."""
     frames: Frames = []
     for sequence in range(start, stop):
-        source, payload = input_log[sequence]
+        record = input_log[sequence]
+        assert isinstance(record, Frame)  # others are refused with what they are for (build-2)
+        source, payload = record.source, record.payload
         if not frames or frames[-1][1] != source:
             frames.append((number, source, sequence, []))
         frames[-1][3].append(payload)
     return frames
+
+
+def _frames(case: Case) -> dict[int, tuple[str, bytes]]:
+    return {
+        sequence: (record.source, record.payload)
+        for sequence, record in enumerate(case.records)
+        if isinstance(record, Frame)
+    }
 
 
 def limited(spec: CaseSpec, limit: Order) -> CaseSpec:
@@ -88,7 +99,7 @@ def trace_of(
         found.append(Entity(partition, key, number, structure, partial(pickle.loads, state)))
     return Trace(
         outputs=outputs_of(case.application, finished),
-        dead_letters=dead_letters_of(finished.letters, dict(enumerate(case.input_log))),
+        dead_letters=dead_letters_of(finished.letters, _frames(case)),
         entities=sorted_entities(found),
         ended=None if end is None else ended_of(end),
     )

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
+from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import InputLog
@@ -211,6 +212,10 @@ class Server:
     def deliver(self, source: str, payloads: list[bytes]) -> None:
         """See `wallaroo.transport.edges.Core`."""
         self._intake.deliver(source, payloads)
+
+    def take(self, records: list[Value | End]) -> None:
+        """See `wallaroo.transport.edges.Core`: generators are refused before (build-2)."""
+        raise AssertionError(records)
 
     def when_sequenced(self, close: Callable[[], None]) -> None:
         """See `wallaroo.transport.edges.Core`: what is sequenced here is on disk."""

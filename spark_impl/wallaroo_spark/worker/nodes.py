@@ -231,7 +231,8 @@ def _needs_isolation(
 
 
 def _consume(result: Any) -> list[Any]:
-    return list(iterator_of(result))
+    # By iteration alone: list() would ask for a length hint, which user code may get wrong.
+    return [item for item in iterator_of(result)]  # noqa: C416 - see above
 
 
 def _all_made(items: list[Any], made: Callable[[Any], Made]) -> list[Made | None]:

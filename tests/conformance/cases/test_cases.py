@@ -33,6 +33,7 @@ def test_a_case_survives_its_json_form() -> None:
     ("change", "says"),
     [
         ({"format": "wallaroo-case/9"}, "format"),
+        ({"cuts": [], "age": 1}, "^no case of this version: it knows no 'age' and no 'cuts'; find"),
         ({"pipelines": []}, "0 pipelines"),
         ({"pipelines": [{"decoder": "eval", "steps": [], "sinks": []}]}, "no decoder is called"),
         ({"inputs": [[4, "a", 0]]}, "a frame for pipeline 4"),
@@ -44,6 +45,13 @@ def test_a_case_survives_its_json_form() -> None:
 def test_what_is_no_case_is_refused(change: dict[str, Any], says: str) -> None:
     with pytest.raises(BadCaseError, match=says):
         case_from_json({**ConformanceCase().to_json(), **change})
+
+
+def test_a_case_without_one_of_its_fields_is_refused() -> None:
+    form = ConformanceCase().to_json()
+    del form["small"]
+    with pytest.raises(BadCaseError, match=r"^no case: 'small' is missing$"):
+        case_from_json(form)
 
 
 def test_built_and_assembled_applications_are_the_same() -> None:

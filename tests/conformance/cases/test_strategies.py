@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from itertools import pairwise
+from itertools import pairwise, product
 from random import Random
 from types import ModuleType
 
@@ -23,8 +23,9 @@ from wallaroo_conformance.cases.operators import (
     U64_KEY_LISTS,
     Trait,
 )
+from wallaroo_conformance.cases.pairs import pairs
 from wallaroo_conformance.cases.reducing import reductions, size
-from wallaroo_conformance.cases.strategies import PAYLOADS, cases
+from wallaroo_conformance.cases.strategies import PAYLOADS, Tone, cases
 from wallaroo_conformance.judge import facts, observing
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.facts import facts_of
@@ -40,7 +41,7 @@ pytestmark = pytest.mark.xdist_group("generated")  # once, not once for each wor
 
 @pytest.fixture(scope="module")
 def generated() -> list[ConformanceCase]:
-    return [case for part in range(9) for case in generate(1_000, SEED + part)]
+    return [case for part in range(3) for case in generate(1_000, SEED + part)]
 
 
 def test_every_operator_is_reached(generated: list[ConformanceCase]) -> None:
@@ -56,20 +57,20 @@ def test_every_operator_is_reached(generated: list[ConformanceCase]) -> None:
     assert {entry.payload for case in some for entry in case.inputs} == set(PAYLOADS)
 
 
-def test_nearly_every_pair_of_operators_in_a_row_is_reached(
-    generated: list[ConformanceCase],
-) -> None:
+@pytest.mark.parametrize("tone", ["any", "tame"])
+def test_every_pair_of_operators_in_a_row_is_reached(tone: Tone) -> None:
     met = {
         (one.operator, other.operator)
-        for case in generated
+        for case in pairs(tone)
         for pipeline in case.pipelines
         for one, other in pairwise(pipeline.steps)
     }
-    assert len(met) > 9 / 10 * len(STEPS) ** 2  # the rest takes three times as many cases
+    operators = [name for name in STEPS if tone == "any" or not STEPS.has(name, Trait.FINDING)]
+    assert met == set(product(operators, repeat=2))
 
 
 def test_every_rule_s_precondition_is_reached(generated: list[ConformanceCase]) -> None:
-    observations = observe(load_engine("reference"), generated[:3_000])
+    observations = observe(load_engine("reference"), generated)
     met = {law.id for one in observations for law in exercised(facts_of(one))}
     assert {law.id for law in LAWS} - met == set()
 

@@ -23,10 +23,13 @@ def test_conform_writes_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixt
     printed = capsys.readouterr()
     assert code == KEPT
     assert "reference: kept" in printed.out
-    assert re.search(r"reference: \d+ cases stored, generated or .* were run", printed.out)
+    assert re.search(r"^reference: 300 cases asked for.* \d+ runs in all$", printed.out, re.M)
     assert "Only None filters" in printed.out
     page = files["html"].read_text()
-    assert 'href="docs/spec/sinks.md#dead-4"' in page
+    assert "300 cases asked for" in page
+    link = re.search(r'href="([^"]*/sinks\.md)#dead-4"', page)
+    assert link is not None
+    assert "## dead-4" in (tmp_path / link[1]).read_text()  # it leads there
     assert 'classname="compute-1: Only None filters"' in files["junit"].read_text()
     # Servers are attacked on purpose: what they say of it is kept, and not shown.
     assert "error:" not in printed.err

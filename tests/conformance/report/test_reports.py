@@ -5,19 +5,26 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from wallaroo_conformance.judge.laws import LAWS
+from wallaroo_conformance.judge.metamorphic import RELATIONS
 from wallaroo_conformance.judge.results import (
     INCOMPLETE,
+    LawResult,
     Report,
     TruncatedReportError,
     read_reports,
     reports_to_json,
     worst,
 )
-from wallaroo_conformance.report.html import html
+from wallaroo_conformance.judge.rules import RULES
+from wallaroo_conformance.live import LIVE_LAWS
+from wallaroo_conformance.report.html import chapters_for, html
 from wallaroo_conformance.report.junit import junit
+from wallaroo_conformance.report.showing import cases_text
 
 pytestmark = pytest.mark.xdist_group("checks")  # they share reports, and what cases mean
 
@@ -45,6 +52,65 @@ def test_junit_counts_what_is_broken(broken: Report) -> None:
     told = {law.rule + law.name for law in broken.laws if law.status == "broken"}
     assert suite.get("failures") == str(len(told))
     assert "wallaroo replay" in "".join(suite.itertext())
+
+
+def test_junit_names_tests_by_rule_and_tells_them_apart(kept: Report) -> None:
+    unmet = LawResult("dead-4", "stop", "a law that nothing met", "not exercised", 0, note="why")
+    suite = ET.fromstring(junit([replace(kept, laws=(*kept.laws, unmet))])).find("testsuite")
+    assert suite is not None
+    cases = suite.findall("testcase")
+    names = [case.get("name", "") for case in cases]
+    assert len(set(names)) == len(names) == int(suite.get("tests", ""))
+    assert "dead-4: the run ends at the first dead letter in order" in "\n".join(names)
+    ids = [name.partition(":")[0] for name in names]
+    assert ids == sorted(ids, key=list(RULES).index)  # in the specification's order
+    skipped = cases[names.index("dead-4: a law that nothing met")].find("skipped")
+    assert skipped is not None
+    assert skipped.get("message") == "not exercised: why"
+    assert suite.get("failures") == "0"
+    assert suite.findtext("system-out") == cases_text(kept)
+
+
+def test_every_law_can_be_told_from_the_others_of_its_rule() -> None:
+    stated = [(law.rule, law.says) for law in LAWS]
+    stated += [(law.rule, law.says) for law in LIVE_LAWS.values()]
+    stated += [(relation.rule, relation.says) for relation in RELATIONS]
+    assert len(set(stated)) == len(stated)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "says"),
+    [
+        ((100, 100, 100, 100), "100 cases asked for; 100 runs in all"),
+        (
+            (100, 104, 104, 104),
+            "100 cases asked for, 4 added for laws that none had met yet; 104 runs in all",
+        ),
+        (
+            (100, 32, 32, 40),
+            "100 cases asked for, 32 of them when the search ended; 8 more runs, for relations "
+            "between two runs and to reduce failures; 40 runs in all",
+        ),
+        (
+            (None, 50, 48, 48),
+            "50 cases in the time given; 2 not run, because they need what the engine does not "
+            "claim; 48 runs in all",
+        ),
+    ],
+)
+def test_numbers_of_cases_are_explained(
+    kept: Report, numbers: tuple[int | None, int, int, int], says: str
+) -> None:
+    asked, generated, supported, cases = numbers
+    report = replace(kept, asked=asked, generated=generated, supported=supported, cases=cases)
+    assert cases_text(report) == says
+    assert says in html([report])
+
+
+def test_the_page_links_to_a_published_specification_or_to_none(kept: Report) -> None:
+    published = html([kept], spec=chapters_for(Path("report.html"), "https://here.invalid/spec/"))
+    assert 'href="https://here.invalid/spec/sinks.html#dead-4"' in published
+    assert "href" not in html([kept], spec=None)
 
 
 def test_the_page_stands_alone_and_escapes(kept: Report, broken: Report) -> None:

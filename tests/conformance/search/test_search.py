@@ -5,14 +5,19 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from wallaroo_conformance.cases.pairs import pairs
+from wallaroo_conformance.cases.strategies import Tone
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.divergences import Divergence
 from wallaroo_conformance.search.budget import PROFILES, Budget, chosen_budget
 from wallaroo_conformance.search.generation import Generation
+from wallaroo_conformance.search.running import MOST_CASES_A_JOB
 from wallaroo_conformance.search.search import Search
 from wallaroo_reference.engine import ReferenceEngine
 
-BOTH = frozenset({"isolated", "trusting"})
+from wallaroo.engine import Isolation
+
+BOTH: frozenset[Isolation] = frozenset({"isolated", "trusting"})
 
 
 def test_a_budget_is_named_by_what_ends_it_and_must_end() -> None:
@@ -24,14 +29,27 @@ def test_a_budget_is_named_by_what_ends_it_and_must_end() -> None:
         Budget(None)
 
 
-def test_the_tour_comes_third_and_then_chunks_grow() -> None:
+def test_the_tour_comes_after_timed_cases_then_all_pairs_and_then_chunks_grow() -> None:
     generation = Generation(0, BOTH, most=100, few=True)
-    first, timed, tour, third, fourth = (generation.next_chunk(None) for _ in range(5))
-    assert [len(first), len(timed), len(third), len(fourth)] == [32, 16, 100, 100]
+    first, timed, tour, third, fourth, fifth = (generation.next_chunk(None) for _ in range(6))
+    assert [len(first), len(timed), len(fourth), len(fifth)] == [32, 16, 100, 100]
     assert {type(case) for case in timed} == {TimedCase}
-    assert sum(isinstance(case, TimedCase) for case in third) == 25
+    assert sum(isinstance(case, TimedCase) for case in fourth) == 25
     assert {case.isolation for case in tour} == BOTH
+    assert third == pairs("any")
     assert len(generation.next_chunk(5)) == 5
+
+
+@pytest.mark.parametrize(
+    ("modes", "tone"),
+    [(BOTH, "any"), (frozenset({"isolated"}), "any"), (frozenset({"trusting"}), "tame")],
+    ids=["both", "isolated", "trusting"],
+)
+def test_a_check_tries_every_pair_of_operators(modes: frozenset[Isolation], tone: Tone) -> None:
+    generation = Generation(0, modes, MOST_CASES_A_JOB)
+    three = [case for _ in range(3) for case in generation.next_chunk(None)]
+    assert set(pairs(tone)) <= set(three)
+    assert all(len(three) <= (budget.cases or len(three)) for budget in PROFILES.values())
 
 
 def test_equal_seeds_give_equal_chunks() -> None:

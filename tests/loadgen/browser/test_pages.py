@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import struct
+import contextlib
+import json
+import signal
 import subprocess
 import sys
 import time
@@ -14,61 +13,66 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
+from load_runs import result
+from wallaroo_loadgen.comparison.comparing import Bound, Runs, compare
+from wallaroo_loadgen.comparison.series import series
+from wallaroo_loadgen.control.metric import Metric
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
+from wallaroo_loadgen.presentation.comparison_page import comparison_html, history_html
 from wallaroo_loadgen.presentation.report import write_html
+from webdriver import Browser
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 LOCUSTFILE = Path(__file__).parents[3] / "loadgen" / "locustfile.py"
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+NASTY = "<img src=x onerror=window.run=1>"  # as a file's name, which ends up as the run's
+# A line is drawn when some pixels of the canvas have its colour, or nearly: its edges are mixed.
+DRAWN = """
+const near = (pixels, colour) => {
+  const [r, g, b] = [1, 3, 5].map(at => parseInt(colour.slice(at, at + 2), 16));
+  for (let i = 0; i < pixels.length; i += 4) {
+    const far = Math.abs(pixels[i] - r) + Math.abs(pixels[i + 1] - g) + Math.abs(pixels[i + 2] - b);
+    if (far < 80 && pixels[i + 3] > 200) return true;
+  }
+  return false;
+};
+return Array.from(document.querySelectorAll("figure.plot"), figure => {
+  const canvas = figure.querySelector("canvas");
+  const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const colours = figure.plot.series.slice(1).filter(series => series.width > 1)
+    .map(series => series.stroke(figure.plot));
+  const missing = colours.filter(colour => !near(data, colour));
+  return figure.querySelector("h3").innerText + (missing.length ? " without " + missing : "");
+});
+"""
 PLOTS = ("Percentile spectrum", "Latency over time", "Sent, received, backlog", "Sender lateness")
 
 
-def chromium(url: str, *options: str) -> str:
-    assert CHROMIUM is not None, "no chromium on the path, and CHROMIUM is not set"
-    fixed = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1300,2400"]
-    done = subprocess.run(
-        [CHROMIUM, *fixed, "--virtual-time-budget=12000", *options, url],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return done.stdout
+def check_picture(browser: Browser) -> None:
+    """Check that a picture of the page is one of a page with something on it."""
+    assert len(browser.picture()) > 40_000  # an empty page has some 10,000
 
 
-def document(url: str) -> str:
-    """Return the page as it is after its scripts have run."""
-    return chromium(url, "--dump-dom")
-
-
-def picture(url: str, file: Path) -> bytes:
-    """Take a picture, and check that it is one of a page with something on it."""
-    chromium(url, f"--screenshot={file}")
-    data = file.read_bytes()
-    assert struct.unpack(">II", data[16:24]) == (1300, 2400)
-    assert len(data) > 60_000  # an empty page of this size has some 10,000
-    return data
-
-
-def drawn(html: str) -> list[str]:
-    """Return the titles of the plots that are really there as graphics."""
-    titles = re.findall(r'class="gtitle"[^>]*>(.*?)</text>', html)
-    return [re.sub(r"<[^>]+>", "", title) for title in titles]
+def drawn(browser: Browser) -> list[str]:
+    """Return the titles of the plots that are there with each line in its colour."""
+    return list(browser.script(DRAWN))
 
 
 def test_a_report_shows_all_its_plots(measure: Callable[..., Result], tmp_path: Path) -> None:
     result = measure("--delay", "0.3", schedule="burst:3,0.2,0.5")
     page = tmp_path / "report.html"
     write_html(page, [result])
-    html = document(page.as_uri())
-    assert drawn(html) == list(PLOTS)
-    assert "Machine and versions" in html
-    assert html.count('class="js-line"') >= 8
-    assert "<image" in html or "hm" in html  # the heat map
-    picture(page.as_uri(), tmp_path / "report.png")
+    with Browser() as browser:
+        browser.open(page.as_uri())
+        browser.wait(lambda: drawn(browser) == list(PLOTS), "not all plots")
+        assert "Machine and versions" in browser.text()
+        browser.click("//footer//a")
+        assert browser.script("return location.hash") == "#reading"
+        assert browser.script("return document.querySelector(location.hash).innerText")
+        check_picture(browser)
 
 
 def test_a_searchs_report_begins_with_latency_against_rate(
@@ -79,13 +83,44 @@ def test_a_searchs_report_begins_with_latency_against_rate(
         found.add(measure("--delay", "0.5", rate=rate, duration=1.0))
     page = tmp_path / "search.html"
     write_html(page, found.results, [found])
-    assert drawn(document(page.as_uri())) == [
-        "Latency against rate",
-        "Percentile spectrum",
-        *PLOTS,
-        *PLOTS,
-    ]
-    picture(page.as_uri(), tmp_path / "search.png")
+    with Browser() as browser:
+        browser.open(page.as_uri())
+        titles = ["Latency against rate", "Percentile spectrum", *PLOTS, *PLOTS]
+        browser.wait(lambda: drawn(browser) == titles, "not all plots")
+        check_picture(browser)
+
+
+def test_the_live_page(
+    start_target: Callable[..., int], free_port: Callable[[], int], tmp_path: Path
+) -> None:
+    workload, page = tmp_path / f"{NASTY}.py", tmp_path / "report.html"
+    workload.write_text("from wallaroo_loadgen.workloads.echo import Echo as workload\n")
+    listen = free_port()
+    words = ["--to", f"127.0.0.1:{start_target(listen)}", "--listen", f"127.0.0.1:{listen}"]
+    words += ["--rate", "200", "--warmup", "0.1", "--duration", "600", "--live", "0"]
+    program = [sys.executable, "-m", "wallaroo", "load", "--workload", str(workload)]
+    program += ["--html", str(page), *words]
+    with Browser() as browser:
+        with subprocess.Popen(
+            program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                assert process.stderr is not None
+                browser.open(process.stderr.readline().split()[-1])
+                browser.wait(lambda: drawn(browser) == list(PLOTS), "not all plots")
+                before = browser.text()
+                assert f"{NASTY}.py at 200/s" in before
+                assert browser.row("latency")
+                browser.wait(lambda: browser.text() != before, "the figures stand still")
+                check_picture(browser)
+            finally:
+                process.send_signal(signal.SIGINT)
+        browser.wait(lambda: "the load test has ended" in browser.text(), "the end is not said")
+        assert drawn(browser) == list(PLOTS)  # the last figures stay
+        assert browser.script("return window.run") is None
+        browser.open(page.as_uri())
+        assert f"{NASTY}.py at 200/s" in browser.text()
+        assert browser.script("return window.run") is None
 
 
 @contextmanager
@@ -102,39 +137,82 @@ def locust(target: int, listen: int, web: int, master: int) -> Iterator[str]:
             process.wait(60)
 
 
-def wait_for_outputs(url: str) -> None:
+def wait_for_run(url: str) -> None:
+    """Wait until the run goes on: a page that was opened before does not notice."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        try:
-            with urllib.request.urlopen(f"{url}/wallaroo/figures") as answer:
-                if b'"counts": null' not in answer.read():
-                    return
-        except OSError:
-            pass
-        time.sleep(0.5)
-    raise AssertionError("no outputs within a minute")
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(f"{url}/stats/requests") as answer,
+        ):
+            if json.load(answer)["state"] == "running":
+                return
+        time.sleep(0.1)
+    raise AssertionError("no run within a minute")
 
 
-def test_locusts_pages(
-    start_target: Callable[..., int], free_port: Callable[[], int], tmp_path: Path
-) -> None:
+# What a person sees at any moment, noted at each change: whether the tab's table has figures, and
+# whether anything says that it waits.
+NOTE = """
+window.together = 0;
+const look = () => {
+  const texts = Array.from(document.querySelectorAll("td"), cell => cell.innerText);
+  const frame = document.querySelector("#wallaroo-plots");
+  const inner = frame && frame.contentDocument && frame.contentDocument.body;
+  const all = document.body.innerText + (inner ? inner.innerText : "");
+  if (texts.includes("99.99") && /waiting/i.test(all)) window.together += 1;
+  requestAnimationFrame(look);
+};
+look();
+"""
+
+
+def test_locusts_pages(start_target: Callable[..., int], free_port: Callable[[], int]) -> None:
     listen = free_port()
     target = start_target(listen, "--delay", "0.01")
-    with locust(target, listen, free_port(), free_port()) as url:
-        wait_for_outputs(url)
-        statistics = document(f"{url}/?tab=stats")
-        cells = re.findall(r"<td[^>]*>([^<]*)</td>", statistics)
-        row = cells[cells.index("latency") :]
+    with locust(target, listen, free_port(), free_port()) as url, Browser() as browser:
+        wait_for_run(url)
+        browser.open(f"{url}/?tab=wallaroo")
+        browser.script(NOTE)
+        browser.wait(lambda: "99.99" in browser.text(), "no percentiles in our tab")
+        assert "Sender lateness (ms)" in browser.text()
+        inside = "return document.querySelector('#wallaroo-plots').contentDocument"
+        browser.wait(
+            lambda: browser.script(f"{inside}.querySelectorAll('canvas').length") == 4,
+            "no plots in our tab",
+        )
+        assert browser.script("return window.together") == 0
+        check_picture(browser)
+        browser.open(f"{url}/?tab=stats")
+        browser.wait(lambda: len(browser.row("latency")) > 5, "no row of figures")
+        row = browser.row("latency")
         assert row[1] == "echo"
         assert int(row[2]) > 0
         assert float(row[4]) >= 10  # the median in ms, with its decimals
         assert "." in row[5]
-        tab = document(f"{url}/?tab=wallaroo")
-        assert "Latency and load" in tab
-        assert "Sender lateness (ms)" in tab
-        assert 'id="wallaroo-plots"' in tab
-        assert "99.99" in tab
-        assert drawn(document(f"{url}/wallaroo/plots")) == list(PLOTS)
-        assert len(re.findall("<canvas", document(f"{url}/?tab=charts"))) >= 3
-        for name in ("wallaroo", "charts"):
-            picture(f"{url}/?tab={name}", tmp_path / f"{name}.png")
+        browser.open(f"{url}/?tab=charts")
+        browser.wait(
+            lambda: browser.script("return document.querySelectorAll('canvas').length") >= 3,
+            "no charts",
+        )
+        check_picture(browser)
+        browser.open(f"{url}/wallaroo/plots")
+        browser.wait(lambda: drawn(browser) == list(PLOTS), "not all plots")
+
+
+def test_a_comparison_and_a_history_show_their_plots(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    runs = [
+        Runs(name, [result(random.normal(middle, 200, 500).astype(int)) for _ in range(3)])
+        for name, middle in [(f"{number}.json", 3000 + 100 * number) for number in range(10)]
+    ]
+    bounds = [Bound(Metric.parse("p50"), 0.1), Bound(Metric.parse("p99"), 0.1)]
+    page = tmp_path / "page.html"
+    with Browser() as browser:
+        found = compare(runs[0], runs[8:], bounds, increase=0.1, seed=0)
+        page.write_text(comparison_html(found, seed=0), encoding="utf-8")
+        browser.open(page.as_uri())
+        assert drawn(browser) == ["Percentile spectrum", "Ratio to the baseline"]
+        page.write_text(history_html(series(runs, bounds, seed=0)), encoding="utf-8")
+        browser.open(page.as_uri())
+        assert drawn(browser) == ["History"]

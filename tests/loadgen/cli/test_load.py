@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import psutil
 import pytest
@@ -58,13 +60,18 @@ def addresses(
 def test_a_good_run_is_exit_0_and_leaves_its_files(
     addresses: Callable[..., list[str]], tmp_path: Path
 ) -> None:
-    files = {name: tmp_path / f"run.{name}" for name in ("json", "html", "hdr")}
+    files = {name: tmp_path / f"run.{name}" for name in ("json", "html", "hdr", "junit")}
     options = [word for name, path in files.items() for word in (f"--{name}", str(path))]
     done = load("echo", *addresses(*SLOW), *SHORT, "--slo", "p99<60s", *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "sent 520 of 520 messages" in done.stdout
     assert "SLO p99<60s: met" in done.stdout
     assert "\x1b" not in done.stdout
+    cases = ET.parse(files["junit"]).getroot().iter("testcase")
+    assert [(case.get("name"), case[0].tag) for case in cases] == [
+        ("valid", "system-out"),
+        ("p99<60s", "system-out"),
+    ]
     run = json.loads(files["json"].read_text())["runs"][0]
     assert run["latency"]["count"] == 400
     assert run["latency"]["min"] >= 999_000  # a histogram's class may begin a little below
@@ -73,10 +80,8 @@ def test_a_good_run_is_exit_0_and_leaves_its_files(
     assert "HistogramLogReader" not in files["hdr"].read_text()
     assert len(files["hdr"].read_text().splitlines()) == 4
     page = files["html"].read_text()
-    assert page.count("Plotly.newPlot") >= 4
     assert "valid, SLOs met" in page
-    assert "<link" not in page  # self-contained
-    assert "src=" not in page.replace("src=(", "").split("</style>")[1].split("<script>")[0]
+    assert page.count('<figure class="plot">') == 4
 
 
 def test_a_missed_slo_is_exit_3(addresses: Callable[..., list[str]]) -> None:
@@ -139,8 +144,8 @@ def test_an_application_that_ends_at_once_is_quoted(free_port: Callable[[], int]
     program = f"{sys.executable} -c 'import sys; sys.exit(\"no such thing\")'"
     words = ["--to", f"127.0.0.1:{free_port()}", "--listen", "127.0.0.1:0", "--wait", "600"]
     done = load("echo", *words, "--start", program)
-    assert done.returncode == 4
-    assert "the application ended with exit 1: no such thing" in done.stdout
+    assert done.returncode == 5
+    assert "TARGET ENDED: the application ended with exit 1: no such thing" in done.stdout
 
 
 def test_ctrl_c_leaves_a_partial_report(
@@ -213,12 +218,14 @@ def test_a_search_finds_where_the_target_stops_keeping_up(
     if found["best"] is not None:
         assert done.returncode == 0
         assert f"highest sustained rate: {found['best']:,.0f} messages/s" in done.stdout
+        up_to = f"the target keeps pace up to {found['best']:,.0f} messages/s; at "
+        assert up_to in done.stdout
 
 
 def test_compare(addresses: Callable[..., list[str]], tmp_path: Path) -> None:
     fast, slow = tmp_path / "fast.json", tmp_path / "slow.json"
     runs = [
-        ["echo", *addresses("--delay", delay), *SHORT, "--repeat", "2", "--json", str(path)]
+        ["echo", *addresses("--delay", delay), *SHORT, "--repeat", "3", "--json", str(path)]
         for delay, path in (("0.8", fast), ("1.6", slow))
     ]
     with ThreadPoolExecutor() as pool:
@@ -232,13 +239,9 @@ def test_compare(addresses: Callable[..., list[str]], tmp_path: Path) -> None:
     worse = compare(str(fast), str(slow), "--metric", "p50")
     assert worse.returncode == 1, worse.stdout + worse.stderr
     assert "WORSE" in worse.stdout
-    assert "regression beyond 10%: slow.json: p50" in worse.stdout
+    assert "slow.json: p50" in worse.stdout
     assert compare(str(slow), str(fast), "--metric", "p50").returncode == 0
-    assert compare(str(fast), str(slow), "--bound", "3").returncode == 0
-    bad = tmp_path / "bad.json"
-    bad.write_text("{}")
-    assert compare(str(fast), str(bad)).returncode == 2
-    assert compare(str(fast)).returncode == 2
+    assert compare(str(fast), str(slow), "--metric", "p50", "--bound", "3").returncode == 0
 
 
 def test_a_listener_that_closes_in_the_middle(
@@ -261,9 +264,37 @@ def test_a_listener_that_closes_in_the_middle(
             child.kill()
     thread.join(60)
     done = process[0]
-    assert done.returncode == 4
-    assert "the target closed the connection" in done.stdout
+    assert done.returncode == 5
+    assert re.search(r"TARGET ENDED: connection 0: the target closed .* after \d+ of", done.stdout)
     assert "the application's sink closed its connection" in done.stdout
+    assert "this machine cannot" not in done.stdout
+
+
+def test_a_target_that_crashes_is_not_a_machine_that_cannot_send(
+    free_port: Callable[[], int], tmp_path: Path
+) -> None:
+    port = free_port()
+    start = f"{sys.executable} {TARGET} --port {port} --sink {{listen}} --crash-after 100"
+    page = tmp_path / "run.html"
+    words = ["--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--html", str(page)]
+    done = load("echo", *words, *SHORT, "--start", start)
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "TARGET ENDED: the application ended by SIGKILL" in done.stdout
+    assert "this machine cannot" not in done.stdout
+    assert "could be sent" not in done.stdout
+    text = page.read_text()
+    assert '<span class="badge bad">TARGET ENDED</span>' in text
+    assert "the application ended by SIGKILL" in text
+
+
+def test_a_search_ends_with_the_target(free_port: Callable[[], int]) -> None:
+    port = free_port()
+    start = f"{sys.executable} {TARGET} --port {port} --sink {{listen}} --crash-after 100"
+    words = ["--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--search"]
+    done = load("echo", *words, *SHORT, "--start", start)
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "did not keep pace at any rate that was tried; at 400 the application" in done.stdout
+    assert done.stdout.count("400/s") == 1  # not tried again
 
 
 def test_what_a_shell_has_started_ends_too(free_port: Callable[[], int]) -> None:

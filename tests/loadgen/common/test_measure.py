@@ -48,6 +48,18 @@ def test_histograms_survive_their_text_and_add_up() -> None:
     assert total.get_min_value() == 1
 
 
+def test_a_summary_is_what_the_histogram_says() -> None:
+    hist = measure.histogram()
+    measure.record(hist, np.random.default_rng(3).lognormal(9, 3, size=5000).astype(np.int64))
+    found = measure.summary(hist)
+    for percentile in measure.PERCENTILES:
+        assert found[f"p{percentile:g}"] == hist.get_value_at_percentile(percentile)
+    assert found["mean"] == pytest.approx(hist.get_mean_value())
+    low, high, counts = measure.recorded(hist)
+    assert counts.sum() == 5000
+    assert [hist.get_highest_equivalent_value(value) for value in low.tolist()] == high.tolist()
+
+
 def test_a_summary_of_nothing_has_no_figures() -> None:
     assert measure.summary(measure.histogram())["p99"] is None
 

@@ -7,8 +7,8 @@ from wallaroo_loadgen.common.schedule import Schedule, ScheduleError
 
 def times(text: str, *, rate: float = 100, share: float = 1.0, phase: float = 0.0) -> np.ndarray:
     schedule = Schedule.parse(text, rate=rate, warmup=0, duration=10, cooldown=0)
-    lane = schedule.lane(share, phase, seed=3)
-    return lane.intended(np.arange(lane.total)) / 1e9
+    stream = schedule.stream(share, phase, seed=3)
+    return stream.intended(np.arange(stream.total)) / 1e9
 
 
 def per_second(due: np.ndarray) -> list[int]:
@@ -56,7 +56,7 @@ def test_a_shape_with_random_arrivals() -> None:
     assert counts == pytest.approx([500 + 1000 * second for second in range(10)], rel=0.25)
 
 
-def test_lanes_share_the_rate_and_do_not_coincide() -> None:
+def test_streams_share_the_rate_and_do_not_coincide() -> None:
     both = np.concatenate([times("constant", share=0.5), times("constant", share=0.5, phase=0.5)])
     assert sorted(both.tolist()) == pytest.approx([index / 100 for index in range(1000)])
 
@@ -67,8 +67,8 @@ def test_the_same_seed_gives_the_same_times() -> None:
 
 def test_measured_counts_the_messages_between_warm_up_and_cool_down() -> None:
     schedule = Schedule.parse("constant", rate=100, warmup=1, duration=2, cooldown=0.5)
-    lane = schedule.lane(1.0, 0.0, seed=0)
-    assert (lane.total, lane.measured) == (350, 200)
+    stream = schedule.stream(1.0, 0.0, seed=0)
+    assert (stream.total, stream.measured) == (350, 200)
 
 
 @pytest.mark.parametrize(

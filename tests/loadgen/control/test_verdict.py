@@ -5,57 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from wallaroo_loadgen.cli.compare import ratio
-from wallaroo_loadgen.common import measure
+from load_runs import result
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.common.measure import Timeline
 from wallaroo_loadgen.control.result import Result
-from wallaroo_loadgen.control.search import search, why_not_sustained
+from wallaroo_loadgen.control.search import Search, search, why_not_sustained
 from wallaroo_loadgen.control.verdict import SLO, SLOError, exit_code, judge, show
-
-GOOD = {
-    "scheduled": 100,
-    "sent": 100,
-    "expected": 100,
-    "received": 100,
-    "distinct": 100,
-    "missing": 0,
-    "repeated": 0,
-    "reordered": 0,
-    "unmatched": 0,
-    "early": 0,
-    "held_up": 0,
-    "held_back": 0,
-    "sinks_closed": 0,
-}
-
-
-def result(
-    latency: list[int], lateness: list[int], own: list[int] | None = None, **changes: Any
-) -> Result:
-    """Return a run with these values in µs; `counts` are changes to a perfect run's."""
-    hists = {}
-    for name, values in (
-        ("latency", latency),
-        ("lateness", lateness),
-        ("own_lateness", lateness if own is None else own),
-    ):
-        hists[name] = measure.histogram()
-        measure.record(hists[name], np.array(values, dtype=np.int64))
-    settings: dict[str, Any] = {
-        "label": "x",
-        "config": RunConfig("echo", (("h", 1),), duration=8.0, warmup=1.0).to_json(),
-        "started": "2026-01-01T00:00:00+00:00",
-        "latency": measure.summary(hists["latency"]),
-        "lateness": measure.summary(hists["lateness"]),
-        "own_lateness": measure.summary(hists["own_lateness"]),
-        "histograms": {name: measure.encode(hist) for name, hist in hists.items()},
-        "timeline": Timeline(10**9, 10).to_json(),
-        "rates": {"offered": 10.0, "sent": 10.0, "owed": 10.0, "received": 10.0},
-        "busy": {},
-    }
-    counts = {**GOOD, **changes.pop("counts", {})}
-    return Result(**{**settings, "counts": counts, **changes})
 
 
 def judged(*slos: str, **changes: Any) -> Result:
@@ -83,8 +38,6 @@ def test_a_perfect_run_is_valid() -> None:
             r"2 match nothing, .*\?",
         ),
         ({"lateness": [501] * 100}, "this machine cannot send"),
-        ({"closed": {"0": "the target closed the connection"}}, "connection 0: the target"),
-        ({"counts": {"sinks_closed": 1}}, "sink closed"),
         ({"counts": {"sent": 90}}, "only 90 of 100"),
         ({"counts": {"early": 1}}, "clocks"),
         ({"counts": {"held_up": 1}}, "receiver could not keep up"),
@@ -96,6 +49,27 @@ def test_an_invalid_run_says_why(changes: dict[str, Any], words: str) -> None:
     assert len(found.invalid) == 1
     assert re.search(words, found.invalid[0])
     assert exit_code([found]) == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"closed": {"0": "the target closed the connection"}}, "after 90 of 100 messages"),
+        ({"counts": {"sinks_closed": 1}}, "sink closed"),
+        ({"ended": "the application ended by SIGSEGV"}, "by SIGSEGV"),
+    ],
+)
+def test_a_target_that_ends_is_told_from_a_machine_that_cannot_send(
+    changes: dict[str, Any], words: str
+) -> None:
+    counts = {"sent": 90, **changes.pop("counts", {})}
+    found = judged(**changes, counts=counts, lateness=[9000] * 100)
+    assert len(found.invalid) == 1
+    assert words in found.invalid[0]
+    assert exit_code([found]) == 5
+    slow = judged(counts={"sent": 90}, lateness=[9000] * 100)
+    assert "this machine cannot send" in slow.invalid[0]
+    assert exit_code([slow]) == 4
 
 
 def test_lateness_up_to_a_tenth_of_the_latency_is_allowed() -> None:
@@ -167,6 +141,34 @@ def test_a_search_closes_in_on_the_limit() -> None:
     assert 700 / 1.05 <= downwards.best <= 700
 
 
+def knee(rates: dict[float, Result]) -> str:
+    found = Search("echo")
+    for rate, measured in rates.items():
+        measured.config = {**measured.config, "rate": rate}
+        found.add(measured)
+    return found.sentence()
+
+
+def test_a_search_names_the_knee_in_a_sentence() -> None:
+    slow = [70_000] * 100
+    assert knee(
+        {20_000.0: judged("p99<50ms"), 41_600.0: judged("p99<50ms")}
+        | {80_000.0: judged("p99<50ms", latency=slow), 44_000.0: judged("p99<50ms", latency=slow)}
+    ) == ("the target keeps p99 under 50 ms up to 41,600 messages/s; at 44,000 p99 is 70.02 ms")
+    assert knee({100.0: judged("p99<50ms", "max<1.5 s")}) == (
+        "the target keeps p99 under 50 ms and max under 1.5 s up to 100 messages/s; "
+        "its limit was not reached"
+    )
+    late = {100.0: judged(), 200.0: judged(lateness=[9000] * 100)}
+    assert knee(late) == (
+        "the target keeps pace up to 100 messages/s; at 200 this machine cannot send on time, "
+        "so the target's limit may be higher"
+    )
+    assert knee({100.0: judged("p99<5ms", latency=slow)}) == (
+        "the target did not keep p99 under 5 ms at any rate that was tried; at 100 p99 is 70.02 ms"
+    )
+
+
 def test_a_search_gives_up_when_nothing_is_good() -> None:
     def run(config: RunConfig) -> Result:
         found = judged(latency=[])
@@ -202,31 +204,6 @@ def test_one_hiccup_does_not_fail_a_rate() -> None:
     best = search(RunConfig("echo", (("h", 1),), rate=100.0), run).best
     assert best is not None
     assert best > 200
-
-
-def test_ratios_have_an_interval_only_with_repetitions() -> None:
-    one = ratio([100], [150])
-    assert one.value == pytest.approx(1.5)
-    assert one.low is None
-    assert one.beyond(0.1)
-    noisy = ratio([100, 300, 900], [150, 280, 1400])
-    assert noisy.low is not None
-    assert noisy.low < 1 < noisy.value
-    assert not noisy.beyond(0.1)
-    clear = ratio([100, 101, 102], [200, 202, 204])
-    assert clear.low == pytest.approx(1.95, abs=0.05)
-    assert clear.beyond(0.5)
-    assert not clear.beyond(1.5)
-
-
-def test_welchs_interval_is_the_published_one() -> None:
-    # exp of samples with means 1 and 2, variances 1 and 4, sizes 5 and 4: 4.22 degrees of freedom.
-    first = np.exp(np.array([-0.2649, 0.3675, 1.0, 1.6325, 2.2649]) + 5)
-    second = np.exp(np.array([-0.3238, 1.2254, 2.7746, 4.3238]) + 5)
-    found = ratio(first.tolist(), second.tolist())
-    assert np.log(found.value) == pytest.approx(1.0, abs=1e-3)
-    width = 2.776 * np.sqrt(1 / 5 + 4 / 4)
-    assert np.log(found.high or 0) - np.log(found.low or 1) == pytest.approx(2 * width, rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 import pytest
-from wallaroo_loadgen.with_locust.access import refusal
+from wallaroo_loadgen.presentation.access import refusal
 
 LOCUSTFILE = Path(__file__).parents[3] / "loadgen" / "locustfile.py"
 USERS = {"user_count": 1, "spawn_rate": 1}
@@ -82,6 +82,15 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Page, Path]
         yield page, log
 
 
+def listening(port: int) -> list[str]:
+    """Return the addresses at which somebody listens to a port."""
+    return [
+        connection.laddr.ip
+        for connection in psutil.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+    ]
+
+
 def test_runs_started_from_the_form(
     start_target: Callable[..., int], free_port: Callable[[], int]
 ) -> None:
@@ -91,6 +100,7 @@ def test_runs_started_from_the_form(
     options += f" --to 127.0.0.1:{start_target(listen)} --listen 127.0.0.1:{listen} -o size=80"
     with locust(page, *options.split()):
         page.wait_until(lambda: page.get("/stats/requests")["worker_count"] == 2)
+        assert listening(master) == ["127.0.0.1"]  # for workers of this machine only
         form = {"duration": 1.5, "warmup": 0.3, "user_count": 2, "spawn_rate": 2}
         for rate in (200, 400):  # the second run against the same application
             status, body = page.ask("/swarm", **form, rate=rate)
@@ -110,12 +120,7 @@ def test_runs_started_from_the_form(
 def test_without_web_host_the_page_is_for_this_machine_only(idle: tuple[Page, Path]) -> None:
     page, log = idle
     assert f"Starting web interface at http://127.0.0.1:{page.port}," in log.read_text()
-    listening = [
-        connection.laddr.ip
-        for connection in psutil.net_connections("tcp")
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == page.port
-    ]
-    assert listening == ["127.0.0.1"]
+    assert listening(page.port) == ["127.0.0.1"]
 
 
 def test_the_form_has_figures_and_nothing_that_names_a_file_or_address(

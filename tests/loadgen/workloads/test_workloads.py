@@ -33,12 +33,12 @@ def payloads(data: bytes) -> list[bytes]:
     return found
 
 
-def stream(workload: Workload, lane: int, messages: int) -> list[bytes]:
-    """Return a lane's first payloads, fetched in uneven blocks."""
+def first_payloads(workload: Workload, stream: int, messages: int) -> list[bytes]:
+    """Return a stream's first payloads, fetched in uneven blocks."""
     found: list[bytes] = []
     size = 1
     while len(found) < messages:
-        block = workload.lanes[lane].block(len(found), min(size, messages - len(found)))
+        block = workload.streams[stream].block(len(found), min(size, messages - len(found)))
         some = payloads(block.data)
         assert np.cumsum([len(item) + 4 for item in some]).tolist() == block.ends.tolist()
         found += some
@@ -59,47 +59,51 @@ def outputs_of(name: str, workload: Workload, inputs: list[tuple[int, bytes]]) -
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_what_the_application_answers_is_what_is_owed(name: str) -> None:
+def test_what_the_application_answers_is_what_is_expected(name: str) -> None:
     values = CASES[name]
     workload = build(name, Options(seed=5, connections=3, run=77, values=values))
     messages = 300
     inputs = [
-        (source, item) for source, data in workload.prelude().items() for item in payloads(data)
+        (source, item) for source, data in workload.preparation().items() for item in payloads(data)
     ]
     probes = [
         (source, item) for source, data in workload.probe(0).items() for item in payloads(data)
     ]
-    streams = [stream(workload, lane, messages) for lane in range(len(workload.lanes))]
+    payloads_of = [
+        first_payloads(workload, stream, messages) for stream in range(len(workload.streams))
+    ]
     turns = [
-        (workload.lanes[lane].source, items[turn])
+        (workload.streams[stream].source, items[turn])
         for turn in range(messages)
-        for lane, items in enumerate(streams)
+        for stream, items in enumerate(payloads_of)
     ]
     outputs = outputs_of(name, workload, inputs + probes + turns)
     assert workload.answers(outputs)
     assert not workload.answers([]) or name == "market_spread"  # which remembers what is proven
-    lanes, numbers = workload.match(outputs)
-    assert not (lanes == UNMATCHED).any()
-    for lane, sending in enumerate(workload.lanes):
-        here = numbers[lanes == lane]
-        assert sorted(here.tolist()) == list(range(sending.owed(messages)))
+    streams, numbers = workload.match(outputs)
+    assert not (streams == UNMATCHED).any()
+    for stream, sending in enumerate(workload.streams):
+        here = numbers[streams == stream]
+        assert sorted(here.tolist()) == list(range(sending.expected(messages)))
         assert (sending.cause(here) < messages).all()
-    assert (lanes == IGNORED).any()
+    assert (streams == IGNORED).any()
 
 
 @pytest.mark.parametrize("name", [*sorted(CASES), "echo"])
 def test_the_arithmetic_goes_both_ways(name: str) -> None:
     values = CASES.get(name, {})
     workload = build(name, Options(connections=2, values=values))
-    for lane in workload.lanes:
-        owed = lane.owed(20_000)
-        if not owed:
+    for stream in workload.streams:
+        expected = stream.expected(20_000)
+        if not expected:
             continue
-        causes = lane.cause(np.arange(owed))
+        causes = stream.cause(np.arange(expected))
         assert (np.diff(causes) >= 0).all()
         for message in (0, 1, 4095, 4096, 12_345):
-            assert lane.owed(message + 1) - lane.owed(message) == int((causes == message).sum())
-    assert sum(lane.share for lane in workload.lanes) == pytest.approx(1)
+            assert stream.expected(message + 1) - stream.expected(message) == int(
+                (causes == message).sum()
+            )
+    assert sum(stream.share for stream in workload.streams) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("name", [*sorted(CASES), "echo"])
@@ -109,33 +113,33 @@ def test_nothing_that_comes_raises(name: str) -> None:
     rubbish = [b"", b"\xff\xfe", b"a => b", b" => 1", b"x => " + b"9" * 40, b"2000-01-01 200 x"]
     rubbish += [bytes(size) for size in (46, 55)]
     rubbish += [b"\xff" * 46, b"\xff" * 55, b"0000-00-00 200 1", b"9999-12-31"]
-    lanes, _ = workload.match(rubbish)
-    assert (lanes == UNMATCHED).all()
+    streams, _ = workload.match(rubbish)
+    assert (streams == UNMATCHED).all()
     assert not workload.answers(rubbish)
 
 
 def test_an_output_of_another_run_matches_nothing() -> None:
     first = build("word_count", Options(run=1))
     second = build("word_count", Options(run=2))
-    word = payloads(first.lanes[0].block(0, 1).data)[0].split()[0]
-    assert first.match([word + b" => 1"]).lanes.tolist() == [0]
-    assert second.match([word + b" => 1"]).lanes.tolist() == [UNMATCHED]
+    word = payloads(first.streams[0].block(0, 1).data)[0].split()[0]
+    assert first.match([word + b" => 1"]).streams.tolist() == [0]
+    assert second.match([word + b" => 1"]).streams.tolist() == [UNMATCHED]
 
 
 def test_the_same_seed_makes_the_same_messages() -> None:
     one, same, other = (build("word_count", Options(seed=seed)) for seed in (4, 4, 5))
-    assert one.lanes[0].block(0, 50).data == same.lanes[0].block(0, 50).data
-    assert one.lanes[0].block(0, 50).data != other.lanes[0].block(0, 50).data
+    assert one.streams[0].block(0, 50).data == same.streams[0].block(0, 50).data
+    assert one.streams[0].block(0, 50).data != other.streams[0].block(0, 50).data
 
 
 def test_a_recorded_file_is_replayed_and_matched_by_position(tmp_path: Path) -> None:
     file = tmp_path / "frames"
     file.write_bytes(frames([b"a", b"", b"ccc"]))
     workload = build("replay", Options(values={"file": str(file), "outputs": "2"}))
-    assert stream(workload, 0, 7) == [b"a", b"", b"ccc", b"a", b"", b"ccc", b"a"]
+    assert first_payloads(workload, 0, 7) == [b"a", b"", b"ccc", b"a", b"", b"ccc", b"a"]
     assert workload.match([b"x"] * 3).numbers.tolist() == [0, 1, 2]
     assert workload.match([b"x"] * 2).numbers.tolist() == [3, 4]
-    assert workload.lanes[0].cause(np.arange(5)).tolist() == [0, 0, 1, 1, 2]
+    assert workload.streams[0].cause(np.arange(5)).tolist() == [0, 0, 1, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from small_steps import Seen, computation, first, multi, see, whole, words
 import wallaroo
 
 
-def test_dead_1_letters_come_in_order_of_lineage_step_and_sink(app, run, told):
+def test_dead_1_letters_come_in_order_of_lineage_step_and_sink(app, run, letters):
     @multi
     def split(text):
         if text == "!":
@@ -36,7 +36,7 @@ def test_dead_1_letters_come_in_order_of_lineage_step_and_sink(app, run, told):
         encoder=[refuse_y, refuse_y],
     )
     result = run(application, [b"x a z y", b"!", b"\xff", b"y"])
-    assert told(result) == [
+    assert letters(result) == [
         ((0, 0), "refuse_x", None, None, "raised"),
         ((0, 2), "see", None, "z", "unknown-key"),
         ((0, 3), None, 0, None, "encode"),
@@ -176,7 +176,7 @@ def test_dead_3_items_before_the_exit_are_delivered(app, run):
     assert result.trace.ended.lineage == (0, 3)
 
 
-def test_dead_4_stop_at_the_first_dead_letter(app, run, told):
+def test_dead_4_stop_at_the_first_dead_letter(app, run, letters):
     @computation
     def refuse(text):
         if text == "!":
@@ -186,7 +186,7 @@ def test_dead_4_stop_at_the_first_dead_letter(app, run, told):
     application = app(("to", words), ("to", refuse), ("to_stateful", see, Seen, "s"))
     result = run(application, [b"a", b"b ! c", b"d"], on_error="stop")
     assert result.output == [b"'a';", b"'ab';"]
-    assert told(result) == [((1, 1), "refuse", None, None, "raised")]
+    assert letters(result) == [((1, 1), "refuse", None, None, "raised")]
     ended = result.trace.ended
     assert (ended.kind, ended.step, ended.lineage) == ("on-error", "refuse", (1, 1))
     assert "'c'" not in repr(result.structures)

@@ -243,33 +243,35 @@ def test_state_6_a_decoders_message_is_its_own_from_then_on(app, isolated):
 @pytest.mark.parametrize(
     "bad", [threading.Lock(), lambda: 1, (n for n in ()), [Lock()], (1, (2, lambda: 1))]
 )
-def test_isolation_what_does_not_survive_is_unportable_where_it_was_made(app, isolated, told, bad):
+def test_isolation_what_does_not_survive_is_unportable_where_it_is_made(
+    app, isolated, letters, bad
+):
     give = wallaroo.computation(name="give")(lambda message: bad if message == "x" else message)
     never = wallaroo.computation(name="never")(lambda message: message)
     found = isolated(app(("to", give), ("to", never)), [b"a", b"x", b"b"])
     assert found.output == [b"'a';", b"'b';"]
-    assert told(found) == [((1,), "give", None, None, "unportable")]
+    assert letters(found) == [((1,), "give", None, None, "unportable")]
     assert found.dead_letters[0].error_type is None
 
 
-def test_isolation_an_unportable_message_of_a_decoder(app, isolated, told):
+def test_isolation_an_unportable_message_of_a_decoder(app, isolated, letters):
     @wallaroo.decoder(header_length=4, length_fmt=">I")
     def decode_lock(payload):
         return Lock()
 
-    assert told(isolated(app(decoder=decode_lock), [b"a"])) == [
+    assert letters(isolated(app(decoder=decode_lock), [b"a"])) == [
         ((0,), None, None, None, "unportable")
     ]
 
 
-def test_isolation_one_unportable_item_is_the_whole_calls(app, isolated, told):
+def test_isolation_one_unportable_item_is_the_whole_calls(app, isolated, letters):
     items = wallaroo.computation_multi(name="items")(lambda message: [1, Lock(), 2])
     found = isolated(app(("to", items)), [b"a"])
     assert found.output == []
-    assert told(found) == [((0,), "items", None, None, "unportable")]
+    assert letters(found) == [((0,), "items", None, None, "unportable")]
 
 
-def test_isolation_an_unportable_state(app, isolated, told):
+def test_isolation_an_unportable_state(app, isolated, letters):
     @wallaroo.state_computation(name="keep")
     def keep(message, state):
         state.items.append(threading.Lock() if message == "x" else message)
@@ -277,7 +279,7 @@ def test_isolation_an_unportable_state(app, isolated, told):
 
     found = isolated(app(("to_stateful", keep, Seen, "s")), [b"a", b"x", b"b"])
     assert found.output == [b"1;", b"2;"]
-    assert told(found) == [((1,), "keep", None, (), "unportable")]
+    assert letters(found) == [((1,), "keep", None, (), "unportable")]
 
 
 def test_isolation_a_state_altered_into_the_unportable_and_not_kept_is_no_matter(app, isolated):
@@ -291,9 +293,9 @@ def test_isolation_a_state_altered_into_the_unportable_and_not_kept_is_no_matter
     assert found.dead_letters == []
 
 
-def test_isolation_a_builder_of_the_unportable(app, isolated, told):
+def test_isolation_a_builder_of_the_unportable(app, isolated, letters):
     found = isolated(app(("to_stateful", see, Lock, "s")), [b"a", b"b"])
-    assert [letter[1:] for letter in told(found)] == [("see", None, (), "unportable")] * 2
+    assert [letter[1:] for letter in letters(found)] == [("see", None, (), "unportable")] * 2
     assert found.structures == {"s": {}}
 
 

@@ -34,12 +34,12 @@ def test_route_1_same_keys_meet_different_never(app, run):
 
 @pytest.mark.parametrize("listed", [True, False])
 @pytest.mark.parametrize("key", ["True", "None", "1.0", "[1]", "(1, True)", "{}", "'x' * 65536"])
-def test_route_2_anything_else_is_a_bad_key_before_it_is_unknown(app, run, told, key, listed):
+def test_route_2_anything_else_is_a_bad_key_before_it_is_unknown(app, run, letters, key, listed):
     keys = [1, "a"] if listed else None
     application = app(("to_state_partition", see, Seen, "s", keyed_by(lambda _: eval(key)), keys))
     result = run(application, [b"a", b"b"])
     assert result.output == []
-    assert told(result) == [
+    assert letters(result) == [
         ((0,), "see", None, None, "bad-key"),
         ((1,), "see", None, None, "bad-key"),
     ]
@@ -55,11 +55,11 @@ class Number(enum.IntEnum):
     K = 1
 
 
-def test_route_2_a_subclass_is_never_taken_for_the_key_it_equals(app, run, told):
+def test_route_2_a_subclass_is_never_taken_for_the_key_it_equals(app, run, letters):
     made = {"plain": "k", "sub": Sub("k"), "one": 1, "true": True, "int": Number.K}
     application = app(("to_state_partition", see, Seen, "s", keyed_by(made.__getitem__)))
     result = run(application, [b"plain", b"sub", b"one", b"true", b"int", b"plain"])
-    assert told(result) == [
+    assert letters(result) == [
         ((1,), "see", None, None, "bad-key"),
         ((3,), "see", None, None, "bad-key"),
         ((4,), "see", None, None, "bad-key"),
@@ -67,11 +67,11 @@ def test_route_2_a_subclass_is_never_taken_for_the_key_it_equals(app, run, told)
     assert result.output == [b"'plain';", b"'one';", b"'plainplain';"]
 
 
-def test_route_3_listed_keys_only(app, run, told):
+def test_route_3_listed_keys_only(app, run, letters):
     application = app(("to_state_partition", see, Seen, "s", whole, ["a", "b"]))
     result = run(application, [b"a", b"c", b"a", b"c"])
     assert result.output == [b"'a';", b"'aa';"]
-    assert told(result) == [
+    assert letters(result) == [
         ((1,), "see", None, "c", "unknown-key"),
         ((3,), "see", None, "c", "unknown-key"),
     ]
@@ -87,11 +87,11 @@ def test_route_3_a_key_that_is_listed_in_another_type_gets_a_hint(app, run):
 
 
 @pytest.mark.parametrize(("listed", "key"), [(1, "'1'"), ("1", "1"), ((1,), "1"), (1, "(1,)")])
-def test_route_3_a_listed_key_is_of_its_type(app, run, told, listed, key):
+def test_route_3_a_listed_key_is_of_its_type(app, run, letters, listed, key):
     application = app(
         ("to_state_partition", see, Seen, "s", keyed_by(lambda _: eval(key)), [listed])
     )
-    assert told(run(application, [b"a"])) == [((0,), "see", None, eval(key), "unknown-key")]
+    assert letters(run(application, [b"a"])) == [((0,), "see", None, eval(key), "unknown-key")]
 
 
 def test_route_3_listed_tuples_are_found(app, run):
@@ -143,22 +143,22 @@ def see_number(message, state):
 @pytest.mark.parametrize(
     "key", ["-1", "2**64", "'a'", "b'a'", "True", "(1,)", "1.0", "None", "10**99"]
 )
-def test_route_5_all_else_is_a_bad_key(app, run, told, key, listed):
+def test_route_5_all_else_is_a_bad_key(app, run, letters, key, listed):
     application = app(
         ("to_state_partition_u64", see, Seen, "s", keyed_by(lambda _: eval(key)))
         + (([1],) if listed else ())
     )
     result = run(application, [b"a"])
-    assert told(result) == [((0,), "see", None, None, "bad-key")]
+    assert letters(result) == [((0,), "see", None, None, "bad-key")]
     assert result.structures["s"] == {}
 
 
-def test_route_5_listed_and_unknown(app, run, told):
+def test_route_5_listed_and_unknown(app, run, letters):
     application = app(
         ("to_state_partition_u64", see_number, Seen, "s", whole, [1, 2]), decoder=literal
     )
     result = run(application, [b"1", b"3", b"1"])
-    assert told(result) == [((1,), "see_number", None, 3, "unknown-key")]
+    assert letters(result) == [((1,), "see_number", None, 3, "unknown-key")]
 
 
 def test_route_6_to_stateful_has_one_entity(app, run):
@@ -174,25 +174,25 @@ def test_route_1_the_partition_function_is_called_once_per_visit(app, run):
     assert calls == ["ab", "ac", "b"]
 
 
-def test_dead_1_a_partition_function_that_raises(app, run, told):
+def test_dead_1_a_partition_function_that_raises(app, run, letters):
     result = run(app(("to_state_partition", see, Seen, "s", first)), [b"a", b"", b"ab"])
-    assert told(result) == [((1,), "see", None, None, "raised")]
+    assert letters(result) == [((1,), "see", None, None, "raised")]
     assert result.dead_letters[0].error_type == "IndexError"
     assert result.output == [b"'a';", b"'aab';"]
 
 
 @pytest.mark.parametrize("error", [KeyError, ValueError, StopIteration, TypeError, RuntimeError])
-def test_dead_3_whatever_a_partition_function_raises(app, run, told, error):
+def test_dead_3_whatever_a_partition_function_raises(app, run, letters, error):
     def route(text):
         raise error(text)
 
     result = run(app(("to_state_partition", see, Seen, "s", keyed_by(route))), [b"a"])
-    assert told(result) == [((0,), "see", None, None, "raised")]
+    assert letters(result) == [((0,), "see", None, None, "raised")]
     assert result.dead_letters[0].error_type == error.__name__
 
 
-def test_route_2_what_raises_when_it_is_looked_at_is_no_key(app, run, told):
+def test_route_2_what_raises_when_it_is_looked_at_is_no_key(app, run, letters):
     gone = weakref.proxy(Seen())
     route = keyed_by(lambda message: gone)
     result = run(app(("to_state_partition", see, Seen, "s", route)), [b"a"])
-    assert told(result) == [((0,), "see", None, None, "bad-key")]
+    assert letters(result) == [((0,), "see", None, None, "bad-key")]

@@ -46,10 +46,10 @@ def test_frame_2_an_empty_payload_is_decoded_like_any_other(app, run):
     assert run(app(), [b"", b"a", b""]).output == [b"'';", b"'a';", b"'';"]
 
 
-def test_dead_1_a_decoder_that_raises(app, run, told):
+def test_dead_1_a_decoder_that_raises(app, run, letters):
     result = run(app(("to", identity)), [b"a", b"\xff", b"b"])
     assert result.output == [b"'a';", b"'b';"]
-    assert told(result) == [((1,), None, None, None, "decode")]
+    assert letters(result) == [((1,), None, None, None, "decode")]
     (letter,) = result.dead_letters
     assert (letter.error_type, letter.source, letter.pipeline, letter.payload) == (
         "UnicodeDecodeError",
@@ -168,12 +168,12 @@ BAD_ITEMS = [
 
 
 @pytest.mark.parametrize("result", BAD_ITEMS, ids=lambda value: type(value).__name__)
-def test_compute_2_what_has_no_order_or_no_items_is_a_bad_result(app, run, told, result):
+def test_compute_2_what_has_no_order_or_no_items_is_a_bad_result(app, run, letters, result):
     if result is Seen:
         result = Seen()
     found = run(app(("to", gives_items(result))), [b"a"])
     assert found.output == []
-    assert told(found) == [((0,), "gives", None, None, "bad-result")]
+    assert letters(found) == [((0,), "gives", None, None, "bad-result")]
     assert found.dead_letters[0].error_type is None
     assert "a multi computation returns" in found.dead_letters[0].error
 
@@ -186,10 +186,10 @@ def yields_until_it_raises(text):
         yield character
 
 
-def test_compute_2_no_item_goes_on_when_consuming_raises(app, run, told):
+def test_compute_2_no_item_goes_on_when_consuming_raises(app, run, letters):
     result = run(app(("to", yields_until_it_raises)), [b"ab", b"ab!", b"c"])
     assert result.output == [b"'a';", b"'b';", b"'c';"]
-    assert told(result) == [((1,), "yields_until_it_raises", None, None, "raised")]
+    assert letters(result) == [((1,), "yields_until_it_raises", None, None, "raised")]
     assert result.dead_letters[0].error_type == "ValueError"
 
 
@@ -206,9 +206,9 @@ class NoIterator:
 @pytest.mark.parametrize(
     ("result", "error_type"), [(BadIteration(), "LookupError"), (NoIterator(), "TypeError")]
 )
-def test_compute_2_an_iter_that_raises_has_raised(app, run, told, result, error_type):
+def test_compute_2_an_iter_that_raises_has_raised(app, run, letters, result, error_type):
     found = run(app(("to", gives_items(result))), [b"a"])
-    assert told(found) == [((0,), "gives", None, None, "raised")]
+    assert letters(found) == [((0,), "gives", None, None, "raised")]
     assert found.dead_letters[0].error_type == error_type
 
 
@@ -265,9 +265,9 @@ def test_compute_2_a_state_computations_generator_runs_inside_the_call(app, run)
 
 
 @pytest.mark.parametrize("result", BAD_ITEMS, ids=lambda value: type(value).__name__)
-def test_compute_2_of_a_state_computation_too(app, run, told, result):
+def test_compute_2_of_a_state_computation_too(app, run, letters, result):
     if result is Seen:
         result = Seen()
     compute = wallaroo.state_computation_multi(name="gives")(lambda message, state: (result, True))
     found = run(app(("to_stateful", compute, Seen, "s")), [b"a"])
-    assert told(found) == [((0,), "gives", None, (), "bad-result")]
+    assert letters(found) == [((0,), "gives", None, (), "bad-result")]

@@ -111,7 +111,7 @@ def test_order_1_deep_pipelines(app, run, steps):
 
 
 @pytest.mark.parametrize("steps", [30])
-def test_order_1_deep_pipelines_of_every_kind(app, run, told, steps):
+def test_order_1_deep_pipelines_of_every_kind(app, run, letters, steps):
     @multi
     def twice(text):
         return [None, text]
@@ -139,7 +139,7 @@ def test_order_1_deep_pipelines_of_every_kind(app, run, told, steps):
     result = run(app(*many, encoder=[refuse, refuse]), [b"a", b"x", b"b"])
     assert result.outputs == {("p", 0): [b"a", b"b"], ("p", 1): [b"a", b"b"]}
     multis = [0 if n % 4 else 1 for n in range(steps) if n % 4 < 2]
-    assert told(result) == [((1, *multis), None, sink, None, "encode") for sink in (0, 1)]
+    assert letters(result) == [((1, *multis), None, sink, None, "encode") for sink in (0, 1)]
 
 
 @pytest.mark.parametrize(

@@ -53,11 +53,14 @@ def test_state_1_an_entity_that_is_built_exists_though_its_message_dies(app, run
     assert list(result.structures["s"]) == ["a", "b"]
 
 
-def test_state_1_a_builder_that_raises_tries_again_with_the_next_message(app, run, told):
+def test_state_1_a_builder_that_raises_tries_again_with_the_next_message(app, run, letters):
     CountingBuilder.built = 0
     application = app(("to_state_partition", see, CountingBuilder(fail=(1, 2)), "s", whole))
     result = run(application, [b"a", b"a", b"a", b"a"])
-    assert told(result) == [((0,), "see", None, "a", "raised"), ((1,), "see", None, "a", "raised")]
+    assert letters(result) == [
+        ((0,), "see", None, "a", "raised"),
+        ((1,), "see", None, "a", "raised"),
+    ]
     assert result.dead_letters[0].error_type == "KeyError"
     assert result.output == [b"'a';", b"'aa';"]
 
@@ -137,10 +140,10 @@ class LyingTuple(tuple):
         (iter([1, True]), ""),
     ],
 )
-def test_state_2_anything_else_is_a_bad_result(app, run, told, result, hint):
+def test_state_2_anything_else_is_a_bad_result(app, run, letters, result, hint):
     found = run(app(("to_state_partition", returns(result), Seen, "s", whole)), [b"a"])
     assert found.output == []
-    assert told(found) == [((0,), "returns", None, "a", "bad-result")]
+    assert letters(found) == [((0,), "returns", None, "a", "bad-result")]
     assert found.dead_letters[0].error_type is None
     assert hint in found.dead_letters[0].error
 
@@ -159,12 +162,12 @@ class Unwilling(int):
     __hash__ = int.__hash__
 
 
-def test_state_2_a_number_that_cannot_be_shown_is_none(app, run, told):
+def test_state_2_a_number_that_cannot_be_shown_is_none(app, run, letters):
     found = run(app(("to_stateful", returns(("x", Unwilling(1))), Seen, "s")), [b"a", b"b"])
-    assert [letter[-1] for letter in told(found)] == ["bad-result"] * 2
+    assert [letter[-1] for letter in letters(found)] == ["bad-result"] * 2
 
 
-def test_state_2_a_numpy_bool_is_none(app, run, told):
+def test_state_2_a_numpy_bool_is_none(app, run, letters):
     numpy = pytest.importorskip("numpy", reason="numpy is not installed")
     for changed in (numpy.True_, numpy.zeros(3)):
         found = run(app(("to_stateful", returns(("x", changed)), Seen, "s")), [b"a"])
@@ -193,7 +196,7 @@ def test_state_5_none_sends_nothing_and_the_state_is_kept(app, run):
     assert "'b'" in repr(result.structures["s"])
 
 
-def test_state_7_raising_is_a_dead_letter(app, run, told):
+def test_state_7_raising_is_a_dead_letter(app, run, letters):
     @stateful
     def refuse_b(message, state):
         if message == "b":
@@ -203,7 +206,7 @@ def test_state_7_raising_is_a_dead_letter(app, run, told):
 
     result = run(app(("to_stateful", refuse_b, Seen, "s")), [b"a", b"b", b"c"])
     assert result.output == [b"'a';", b"'ac';"]
-    assert told(result) == [((1,), "refuse_b", None, (), "raised")]
+    assert letters(result) == [((1,), "refuse_b", None, (), "raised")]
     assert result.dead_letters[0].error_type == "LookupError"
 
 

@@ -1,4 +1,4 @@
-"""Bounded cases on Spark: the reference's answers, in batch jobs and in streams with cuts."""
+"""Bounded cases on Spark: the reference's answers, in batch jobs and in streams of batches."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_order_2_generated_cases_as_a_batch_job(spark_engine, reference):
         assert one.comparable() == other.comparable(), case
 
 
-def test_order_2_generated_cases_as_a_stream_with_cuts(spark_engine, reference):
+def test_order_2_generated_cases_as_a_stream_of_several_batches(spark_engine, reference):
     cases = generated(2, 60, batches=(1, 0, 3, 2))
     found = spark_engine.run_many([engine_case(case, options=SMALL_SEGMENTS) for case in cases])
     expected = reference.run_many([engine_case(case) for case in cases])
@@ -193,8 +193,8 @@ def test_dead_1_objects_that_cannot_be_asked_what_they_are_harm_no_other(spark_e
 
 def test_cases_of_one_job_see_nothing_of_each_other(spark_engine, reference):
     case = Case(build(*CHAINED), log("a b", "a"), partitions=2)
-    cut = replace(case, batches=(1,))
-    found = spark_engine.run_many([case, cut, case, cut])
+    divided = replace(case, batches=(1,))
+    found = spark_engine.run_many([case, divided, case, divided])
     assert {str(trace.comparable()) for trace in found} == {str(reference.run(case).comparable())}
 
 

@@ -187,6 +187,22 @@ class Drawer(list[Any]):
         return reversed(self)
 
 
+class Misjudged:
+    """Gives two items, and cannot say how many are left."""
+
+    def __init__(self) -> None:
+        self.left = iter(("first", "last"))
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self.left)
+
+    def __length_hint__(self) -> int:
+        raise LookupError("not counted")
+
+
 @MULTI_COMPUTATIONS.add(Trait.FALSY_ITEMS, Trait.ODD_ITEMS)
 @wallaroo.computation_multi(name="odd shape")
 def odd_shape(message: Any) -> Any:
@@ -196,6 +212,7 @@ def odd_shape(message: Any) -> Any:
         *(range(2), deque([written, 0]), {"a": written, "b": 0}.values(), memoryview(b"ab")),
         *(zip("ab", (1, 2), strict=True), Counted(), Drawer(["a", 0, written]), array("b", [1])),
         *(iter(()), iter([written, None]), (), (written, True), map(str, (1, 2)), reversed("ab")),
+        *(Misjudged(), ([written, 0],), [(written, 0)]),
     )
     return chosen(message, shapes)
 

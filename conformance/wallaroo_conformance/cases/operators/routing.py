@@ -142,7 +142,7 @@ def nearly_tuples(message: Any) -> Any:
     """Return tuples that are keys, and such as are equal to them and are none."""
     tuples = (
         *((1,), (True,), (1.0,), ((1,),), ((True,),), (Suit.HEARTS,), (0, "a"), (False, "a")),
-        *(("a", Name("a")), (0.0, "a"), ("a", "a"), Point(1, 1), (1, 1)),
+        *(("a", Name("a")), (0.0, "a"), ("a", "a"), Point(1, 1), (1, 1), ([1],), "a"),
     )
     return chosen(message, tuples)
 
@@ -225,6 +225,7 @@ KEY_LISTS: dict[str, KeyList] = {
     "strange": KeyList(["\u00e9", "\ud800", "", "\0", (), ("a",), 2, -1], "unusual"),
     "tuples": KeyList([(), ("a",), ((),), ("a", "b"), (-1,), "a"], "nested"),
     "mixed": KeyList(["even", 0, "1"], "no_key"),
+    "tuples alone": KeyList([(1,), (0, "a"), ("a", "a")], "nearly_tuples"),
 }
 
 U64_KEY_LISTS: dict[str, KeyList] = {

@@ -5,7 +5,7 @@ order, dead letters, final entities. A case *exercises* a law if it has met the 
 When a case fails, it is reduced first, so that what is left of it is there because it must be;
 the *blame* then falls on the first law in `LAWS` that the reduced case exercises and that speaks of
 this kind of difference. The order is from what a reduction would have removed had it been able to
-(batch cuts, a second source, a mark in a payload) to what every case has.
+(batches, a second source, a mark in a payload) to what every case has.
 """
 
 from __future__ import annotations

@@ -18,12 +18,12 @@ RESULT_LAWS: tuple[Law, ...] = (
     ),
     law(
         "compute-1/falsy", {Fact.COMPUTATION_GIVES_FALSY},
-        "only None filters: 0, '', b'', [] and False are messages",
+        "only None filters: 0, '', b'' and False are messages",
         "the result is tested for truth",
     ),
     law(
         "compute-1/falsy-containers", {Fact.COMPUTATION_GIVES_EMPTY},
-        "only None filters: 0, '', b'', [] and False are messages",
+        "only None filters: empty lists, dictionaries and tuples are messages",
         "the result is tested for truth",
     ),
     law(

@@ -1,4 +1,4 @@
-"""How a case is run: what ends it, where it is cut, in which order things come.
+"""How a case is run: what ends it, where a batch ends, in which order things come.
 
 A reduction takes these away first, so what is left of them is there because it must be.
 """
@@ -52,8 +52,8 @@ RUN_LAWS: tuple[Law, ...] = (
         frozenset({"numbers"}),
     ),
     law(
-        "order-2/cuts", {Fact.CUT},
-        "the result is the same however the input is cut into batches",
+        "order-2/batches", {Fact.SEVERAL_BATCHES},
+        "the result is the same however the input is divided into batches",
         "something is lost, repeated or forgotten where one batch ends and the next begins",
     ),
     law(

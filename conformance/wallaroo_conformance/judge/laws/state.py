@@ -8,7 +8,7 @@ from wallaroo_conformance.judge.law import STATE, Law, law
 STATE_LAWS: tuple[Law, ...] = (
     law(
         "state-4/secret", {Fact.STATE_ALTERED_SILENTLY},
-        "after changed=False the entity is what it was before the call",
+        "after changed=False the entity is what it was, even if the call altered it",
         "the state is handed out itself, and never put back",
         STATE,
     ),

@@ -1,0 +1,139 @@
+"""What `wallaroo compare` does: reads files, has them compared, shows and writes what was found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from wallaroo_loadgen.comparison.comparing import Bound, Runs, compare, differences
+from wallaroo_loadgen.comparison.ratio import Verdict
+from wallaroo_loadgen.comparison.series import series
+from wallaroo_loadgen.control.metric import Metric
+from wallaroo_loadgen.presentation.comparison_junit import of_comparison, of_history
+from wallaroo_loadgen.presentation.comparison_page import comparison_html, history_html
+from wallaroo_loadgen.presentation.comparison_text import print_comparison, print_history
+from wallaroo_loadgen.presentation.files import read_runs
+from wallaroo_loadgen.presentation.junit import junit
+
+EXIT_CODES = {Verdict.NOT_WORSE: 0, Verdict.WORSE: 1, Verdict.INCONCLUSIVE: 6}
+
+_USAGE = 2
+_DEFAULT = ("p50", "p99")
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Compare, print what was found, write what was asked for, and return the exit code."""
+    try:
+        bounds = _bounds(namespace)
+        _check_arguments(namespace)
+        if namespace.history is not None:
+            return _history(namespace, bounds)
+        return _compare(namespace, bounds)
+    except (ValueError, OSError) as error:
+        print(f"wallaroo compare: {error}", file=sys.stderr)
+        return _USAGE
+
+
+def _compare(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
+    files = [_read(path) for path in namespace.files]
+    found = compare(files[0], files[1:], bounds, increase=namespace.bound, seed=namespace.seed)
+    print_comparison(Console(), found)
+    if namespace.html is not None:
+        page = comparison_html(found, seed=namespace.seed)
+        namespace.html.write_text(page, encoding="utf-8")
+    if namespace.junit is not None:
+        namespace.junit.write_text(
+            junit("wallaroo compare", of_comparison(found)), encoding="utf-8"
+        )
+    return EXIT_CODES[found.verdict]
+
+
+def _history(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
+    files: list[Runs] = []
+    for path in sorted(namespace.history.glob("*.json")):
+        try:
+            files.append(_read(path))
+        except ValueError as error:
+            print(f"wallaroo compare: left out: {error}", file=sys.stderr)
+    if not files:
+        raise ValueError(f"{namespace.history}: no file of wallaroo load --json with a valid run")
+    found = series(files, bounds, seed=namespace.seed)
+    print_history(Console(), found)
+    if namespace.html is not None:
+        page = history_html(found)
+        namespace.html.write_text(page, encoding="utf-8")
+    if namespace.junit is not None:
+        namespace.junit.write_text(
+            junit("wallaroo compare --history", of_history(found)), encoding="utf-8"
+        )
+    return EXIT_CODES[Verdict.of([one.verdict for one in found])]
+
+
+def _bounds(namespace: argparse.Namespace) -> list[Bound]:
+    """Return the bounds that arguments name.
+
+    Raises:
+        ValueError: when one cannot be read, or a metric has two.
+    """
+    found: dict[Metric, Bound] = {}
+    for text in namespace.metric or _DEFAULT:
+        name, equals, value = text.partition("=")
+        metric = Metric.parse(name)
+        try:
+            increase = float(value) if equals else namespace.bound
+        except ValueError:
+            increase = -1.0
+        if not 0 <= increase < float("inf"):
+            raise ValueError(f"a bound is a number from 0 on (0.1: 10 %), not {value or increase}")
+        if metric in found:
+            raise ValueError(f"{metric.name} has more than one bound")
+        found[metric] = Bound(metric, increase)
+    return list(found.values())
+
+
+def _check_arguments(namespace: argparse.Namespace) -> None:
+    """Refuse what cannot be meant, before anything is read.
+
+    Raises:
+        ValueError: with what is expected.
+    """
+    if namespace.history is not None:
+        if namespace.files:
+            raise ValueError("give files or --history DIR, not both")
+        if not namespace.history.is_dir():
+            raise ValueError(f"{namespace.history}: no such directory")
+    elif len(namespace.files) < 2:
+        raise ValueError("two files or more are needed: the first is the baseline")
+    if not 0 <= namespace.bound < float("inf"):
+        raise ValueError(f"--bound is a number from 0 on (0.1: 10 %), not {namespace.bound}")
+    if namespace.seed < 0:
+        raise ValueError("--seed is at least 0")
+    for path in (namespace.html, namespace.junit):
+        if path is not None and not path.resolve().parent.is_dir():
+            raise ValueError(f"{path}: no such directory")
+
+
+def _read(path: Path) -> Runs:
+    """Return the valid runs of a file; those left out are told.
+
+    Raises:
+        ValueError: when there is none, or they are no repetitions of each other.
+        OSError: when it cannot be read.
+    """
+    runs = read_runs(path)
+    valid = [run for run in runs if not run.invalid and not run.partial]
+    for run in runs:
+        if run.invalid or run.partial:
+            reason = run.invalid[0] if run.invalid else "interrupted"
+            print(f"wallaroo compare: {path}: a run is left out: {reason}", file=sys.stderr)
+    if not valid:
+        raise ValueError(f"{path}: no valid run")
+    for run in valid[1:]:
+        different = differences(valid[0], run)
+        if different:
+            raise ValueError(f"{path}: its runs are no repetitions: {', '.join(different)}")
+    return Runs(path.name, valid)

@@ -1,0 +1,222 @@
+"""Files of repeated runs against a baseline: every bound, every verdict, in numbers and in words.
+
+Several bounds are several chances to be wrong. One comparison has 5 % for all of them together,
+divided equally (Bonferroni) among its statements: each bounded metric of each file, and the whole
+distribution of each file. So intervals are wider than 95 % ones where there are several, hold
+together with 95 %, and metrics of one run may depend on each other in any way. (O. J. Dunn,
+"Multiple comparisons among means", JASA 56, 1961.)
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wallaroo_loadgen.comparison.distribution import Distributions, Shift, shift
+from wallaroo_loadgen.comparison.ratio import MOST_REPEATS, Ratio, Verdict, ratio
+from wallaroo_loadgen.control.metric import Metric
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.control.verdict import show
+
+ERROR = 0.05
+"""The probability that any statement of a comparison is wrong, at most."""
+
+SHOWN = ("p50", "p90", "p99", "p99.9", "max")
+"""Metrics that are shown whether they have a bound or not."""
+
+SETTINGS = ("workload", "rate", "schedule", "connections", "duration", "values")
+"""What runs must have in common to be repetitions of each other."""
+
+_MACHINE = ("processor", "processors", "python")
+_ONE_RUN = "one run says nothing of how much runs differ: repeat both (wallaroo load --repeat 5)"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """By how much a metric may be larger than the baseline's; 0.1 is 10 %."""
+
+    metric: Metric
+    increase: float
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The valid runs of one file, which are repetitions of each other."""
+
+    name: str
+    results: list[Result]
+
+    def values(self, metric: Metric) -> list[float]:
+        """Return a metric of each run, in µs and at least 1."""
+        return [max(metric.of(result) or 1.0, 1.0) for result in self.results]
+
+    def middle(self, metric: Metric) -> float:
+        """Return the geometric mean of a metric, in µs."""
+        return statistics.geometric_mean(self.values(metric))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric of one file against the baseline's; `bound` is `None` if it is only shown."""
+
+    metric: Metric
+    baseline: float
+    other: float
+    ratio: Ratio
+    bound: float | None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What is known about the bound."""
+        return None if self.bound is None else self.ratio.verdict(self.bound)
+
+    @property
+    def words(self) -> str:
+        """The verdict as a sentence."""
+        start = f"{self.metric.name} {self.ratio}"
+        if self.bound is None:
+            return start
+        if self.verdict == Verdict.WORSE:
+            return f"{start}: worse by more than {percent(self.bound)}"
+        if self.verdict == Verdict.NOT_WORSE:
+            return f"{start}: not worse within {percent(self.bound)}"
+        start += f": cannot tell whether within {percent(self.bound)}"
+        return f"{start}; {self._what_would_decide()}"
+
+    def _what_would_decide(self) -> str:
+        if self.ratio.spreads is None:
+            return _ONE_RUN
+        assert self.bound is not None
+        repeats = self.ratio.repeats(self.bound)
+        if repeats is None:
+            return f"not even {MOST_REPEATS:,} runs on each side would be likely to decide"
+        return f"about {repeats:,} runs on each side would decide"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One file against the baseline."""
+
+    runs: Runs
+    rows: list[Row]
+    shift: Shift
+    shift_bound: float
+    notes: list[str]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Worse if anything is; inconclusive if a bounded metric is; else not worse."""
+        judged = [row.verdict for row in self.rows if row.verdict is not None]
+        return Verdict.of([*judged, *([Verdict.WORSE] if self.shift.worse else [])])
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is known of each bound and of the whole distribution."""
+        return [*[row.words for row in self.rows if row.bound is not None], self.shift_words]
+
+    @property
+    def shift_words(self) -> str:
+        """What is known of the whole distribution, as a sentence."""
+        found, bound = self.shift, f"slower by more than {percent(self.shift_bound)}"
+        if found.low is None or found.high is None:
+            return f"whole distribution: {_ONE_RUN}"
+        interval = f"{percent(found.low)} to {percent(found.high)}"
+        part = f"{percent(found.part)} of the outputs are {bound} ({interval})"
+        if found.blind:
+            return (
+                f"whole distribution: {part}; too few runs to tell whether by chance, "
+                f"{found.needed} on each side would do"
+            )
+        if found.worse:
+            return f"whole distribution: {part}, p = {found.p:.2g}: worse"
+        return f"whole distribution: {part}, p = {found.p:.2g}: may be chance"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Files against a baseline, the first.
+
+    Attributes:
+        level: each interval's confidence, so that all hold together with 95 %.
+    """
+
+    baseline: Runs
+    others: list[Compared]
+    bounds: list[Bound]
+    level: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of all files together."""
+        return Verdict.of([other.verdict for other in self.others])
+
+
+def compare(
+    baseline: Runs, others: Sequence[Runs], bounds: Sequence[Bound], *, increase: float, seed: int
+) -> Comparison:
+    """Compare files of runs.
+
+    Args:
+        baseline: the file that others are compared with.
+        others: the other files.
+        bounds: the metrics that decide.
+        increase: the bound of the whole distribution.
+        seed: of permutations and bootstraps.
+    """
+    error = ERROR / (len(others) * (len(bounds) + 1))
+    bounded = {bound.metric: bound.increase for bound in bounds}
+    metrics = sorted({*bounded, *map(Metric.parse, SHOWN)}, key=_place)
+    before = Distributions.of(baseline.results)
+    compared = [
+        Compared(
+            other,
+            [
+                Row(
+                    metric,
+                    baseline.middle(metric),
+                    other.middle(metric),
+                    ratio(baseline.values(metric), other.values(metric), 1 - error),
+                    bounded.get(metric),
+                )
+                for metric in metrics
+            ],
+            shift(before, Distributions.of(other.results), increase, level=error, seed=seed),
+            increase,
+            differences(baseline.results[0], other.results[0]),
+        )
+        for other in others
+    ]
+    return Comparison(baseline, compared, list(bounds), 1 - error)
+
+
+def differences(first: Result, second: Result) -> list[str]:
+    """Return what else two runs differ in, so that latency may differ for it."""
+    pairs = [(name, first.config[name], second.config[name]) for name in SETTINGS]
+    pairs += [(name, first.machine.get(name), second.machine.get(name)) for name in _MACHINE]
+    return [f"{name}: {new}, not {old}" for name, old, new in pairs if old != new]
+
+
+def table(comparison: Comparison) -> list[list[str]]:
+    """Return metrics, ratios and verdicts as a table's rows; the first is its head."""
+    files = [comparison.baseline, *[other.runs for other in comparison.others]]
+    rows = [["", *[f"{runs.name} ({len(runs.results)})" for runs in files]]]
+    for index, row in enumerate(comparison.others[0].rows):
+        cells = [row.metric.name, show(row.baseline)]
+        for other in comparison.others:
+            own = other.rows[index]
+            verdict = own.verdict
+            flag = f"  {verdict}" if verdict in (Verdict.WORSE, Verdict.INCONCLUSIVE) else ""
+            cells.append(f"{show(own.other)}  {own.ratio}{flag.upper()}")
+        rows.append(cells)
+    return rows
+
+
+def _place(metric: Metric) -> tuple[float, str]:
+    """Return where a metric stands in a table: percentiles by size, then the others."""
+    return (101.0 if metric.percentile is None else metric.percentile, metric.name)
+
+
+def percent(part: float) -> str:
+    """Return a part of 1 as a percentage without needless digits."""
+    return f"{part * 100:.3g} %"

@@ -1,0 +1,135 @@
+"""Where the level of many measurements, one after the other, has changed.
+
+A bound compares two measurements and misses what creeps in below it; a history shows it. Each file
+of runs is one observation (the geometric mean of its runs: they were made together, so they are not
+independent).
+
+Method: hierarchical division, as E-divisive does it. In a stretch of observations the split is
+found that separates two levels best, and the pair of splits that separates three best: a level that
+came and went hides from a single split (least squares, by `ruptures.KernelCPD`). Observations are
+replaced by their ranks in the stretch first, so one outlier neither makes a change nor hides one.
+Splits count when a permutation test says so: of the same observations in random order, no more than
+half of `level` separate as well, half because there are two questions. Then the parts are searched
+likewise. So a history without any change shows one with a probability of `level`; each part that a
+true change leaves has the same probability again. Assumed: without a change the observations are
+exchangeable. Slow drift and neighbours that are busy for days break this, and show as changes,
+which they are.
+
+The level before and after is that of the observations at hand: a change that was only just found
+looks larger than it is.
+
+(D. Matteson, N. James, "A nonparametric approach for multiple change point analysis of
+multivariate data", JASA 109, 2014; used so on benchmarks by D. Daly et al., "The use of change
+point detection to identify software performance regressions in a continuous integration system",
+ICPE 2020. C. Truong, L. Oudre, N. Vayatis, "Selective review of offline change point detection
+methods", Signal Processing 167, 2020, for ruptures. A. Lung-Yut-Fong, C. Lévy-Leduc, O. Cappé,
+"Homogeneity and change-point detection tests for multivariate data using rank statistics", Journal
+de la SFdS 156, 2015, for ranks.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import ruptures
+from scipy.stats import rankdata
+
+from wallaroo_loadgen.common.schedule import Floats
+
+SHORTEST = 3
+"""Observations on each side of a change: it is found when the third of a new level is there."""
+
+_COUNTS = (1, 2)  # splits that are tried at once
+_ORDERS = 999  # random orders of a permutation test
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of level.
+
+    Attributes:
+        index: of the first observation at the new level.
+        before, after: geometric means of the levels, up to the next change on each side.
+        p: how often observations in random order separate as well.
+    """
+
+    index: int
+    before: float
+    after: float
+    p: float
+
+    @property
+    def ratio(self) -> float:
+        """How much larger the new level is."""
+        return self.after / self.before
+
+
+def fewest(level: float) -> int:
+    """Return how many observations there must be before one change can be found.
+
+    The clearest is one in the middle. Random orders show it too: two of them where both halves are
+    of a size, else four.
+    """
+
+    def least_p(count: int) -> float:
+        return len(_COUNTS) * (4 if count % 2 else 2) / math.comb(count, count // 2)
+
+    return next(count for count in range(3 * SHORTEST, 100) if least_p(count) <= level)
+
+
+def changes(values: Sequence[float], *, level: float, seed: int) -> list[Change]:
+    """Return where the level of the values changes, in their order.
+
+    Args:
+        values: observations in the order in which they were made, all above 0.
+        level: the probability of finding a change where there is none.
+        seed: of the random orders.
+    """
+    logs = np.log(np.array(values, dtype=np.float64))
+    found = dict(sorted(_search(logs, 0, level, np.random.default_rng(seed))))
+    ends = [0, *found, len(logs)]
+    levels = [float(np.exp(logs[first:last].mean())) for first, last in pairwise(ends)]
+    return [
+        Change(index, levels[place], levels[place + 1], p)
+        for place, (index, p) in enumerate(found.items())
+    ]
+
+
+def _search(
+    logs: Floats, start: int, level: float, random: np.random.Generator
+) -> list[tuple[int, float]]:
+    """Return the changes in a stretch that begins at `start`, each with its p."""
+    if len(logs) < fewest(level):
+        return []
+    ranks = rankdata(logs)
+    splits = [_splits(ranks, count) for count in _COUNTS]
+    gains = [_gain(ranks, ends) for ends in splits]
+    as_good = [0 for _ in _COUNTS]
+    for _ in range(_ORDERS):
+        mixed = random.permutation(ranks)
+        for place, count in enumerate(_COUNTS):
+            as_good[place] += _gain(mixed, _splits(mixed, count)) >= gains[place] * (1 - 1e-9)
+    for ends, better in zip(splits, as_good, strict=True):  # the simpler answer first
+        p = len(_COUNTS) * (1 + better) / (1 + _ORDERS)
+        if p <= level:
+            found = [(start + split, p) for split in ends]
+            for first, last in pairwise([0, *ends, len(logs)]):
+                found += _search(logs[first:last], start + first, level, random)
+            return found
+    return []
+
+
+def _splits(ranks: Floats, count: int) -> list[int]:
+    """Return where the second, third, … of levels begin that fit the ranks best."""
+    detection = ruptures.KernelCPD(kernel="linear", min_size=SHORTEST)
+    return [int(end) for end in detection.fit(ranks).predict(n_bkps=count)[:-1]]
+
+
+def _gain(ranks: Floats, splits: Sequence[int]) -> float:
+    """Return how much smaller the sum of squares is with these levels than with one."""
+    parts = [ranks[first:last] for first, last in pairwise([0, *splits, len(ranks)])]
+    return float(sum(len(part) * (part.mean() - ranks.mean()) ** 2 for part in parts))

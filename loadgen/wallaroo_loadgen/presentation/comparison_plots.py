@@ -1,0 +1,152 @@
+"""The plots of a comparison and of a history.
+
+A file has one colour in all plots of a comparison. In a history a metric has the colour that it has
+in the report of a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from wallaroo_loadgen.common.measure import add, encode, histogram
+from wallaroo_loadgen.common.schedule import Floats
+from wallaroo_loadgen.comparison.comparing import Comparison, Runs, percent
+from wallaroo_loadgen.comparison.distribution import Distributions, ratio_band
+from wallaroo_loadgen.comparison.series import Line as Course
+from wallaroo_loadgen.comparison.series import Series
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.presentation.figures import Axis, Figure, Line, Ticks, log_axis
+from wallaroo_loadgen.presentation.plots import COLOURS, DASHES, DOTS, run_colour, spectrum
+
+_GREY = "#6b7280"
+_MOST_LETTERS = 120  # of file names that fit along an axis
+_RATIOS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.35, 1.5, 1.75, 2]
+_RATIOS += [2.5, 3, 4, 5, 7, 10, 20, 50, 100]
+
+READING = {
+    "Percentile spectrum": "The solid line is all runs of a file together, the dotted ones the "
+    "lowest and the highest of its runs at each percentile. Where the dotted lines of two files "
+    "overlap, what separates the solid ones may be chance.",
+    "Ratio to the baseline": "How much slower a file is at each percentile: 1 is as fast as the "
+    "baseline, 2 takes twice as long. The dotted lines are a bootstrap's 95 % at each percentile, "
+    "too narrow with fewer than about ten runs; the verdicts come from the table. The grey line is "
+    "the bound.",
+    "History": "A point is a file of runs, oldest first; the dashed line is the level, which jumps "
+    "where a change was found.",
+}
+"""How to read each plot, by its title."""
+
+
+def spectra(comparison: Comparison) -> Figure:
+    """Return the percentile spectra of all files, each with its lowest and highest run."""
+    files = [comparison.baseline, *[other.runs for other in comparison.others]]
+    pooled = [(_pooled(runs), runs.name, run_colour(index)) for index, runs in enumerate(files)]
+    figure = spectrum(pooled)
+    lines = list(figure.lines)
+    for runs, line in zip(files, figure.lines, strict=True):
+        if len(runs.results) < 2:
+            continue
+        places = _places(line)
+        single = Distributions.of(runs.results).quantiles(1 - 1 / places) / 1000
+        for name, heights in (
+            ("lowest run", single.min(axis=0)),
+            ("highest run", single.max(axis=0)),
+        ):
+            lines.append(
+                Line(
+                    f"{runs.name}, {name}",
+                    line.colour,
+                    places.tolist(),
+                    heights.tolist(),
+                    dash=DOTS,
+                )
+            )
+    heights = [height for line in lines for height in line.y if height is not None]
+    return replace(figure, y=log_axis(figure.y.label, heights), lines=lines)
+
+
+def ratios(comparison: Comparison, *, seed: int) -> Figure:
+    """Return how much slower each file is than the baseline, at each percentile."""
+    baseline = Distributions.of(comparison.baseline.results)
+    figure = spectrum([(_pooled(comparison.baseline), comparison.baseline.name, _GREY)])
+    places = _places(figure.lines[0])
+    lines = [
+        Line(
+            f"bound: {percent(bound)} slower",
+            _GREY,
+            [float(places[0]), float(places[-1])],
+            [1 + bound, 1 + bound],
+            dash=DASHES,
+        )
+        for bound in sorted({other.shift_bound for other in comparison.others})
+    ]
+    for index, other in enumerate(comparison.others, 1):
+        found = Distributions.of(other.runs.results)
+        value, low, high = ratio_band(baseline, found, 1 - 1 / places, seed=seed)
+        name, colour = other.runs.name, run_colour(index)
+        lines.append(Line(name, colour, places.tolist(), value.tolist()))
+        if len(baseline) > 1 and len(found) > 1:
+            for word, heights in (("low", low), ("high", high)):
+                lines.append(
+                    Line(f"{name}, {word}", colour, places.tolist(), heights.tolist(), dash=DOTS)
+                )
+    used = [height for line in lines for height in line.y if height is not None]
+    bottom, top = min(1.0, *used) / 1.1, max(1.0, *used) * 1.1
+    ticks: Ticks = [(ratio, f"{ratio:g}") for ratio in _RATIOS if bottom <= ratio <= top]
+    axis = Axis("ratio", bottom, top, log=True, ticks=ticks)
+    return Figure("Ratio to the baseline", figure.x, axis, lines)
+
+
+def course(series: Series) -> Figure:
+    """Return the metrics of a history, file by file, with their levels."""
+    numbers = [float(number) for number in range(1, len(series.files) + 1)]
+    lines = []
+    for index, line in enumerate(series.lines):
+        name = line.metric.name
+        colour = COLOURS.get(name, run_colour(index))
+        heights = [value / 1000 for value in line.values]
+        marks = [True] * len(heights)
+        lines.append(Line(name, colour, numbers, heights, marks=marks))
+        lines.append(
+            Line(f"{name}, level", colour, numbers, _levels(line), dash=DASHES, steps=True)
+        )
+    ticks: Ticks | None = None
+    if sum(len(runs.name) for runs in series.files) <= _MOST_LETTERS:
+        ticks = [(number, runs.name) for number, runs in zip(numbers, series.files, strict=True)]
+    return Figure(
+        "History",
+        Axis("file, oldest first", 0.5, len(numbers) + 0.5, ticks=ticks),
+        log_axis("latency, ms", [float(height) for line in lines for height in line.y if height]),
+        lines,
+        at=[
+            (change.index + 0.5, COLOURS.get(line.metric.name, run_colour(index)))
+            for index, line in enumerate(series.lines)
+            for change in line.changes
+        ],
+    )
+
+
+def _levels(line: Course) -> list[float]:
+    """Return the level at each file, in ms."""
+    ends = [0, *[change.index for change in line.changes], len(line.values)]
+    levels = []
+    for first, last in pairwise(ends):
+        middle = float(np.exp(np.log(line.values[first:last]).mean()))
+        levels += [middle / 1000] * (last - first)
+    return levels
+
+
+def _pooled(runs: Runs) -> Result:
+    """Return a result that has the latencies of all runs."""
+    together = histogram()
+    for run in runs.results:
+        add(together, run.histograms["latency"])
+    return replace(runs.results[0], histograms={"latency": encode(together)})
+
+
+def _places(line: Line) -> Floats:
+    """Return where a spectrum's line has points: the inverse distances to 100 %."""
+    return np.array([place for place in line.x if place is not None], dtype=np.float64)

@@ -1,0 +1,89 @@
+"""The figures of the run that goes on, as Prometheus and its kin read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from hdrh.histogram import HdrHistogram
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from wallaroo_loadgen.common.measure import recorded
+from wallaroo_loadgen.control.result import Result
+
+_MICROS = 1e6
+_EDGES = [digit * 10**power for power in range(1, 8) for digit in (1, 2, 5)]
+"""µs: 10 µs to 50 s, where the buckets of a histogram end."""
+
+_COUNTS = {
+    "messages_sent": ("sent", "Messages that the target's side of a connection has taken."),
+    "outputs_expected": ("expected", "Outputs that the messages sent should cause."),
+    "outputs_received": ("received", "Outputs that came."),
+    "outputs_repeated": ("repeated", "Outputs that came more than once."),
+    "outputs_unmatched": ("unmatched", "Outputs that match no message."),
+}
+
+
+class RunMetrics(Collector):
+    """Makes metrics of a run when they are asked for.
+
+    Args:
+        result: gives the figures so far, or None before the first.
+    """
+
+    def __init__(self, result: Callable[[], Result | None]) -> None:
+        self._result = result
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics, in the units of Prometheus: seconds, and totals of this run."""
+        result = self._result()
+        if result is None:
+            return
+        about = ["workload", "schedule", "run"]
+        run = GaugeMetricFamily("wallaroo_load_run_info", "The run that goes on.", labels=about)
+        run.add_metric([str(result.config[name]) for name in about], 1)
+        yield run
+        for name, (count, text) in _COUNTS.items():
+            yield CounterMetricFamily(f"wallaroo_load_{name}", text, value=result.counts[count])
+        backlog = max(0, result.counts["expected"] - result.counts["received"])
+        yield GaugeMetricFamily("wallaroo_load_backlog", "Outputs owed, not there.", value=backlog)
+        yield GaugeMetricFamily(
+            "wallaroo_load_offered_rate",
+            "Messages a second that the schedule asks for.",
+            value=result.rates["offered"],
+        )
+        for name, summary, text in (
+            ("latency", result.latency, "From a message's intended time until its output came."),
+            ("lateness", result.lateness, "From a message's intended time until it was sent."),
+        ):
+            hist = result.histogram(name)
+            yield HistogramMetricFamily(
+                f"wallaroo_load_{name}_seconds",
+                text,
+                buckets=_buckets(hist),
+                sum_value=(summary["mean"] or 0.0) * summary["count"] / _MICROS,
+            )
+
+
+def _buckets(hist: HdrHistogram) -> list[tuple[str, float]]:
+    """Return, for each of `_EDGES`, how many values are no greater."""
+    _, values, counts = recorded(hist)
+    through = np.append(0, np.cumsum(counts))[np.searchsorted(values, _EDGES, side="right")]
+    names = [str(edge / _MICROS) for edge in _EDGES]
+    return [*zip(names, through.tolist(), strict=True), ("+Inf", float(counts.sum()))]
+
+
+def exposition(result: Callable[[], Result | None], accept: str) -> tuple[bytes, str]:
+    """Return the metrics as text, and its content type, as the `Accept` header asks for them."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(RunMetrics(result))
+    encode, content_type = choose_encoder(accept)
+    return encode(registry), content_type

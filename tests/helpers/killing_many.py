@@ -1,0 +1,25 @@
+"""Mutants killed side by side: what only a live server shows is mostly waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+from wallaroo_conformance.killing import Mutant, installed_mutants, kill
+
+_AT_A_TIME = 6  # each waits up to three seconds for something that never comes
+
+
+def kills(mutants: Sequence[Mutant]) -> dict[str, tuple[bool, str]]:
+    """Return for each mutant's name whether it was killed as it must be, and what was found."""
+    names = [mutant.name for mutant in mutants]
+    # A mutant changes the whole process while it is checked, so each needs one.
+    with ProcessPoolExecutor(_AT_A_TIME, get_context("spawn")) as pool:
+        return dict(zip(names, pool.map(_killed, names), strict=True))
+
+
+def _killed(name: str) -> tuple[bool, str]:
+    [mutant] = [one for one in installed_mutants() if one.name == name and not one.slow]
+    came = kill(mutant, seed=1)
+    return came.ok, f"{name}: breaks {mutant.rule}, found {came.rules}"

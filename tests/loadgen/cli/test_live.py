@@ -1,0 +1,177 @@
+"""`wallaroo load --live`: what it shows, to whom, and what it refuses."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.presentation.metrics import exposition
+
+WALLAROO = [sys.executable, "-m", "wallaroo"]
+
+
+@dataclass
+class Live:
+    """A load test that goes on, and its page."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+    def ask(
+        self, path: str, method: str = "GET", body: str | None = None, **headers: str
+    ) -> tuple[int, dict[str, str], str]:
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=30)
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        found = answer.status, dict(answer.getheaders()), answer.read().decode()
+        connection.close()
+        return found
+
+    def figures(self) -> dict[str, Any]:
+        return json.loads(self.ask("/figures")[2])
+
+
+@pytest.fixture(scope="module")
+def live(start_targets: Callable[..., int], free_port: Callable[[], int]) -> Iterator[Live]:
+    listen = free_port()
+    to = start_targets(listen)
+    words = f"echo --to 127.0.0.1:{to} --listen 127.0.0.1:{listen} --rate 400 --warmup 0.1"
+    with subprocess.Popen(
+        [*WALLAROO, "load", *words.split(), "--duration", "600", "--live", "0"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1"},
+    ) as process:
+        assert process.stderr is not None
+        found = re.fullmatch(r"live at (http://127\.0\.0\.1:\d+/)\n", process.stderr.readline())
+        assert found is not None
+        run = Live(process, found[1])
+        try:
+            deadline = time.monotonic() + 60
+            while not run.figures()["figures"]:
+                assert time.monotonic() < deadline, "no figures within a minute"
+                time.sleep(0.1)
+            yield run
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+
+
+def test_the_page_and_its_figures(live: Live) -> None:
+    status, headers, page = live.ask("/")
+    assert status == 200
+    assert "uPlot" in page
+    nonce = re.search(r"script-src 'nonce-([^']+)'", headers["Content-Security-Policy"])
+    assert nonce is not None
+    assert page.count("<script") == page.count(f'<script nonce="{nonce[1]}">') == 2
+    shown = live.figures()
+    assert shown["heading"] == "Load test: echo at 400/s"
+    assert re.fullmatch(r"echo at 400/s: sent [\d,]+ of [\d,]+, received .*", shown["words"])
+    assert shown["tables"][0][0][:3] == ["", "min", "p50"]
+    assert [figure["title"] for figure in shown["figures"]][1] == "Latency over time"
+
+
+def test_the_figures_go_on(live: Live) -> None:
+    before = live.figures()["words"]
+    deadline = time.monotonic() + 60
+    while live.figures()["words"] == before:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_metrics_are_what_prometheus_reads(live: Live) -> None:
+    status, headers, text = live.ask("/metrics")
+    assert status == 200
+    assert headers["Content-Type"].startswith("text/plain; version=")
+    found = {family.name: family for family in text_string_to_metric_families(text)}
+    assert found["wallaroo_load_messages_sent"].type == "counter"
+    assert found["wallaroo_load_messages_sent"].samples[0].value > 0
+    assert found["wallaroo_load_offered_rate"].samples[0].value == 400
+    assert found["wallaroo_load_run_info"].samples[0].labels["workload"] == "echo"
+    latency = found["wallaroo_load_latency_seconds"]
+    assert latency.type == "histogram"
+    assert latency.samples[-1].value > 0
+
+
+def test_it_listens_to_this_machine_only(live: Live) -> None:
+    port = urlsplit(live.url).port
+    listening = [
+        connection.laddr.ip
+        for connection in psutil.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+    ]
+    assert listening == ["127.0.0.1"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Host": "evil.example"}, {"Host": "[::1"}, {"Host": ""}, {"Origin": "http://evil.example"}],
+)
+def test_a_request_from_elsewhere_is_refused(live: Live, headers: dict[str, str]) -> None:
+    for path in ("/", "/figures", "/metrics", "/no/such"):
+        status, _, body = live.ask(path, **headers)
+        assert (status, body.startswith("refused: ")) == (403, True), path
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_nothing_can_be_set(live: Live, method: str) -> None:
+    status, _, _ = live.ask("/figures", method, "rate=1")
+    assert status == 501
+    assert live.process.poll() is None
+
+
+def test_there_is_nothing_else(live: Live) -> None:
+    assert live.ask("/../etc/passwd")[0] == 404
+    assert live.ask("/figures?rate=1")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("nowhere", "--live: an address is HOST:PORT"),
+        ("192.0.2.1:0", "--live: cannot listen at 192.0.2.1:0"),
+    ],
+)
+def test_an_address_that_cannot_be_is_exit_2(where: str, message: str) -> None:
+    words = ["echo", "--to", "127.0.0.1:9", "--live", where]
+    done = subprocess.run(
+        [*WALLAROO, "load", *words], capture_output=True, text=True, timeout=90, check=False
+    )
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_histogram_has_every_value_once(measured: Result) -> None:
+    text = exposition(lambda: measured, "")[0].decode()
+    found = {family.name: family for family in text_string_to_metric_families(text)}
+    latency = found["wallaroo_load_latency_seconds"].samples
+    buckets = [sample.value for sample in latency if sample.name.endswith("_bucket")]
+    assert buckets == sorted(buckets)
+    assert buckets[-1] == measured.latency["count"]
+    total = next(sample.value for sample in latency if sample.name.endswith("_sum"))
+    assert total == pytest.approx(measured.latency["mean"] * measured.latency["count"] / 1e6)
+    # Within 10 s, which is more than any of them took.
+    below = next(sample.value for sample in latency if sample.labels.get("le") == "10.0")
+    assert below == buckets[-1]
+    assert exposition(lambda: None, "")[0] == b""
+
+
+def test_open_metrics_where_they_are_asked_for(measured: Result) -> None:
+    text, kind = exposition(lambda: measured, "application/openmetrics-text; version=1.0.0")
+    assert kind.startswith("application/openmetrics-text")
+    assert text.endswith(b"# EOF\n")

@@ -1,0 +1,64 @@
+"""Changes of level in a history: those there are, and as few others as promised (seeded)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from wallaroo_loadgen.comparison import history
+from wallaroo_loadgen.comparison.history import changes, fewest
+
+
+def levels(random: np.random.Generator, *parts: tuple[int, float]) -> np.ndarray:
+    """Return so many observations at each level, which vary by 5 %."""
+    return np.concatenate([level * np.exp(random.normal(0, 0.05, count)) for count, level in parts])
+
+
+def test_a_history_without_a_change_shows_one_as_rarely_as_the_level_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(history, "_ORDERS", 99)
+    random = np.random.default_rng(9)
+    trials = 80
+    wrong = sum(
+        bool(changes(levels(random, (12, 3000.0)), level=0.05, seed=seed)) for seed in range(trials)
+    )
+    assert 0 < wrong / trials < 0.05 + 0.08
+
+
+def test_changes_are_found_where_they_are() -> None:
+    values = levels(np.random.default_rng(1), (10, 3000.0), (8, 3600.0), (9, 3000.0))
+    found = changes(values.tolist(), level=0.05, seed=0)
+    assert [change.index for change in found] == [10, 18]
+    assert found[0].ratio == pytest.approx(1.2, abs=0.05)
+    assert found[1].ratio == pytest.approx(1 / 1.2, abs=0.05)
+    assert all(change.p <= 0.05 for change in found)
+
+
+def test_what_creeps_in_below_every_bound_is_found() -> None:
+    steps = [(6, 3000 * 1.07**number) for number in range(5)]
+    values = levels(np.random.default_rng(2), *steps)
+    found = changes(values.tolist(), level=0.05, seed=0)
+    assert found
+    assert found[-1].after / found[0].before > 1.2
+
+
+def test_an_outlier_neither_makes_a_change_nor_hides_one() -> None:
+    random = np.random.default_rng(3)
+    still = levels(random, (15, 3000.0))
+    still[6] *= 20
+    assert changes(still.tolist(), level=0.05, seed=0) == []
+    moved = levels(random, (10, 3000.0), (10, 3600.0))
+    moved[3] *= 20
+    assert [change.index for change in changes(moved.tolist(), level=0.05, seed=0)] == [10]
+
+
+def test_so_many_observations_are_needed() -> None:
+    assert fewest(0.05) == fewest(0.025) == 10
+    assert fewest(0.0125) == 12
+    clear = [1003.0, 1000, 1002, 1001, 1004, 9002, 9000, 9004, 9001, 9003]
+    assert [change.index for change in changes(clear, level=0.05, seed=0)] == [5]
+    assert changes(clear[1:], level=0.05, seed=0) == []
+
+
+def test_equal_observations_have_no_change() -> None:
+    assert changes([1000.0] * 20, level=0.05, seed=0) == []

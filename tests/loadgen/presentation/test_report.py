@@ -1,0 +1,107 @@
+"""The report as a file: what is in it before a browser draws anything."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.control.search import Search
+from wallaroo_loadgen.presentation import plots
+from wallaroo_loadgen.presentation.page import plot
+from wallaroo_loadgen.presentation.report import html
+
+
+def figures(page: str) -> list[dict[str, Any]]:
+    texts = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
+    return [json.loads(text) for text in texts]
+
+
+def lines(page: str) -> Iterator[tuple[str, str, str]]:
+    for figure in figures(page):
+        for line in figure["lines"]:
+            yield figure["title"], line["name"], line["colour"]
+
+
+class References(HTMLParser):
+    """Collects what a page would load, the links in it, and the ids that links may name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name == "id":
+                self.ids.add(value or "")
+            elif name == "href" and tag == "a":
+                self.links.append(value or "")
+            elif name in {"src", "href", "data", "srcset"}:
+                self.loaded.append(value or "")
+
+
+def test_a_report_is_one_small_file_that_loads_nothing(measured: Result) -> None:
+    page = html([measured])
+    assert len(page.encode()) < 490_000  # it was 4.9 MB, nearly all of it Plotly
+    found = References()
+    found.feed(page)
+    assert found.loaded == []
+    assert "url(" not in page
+    assert "import(" not in page
+    assert "#reading" in found.links  # the footer's
+    assert {link.removeprefix("#") for link in found.links} <= found.ids
+
+
+def test_the_figures_can_be_read_without_javascript(measured: Result) -> None:
+    without = re.sub(r"<script.*?</script>", "", html([measured]), flags=re.DOTALL)
+    counts = measured.counts
+    assert f"Sent {counts['sent']:,} of {counts['scheduled']:,} messages" in without
+    row = re.search(r"<td>latency</td>(.*?)</tr>", without, re.DOTALL)
+    assert row is not None
+    assert len(re.findall(r"<td>[\d.]+ (?:µs|ms|s)</td>", row[1])) == 9
+    assert without.count("This plot needs JavaScript.") == 4
+
+
+def test_a_colour_stands_for_one_thing_on_a_page(measured: Result) -> None:
+    runs = [dataclasses.replace(measured, label=f"echo at {rate}/s") for rate in (100, 200)]
+    found = Search("echo")
+    for result in runs:
+        found.add(result)
+    page = html(runs, [found])
+    things: dict[str, set[str]] = {}
+    for title, name, colour in lines(page):
+        thing = name.removeprefix("echo ") if title == "Latency against rate" else name
+        things.setdefault(colour, set()).add(thing)
+    named = {colour: names for colour, names in things.items() if colour in plots.COLOURS.values()}
+    assert named == {colour: {name} for name, colour in plots.COLOURS.items()}
+    # A run has its own colour, in the plot of all runs and in its own spectrum.
+    assert {colour: names for colour, names in things.items() if colour not in named} == {
+        plots.run_colour(0): {"echo at 100/s", "latency"},
+        plots.run_colour(1): {"echo at 200/s", "latency"},
+    }
+
+
+def test_runs_with_the_same_name_are_numbered(measured: Result) -> None:
+    together = figures(html([measured, measured]))[0]
+    names = ["echo at 1,000/s, run 1", "echo at 1,000/s, run 2"]
+    assert [line["name"] for line in together["lines"]] == names
+
+
+def test_what_a_name_says_ends_no_script(measured: Result) -> None:
+    nasty = "</script><script>alert(1)</script>"
+    figure = plots.spectrum([(measured, nasty, "#000000")])
+    text = str(plot(figure))
+    assert text.count("</script>") == 1
+    assert figures(text)[0]["lines"][0]["name"] == nasty
+
+
+def test_every_plot_says_how_to_read_it(measured: Result) -> None:
+    page = html([measured])
+    for title in {figure["title"] for figure in figures(page)}:
+        assert f"<dt>{title}</dt>" in page

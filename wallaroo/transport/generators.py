@@ -1,0 +1,87 @@
+"""Generator sources: they make messages by themselves, no faster than sinks take them (graph-4)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from wallaroo.config import GenSourceConfig
+from wallaroo.generating import generate
+from wallaroo.records import End, Value
+from wallaroo.topology import Source
+
+_MOST = 64  # values handed on at once
+_TURN = 0.005  # seconds that generators may run before the loop sees to its connections
+
+
+class Generators:
+    """The generator sources of an application. Methods belong to the loop's thread.
+
+    Args:
+        sources: all sources of the application; those of other kinds are left out.
+        take: takes records, in order; it may call `pause`.
+        clock: returns the arrival time of a record, in nanoseconds since 1970.
+
+    Attributes:
+        received: values per source.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        take: Callable[[list[Value | End]], None],
+        clock: Callable[[], int],
+    ) -> None:
+        self._take = take
+        self._running: dict[str, Iterator[Value | End]] = {
+            name: generate(name, source.config.generator, clock)
+            for name, source in sources.items()
+            if isinstance(source.config, GenSourceConfig)
+        }
+        self.received = dict.fromkeys(self._running, 0)
+        self._paused = False
+        self._scheduled = False
+
+    def start(self) -> None:
+        """Begin, in the running loop."""
+        self._schedule()
+
+    def pause(self) -> None:
+        """Make nothing more until `resume`."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Go on."""
+        self._paused = False
+        self._schedule()
+
+    def stop(self) -> None:
+        """Make nothing more; the sources do not end."""
+        self._running.clear()
+
+    def _schedule(self) -> None:
+        if self._running and not self._paused and not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Let each generator make a few values, one generator after the other."""
+        self._scheduled = False
+        end = time.monotonic() + _TURN
+        while self._running and not self._paused and time.monotonic() < end:
+            for name, values in list(self._running.items()):
+                if not self._paused:
+                    self._some(name, values, end)
+        self._schedule()
+
+    def _some(self, name: str, values: Iterator[Value | End], end: float) -> None:
+        made: list[Value | End] = []
+        for record in values:
+            made.append(record)
+            if isinstance(record, End):
+                self._running.pop(name, None)
+            if len(made) >= _MOST or time.monotonic() >= end:
+                break
+        self.received[name] += sum([isinstance(record, Value) for record in made])
+        self._take(made)
