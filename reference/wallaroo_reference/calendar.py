@@ -39,13 +39,14 @@ class Calendar:
         while self._times:
             time = self._times[0]
             waiting = self._waiting[time]
-            for key in list(waiting):
+            while waiting:  # one is enough: a look at all would cost every record all open windows
+                key, _ = waiting.popitem()
                 if self._noted.get(key) == time:
                     if self._due(key) == time:
+                        waiting[key] = None
                         return time
                     del self._noted[key]
                     self.note(key)
-                del waiting[key]
             heapq.heappop(self._times)
             del self._waiting[time]
         return None

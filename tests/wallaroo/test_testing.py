@@ -187,3 +187,10 @@ def test_order_2_at_any_number_of_partitions(app, engine, partitions):
 def test_testing_the_fixture_is_there(wallaroo_run, app):
     assert wallaroo_run is testing.run
     assert wallaroo_run(app(), {"p": [b"a"]}).output == [b"'a';"]
+
+
+def test_testing_the_fixture_of_sessions_is_there(wallaroo_session, app):
+    assert wallaroo_session is testing.Session
+    session = wallaroo_session(app())
+    session.send("p", b"a")
+    assert session.output == [b"'a';"]
