@@ -105,7 +105,7 @@ def facts_of_timed(observation: TimedObservation) -> Facts:
 def _run_facts(observation: TimedObservation, facts: set[Fact]) -> None:
     case, trace = observation.case, observation.trace
     if case.batches is not None and case.batches[0] < len(case.input_log):
-        facts.add(Fact.CUT)
+        facts.add(Fact.SEVERAL_BATCHES)
     if trace.ended is not None:
         facts.add(Fact.STOPPED)
     if case.form == "builder":

@@ -18,6 +18,7 @@ from wallaroo_conformance.judge.laws import LAWS
 from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.judge.results import Failure, LawResult, fits
 from wallaroo_conformance.judge.rules import RULES
+from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_conformance.search.explaining import Explainer
 from wallaroo_conformance.search.findings import Findings
@@ -29,6 +30,7 @@ MOST_FAILURES = 12
 """Failures that a report holds at most."""
 
 _MOSTLY_REFUSED = 4  # an engine that takes less than one of so many timed cases gets few of them
+_MOST_COMPARED = 16  # steps of the top-up for relations
 _MOST_USEFUL = 32  # cases that are run of those looked through in one step of the top-up
 
 
@@ -154,7 +156,7 @@ class Search:
                 and not (self.findings.spared and RULES[law.rule].second_part)
             ]
             if not missing:
-                return
+                break
             self._tell("topping up")
             second = {RULES[law.rule].second_part for law in missing}
             both = len(second) > 1
@@ -168,6 +170,21 @@ class Search:
                 if any(law.exercised_by(meaning.facts) for law in missing)
             ]
             self._judge.try_cases(useful[:_MOST_USEFUL])
+        for _ in range(_MOST_COMPARED):
+            if not self._uncompared(rules):
+                break
+            self._tell("comparing")
+            answered = self._judge.try_cases(self._generation.more("second")[:_MOST_USEFUL])
+            self._judge.try_variants(answered, random.Random(self._seed))  # noqa: S311 - no secret
+
+    def _uncompared(self, rules: str) -> bool:
+        """Whether a relation of timed cases has not been seen to hold yet, and may be."""
+        if self.findings.spared or self.findings.failing or self.findings.failures:
+            return False
+        return any(
+            fits(relation.rule, rules) and not self.findings.kept[relation.id]
+            for relation in TIMED_RELATIONS
+        )
 
     def explain(self, most: int = MOST_FAILURES) -> None:
         """Make failures of failing cases until none is left unexplained, or there are `most`."""

@@ -190,10 +190,10 @@ def _step(case: TimedCase, number: int, step: TimedStep) -> tuple[str, tuple[Arg
     state = _SHARED + step.operator if case.shared else name
     if not builder:
         made = state_computation(step.operator, name, state, case.expire_after)
-        said = f"state=Tally, state_name={state!r}, expire_after={case.expire_after}"
-        return "to", (Argument(f"{step.operator}(name={name!r}, {said})", made),)
+        said = f"{step.operator!r}, {name!r}, {state!r}, {case.expire_after}"
+        return "to", (Argument(f"state_computation({said})", made),)
     made = state_computation(step.operator, name, None, None)
-    shown = Argument(f"{step.operator}(name={name!r})", made)
+    shown = Argument(f"state_computation({step.operator!r}, {name!r}, None, None)", made)
     expires = _value(case.expire_after)
     if step.route is None or case.shared:
         return "to_stateful", (shown, _TALLY, _value(state), expires)
