@@ -14,9 +14,9 @@ from importlib.metadata import entry_points
 from typing import Any, Literal
 
 from wallaroo.engine import Engine
-from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.judge.results import Failure
-from wallaroo_conformance.judge.rules import rule_id
+from wallaroo_conformance.judge.rules import RULES, rule_id
 from wallaroo_conformance.language.refusals import check_language
 from wallaroo_conformance.live import PATIENCE, check_live
 from wallaroo_conformance.search.budget import PROFILES, Budget
@@ -92,7 +92,7 @@ class Kill:
         """Input messages of the counterexample."""
         if self.failure is None or self.failure.case is None:
             return None
-        return len(self.failure.case.inputs)
+        return self.failure.case.messages
 
     @property
     def ok(self) -> bool:
@@ -133,7 +133,7 @@ def kill(
     return Kill(mutant, rules, failures[0] if failures else None, 1, time.monotonic() - begun)
 
 
-def kill_by(cases: Iterable[ConformanceCase], mutant: Mutant) -> Kill:
+def kill_by(cases: Iterable[AnyCase], mutant: Mutant) -> Kill:
     """Check a mutant on some cases, as they are, until the rule it breaks is found broken.
 
     Says whether the mutant is still told from the reference, in milliseconds; not whether a search
@@ -161,6 +161,7 @@ def _killed_by_cases(mutant: Mutant, seed: int, budget: Budget, watcher: Watcher
         options=mutant.options,
         watcher=watcher,
         give_up_early=True,
+        part="second" if mutant.rule and RULES[mutant.rule].second_part else "first",
     )
     findings = search.findings
     problem = ""

@@ -9,18 +9,23 @@ from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.places import Store
 
 from wallaroo.engine import Case
+from wallaroo.parts import second_part_of
+from wallaroo.records import Frame, Record
 from wallaroo.trace import DeadLetter
 
-Batches = list[tuple[str, list[bytes]]]
+Batches = list[list[Record]]
+
+_END_OF_BATCH: list[Record] = [Frame("", b"")]
+"""Stands in the input for the end of a batch: no source has an empty name."""
 
 
 def _stretches(case: Case) -> list[tuple[int, int]]:
     """Return where each batch begins and ends."""
     found: list[tuple[int, int]] = []
     position = 0
-    for size in (*(case.batches or ()), len(case.input_log)):
-        if position < len(case.input_log):
-            found.append((position, min(position + size, len(case.input_log))))
+    for size in (*(case.batches or ()), len(case.records)):
+        if position < len(case.records):
+            found.append((position, min(position + size, len(case.records))))
             position += size
     return found
 
@@ -28,19 +33,17 @@ def _stretches(case: Case) -> list[tuple[int, int]]:
 def without_last(case: Case) -> Batches:
     """Lose the last message of each batch that another follows."""
     stretches = _stretches(case)
-    log = case.input_log
-    kept = [entry for begin, end in stretches[:-1] for entry in log[begin : end - 1]]
-    kept += [entry for begin, end in stretches[-1:] for entry in log[begin:end]]
-    return [(source, [payload]) for source, payload in kept]
+    log = case.records
+    kept = [record for begin, end in stretches[:-1] for record in log[begin : end - 1]]
+    kept += [record for begin, end in stretches[-1:] for record in log[begin:end]]
+    return [[record] for record in kept]
 
 
 def last_again(case: Case) -> Batches:
     """Begin each batch with the last message of the one before."""
-    log = case.input_log
+    log = case.records
     return [
-        (source, [payload])
-        for begin, end in _stretches(case)
-        for source, payload in log[max(begin - 1, 0) : end]
+        [record] for begin, end in _stretches(case) for record in log[max(begin - 1, 0) : end]
     ]
 
 
@@ -51,20 +54,20 @@ def last_lost(case: Case) -> Batches:
 
 def one_at_a_time(case: Case) -> Batches:
     """Make batches of one message: an equivalent mutant."""
-    return [(source, [payload]) for source, payload in case.input_log]
+    return [[record] for record in case.records]
 
 
 def ended(case: Case) -> Batches:
-    """Make batches of one message, and mark the end of all by an empty feed."""
-    return [*one_at_a_time(case), ("", [])]
+    """Make batches of one message, and mark the end of all."""
+    return [*one_at_a_time(case), _END_OF_BATCH]
 
 
 class Batched(Interpreter):
-    """An interpreter that learns from an empty feed where a batch ends."""
+    """An interpreter that is told where a batch ends."""
 
     def feed(self, source: str, payloads: Any, at: int = 0) -> None:
-        """Process frames; none: a batch has ended."""
-        if payloads:
+        """Process frames; of no source: a batch has ended."""
+        if source:
             super().feed(source, payloads, at)
         else:
             self.batch_ends()
@@ -74,13 +77,13 @@ class Batched(Interpreter):
 
 
 def with_ends(case: Case) -> Batches:
-    """Mark the end of each batch that another follows by an empty feed."""
+    """Mark the end of each batch that another follows."""
     fed: Batches = []
     stretches = _stretches(case)
     for number, (begin, end) in enumerate(stretches):
-        fed += [(source, [payload]) for source, payload in case.input_log[begin:end]]
+        fed += [[record] for record in case.records[begin:end]]
         if number + 1 < len(stretches):
-            fed.append(("", []))
+            fed.append(_END_OF_BATCH)
     return fed
 
 
@@ -97,8 +100,8 @@ class RetriesBatch(Batched):
 
     def feed(self, source: str, payloads: Any, at: int = 0) -> None:
         """Remember what came last."""
-        if payloads:
-            self._last = (source, payloads[-1:])
+        if source:
+            self._last = (source, payloads[-1:], at)
         super().feed(source, payloads, at)
 
     def batch_ends(self) -> None:
@@ -123,14 +126,14 @@ class BySource(Interpreter):
             if partition is not None:
                 visitors.setdefault(partition, set()).add(step.pipeline)
         self._apart = all(len(pipelines) == 1 for pipelines in visitors.values())
-        self._apart = self._apart and not self._stop_on_error
+        self._apart = self._apart and not self._stop_on_error and not second_part_of(application)
         for part in application.partitions:
             self._apart = self._apart and not isinstance(part.builder.component, _ENDING)
         self._kept: list[tuple[int, str, bytes]] = []
 
     def feed(self, source: str, payloads: Any, at: int = 0) -> None:
         """Keep frames for later, but those that could end the run."""
-        if not payloads:
+        if not source:
             self._drain()
             return
         if not self._apart:

@@ -16,6 +16,7 @@ from wallaroo_mutants import batching, functions, interpreters, stateful
 from wallaroo_mutants.compiling import COMPILED_MUTANTS
 from wallaroo_mutants.engine import MutantEngine, Patch, batches_replaced
 from wallaroo_mutants.language import LANGUAGE_MUTANTS
+from wallaroo_mutants.second_part import SECOND_PART_MUTANTS
 
 
 def _interpreted(rule: str, name: str, says: str, machine: type[Interpreter]) -> Mutant:
@@ -256,5 +257,6 @@ def mutants() -> list[Mutant]:
     """Return all of them: the entry point of the group ``wallaroo.mutants``."""
     return [
         *(*REFERENCE_MUTANTS, *COMPILED_MUTANTS, *LANGUAGE_MUTANTS),
+        *SECOND_PART_MUTANTS,
         *(*EQUIVALENT, BROKEN_HARNESS),
     ]

@@ -18,6 +18,7 @@ from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
 
 from wallaroo.engine import Capabilities, Case
+from wallaroo.records import Record
 from wallaroo.trace import Trace
 
 Patch: TypeAlias = tuple[ModuleType | type, str, Any]
@@ -71,7 +72,7 @@ def patched(patches: tuple[Patch, ...]) -> Iterator[None]:
             setattr(module, name, original)
 
 
-def batches_replaced(replacement: Callable[[Case], list[tuple[str, list[bytes]]]]) -> Patch:
+def batches_replaced(replacement: Callable[[Case], list[list[Record]]]) -> Patch:
     """Return a patch of how a case's input is divided into batches."""
     return (wallaroo_reference.engine, "_batches", replacement)
 

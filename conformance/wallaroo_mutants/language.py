@@ -13,6 +13,8 @@ from wallaroo_reference.engine import ReferenceEngine
 
 import wallaroo.builder
 import wallaroo.declarations
+import wallaroo.pipeline
+import wallaroo.windows
 from wallaroo.builder import ApplicationBuilder
 from wallaroo.errors import WallarooParameterError
 from wallaroo.keys import Key
@@ -27,6 +29,7 @@ def _without_where(_self: Any, _where: str, of: Any, component: Any) -> Any:
     return of(component)
 
 
+_leading_to = wallaroo.pipeline._leading_to
 _checked_keys = wallaroo.declarations.checked_keys
 
 
@@ -73,5 +76,23 @@ LANGUAGE_MUTANTS: tuple[Mutant, ...] = (
         "equal builders refused",
         "compared by `is`",
         (wallaroo.declarations, "_same_builder", lambda one, other: one is other),
+    ),
+    _mutant(
+        "graph-1",
+        "only the last pipeline built",
+        "one result where there are several",
+        (wallaroo.pipeline, "_leading_to", lambda given: _leading_to(given[-1:])),
+    ),
+    _mutant(
+        "graph-5",
+        "two steps of one name accepted",
+        "found out when two are blamed for one",
+        (wallaroo.pipeline._Building, "_refuse_same_name", _accepted),
+    ),
+    _mutant(
+        "window-1",
+        "a parameter given twice accepted",
+        "the last one counts",
+        (wallaroo.windows, "_once", lambda _what, given, _call: given),
     ),
 )

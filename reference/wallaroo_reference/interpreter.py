@@ -358,6 +358,13 @@ class Interpreter:
             return
         self._follow_with(replace(self._context, key=key), place, message, lineage)
 
+    def _key_of_message(self, operation: Stateful | Windowed) -> Key:
+        """Return the key of a message at a step that finds none itself (key-1).
+
+        In the builder's form what a window gives has no key for the next step (route-6, key-2).
+        """
+        return self._context.key if operation.keyed else SINGLE_KEY
+
     def _called_for_key(self, place: Place, route: PartitionFunction, message: Any) -> Any:
         """Return what a partition function says of a message; its changes are lost (route-1)."""
         mine = thaw(message)
@@ -399,7 +406,7 @@ class Interpreter:
         key: Key | None = None
         try:
             if operation.route is None:
-                candidate: Any = self._context.key if operation.keyed else SINGLE_KEY
+                candidate: Any = self._key_of_message(operation)
             else:
                 candidate = self._called_for_key(place, operation.route, message)
             known = _judged(candidate)
@@ -495,8 +502,8 @@ class Interpreter:
     def _route(self, place: Place, operation: Stateful, message: Any, lineage: Lineage) -> Any:
         """Return the message's key; changes the partition function makes are lost (route-1)."""
         route = operation.route
-        if route is None:  # route-6, key-1, key-2
-            return self._context.key if operation.keyed else SINGLE_KEY
+        if route is None:
+            return self._key_of_message(operation)
         mine = thaw(message)
         try:
             key = route.call(mine)

@@ -97,6 +97,11 @@ class ConformanceCase:
     small: bool = False
 
     @property
+    def messages(self) -> int:
+        """How many frames it has."""
+        return len(self.inputs)
+
+    @property
     def input_log(self) -> InputLog:
         """(source, payload) in the order received."""
         return [(PIPELINES[entry.pipeline], entry.payload) for entry in self.inputs]

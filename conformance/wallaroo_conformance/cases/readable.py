@@ -63,20 +63,6 @@ def input_text(case: ConformanceCase) -> str:
     )
 
 
-def run_text(case: ConformanceCase) -> str:
-    """Return how the case is run, as far as it is not the default."""
-    parts = [f"{case.isolation} mode"]
-    if case.batches is not None:
-        parts.append(f"batches of {', '.join(map(str, case.batches))} and the rest")
-    if case.number is not None:
-        parts.append(f"{case.number} partition{'' if case.number == 1 else 's'}")
-    if case.on_error == "stop":
-        parts.append("--on-error stop")
-    if case.small:
-        parts.append("small thresholds")
-    return ", ".join(parts)
-
-
 class _Text:
     """Collects the source of components, and of what they use."""
 

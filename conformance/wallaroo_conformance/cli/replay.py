@@ -8,12 +8,11 @@ import sys
 
 from wallaroo.engine import load_engine
 from wallaroo_conformance.cases.counterexamples import Counterexample, read_counterexample
-from wallaroo_conformance.cases.readable import readable
+from wallaroo_conformance.cases.either import module_text
 from wallaroo_conformance.cases.reading import BadCaseError
 from wallaroo_conformance.judge.differences import differences, end_of
-from wallaroo_conformance.judge.facts import facts_of
 from wallaroo_conformance.judge.laws import LAWS, blame
-from wallaroo_conformance.judge.observing import observe
+from wallaroo_conformance.judge.oracle import Oracle
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT, Failure
 from wallaroo_conformance.report.showing import failure_text, trace_lines
 from wallaroo_conformance.search.running import Runner
@@ -27,7 +26,7 @@ def replay(options: argparse.Namespace) -> int:
         print(f"wallaroo replay: {error}", file=sys.stderr)
         return INCOMPLETE
     if options.python:
-        print(readable(example.case, f"{example.rule} {example.law}".strip()), end="")
+        print(module_text(example.case, f"{example.rule} {example.law}".strip()), end="")
         return KEPT
     name = options.engine or example.engine or "reference"
     return _run(example, name)
@@ -38,24 +37,25 @@ def _run(example: Counterexample, name: str) -> int:
     same = name == example.engine
     runner = Runner(load_engine(name), options=example.options if same else None)
     case = runner.adapted(example.case)
-    observation = observe(reference, [case])[0]
+    meaning = Oracle(reference).ask([case])[0]
     beyond = runner.beyond(case)
-    if case.isolation == "trusting" and observation.trace.findings:
-        beyond = f"trusting mode is not promised to it: {observation.trace.findings[0].text}"
+    if case.isolation == "trusting" and meaning.trace.findings:
+        beyond = f"trusting mode is not promised to it: {meaning.trace.findings[0].text}"
     if beyond is not None:
         print(f"{name}: unsupported: {beyond}")
         return INCOMPLETE
     actual = runner.run_alone(case)
-    kinds = differences(observation.trace, actual)
+    kinds = differences(meaning.trace, actual)
     if not kinds:
         print(f"{name} does what the reference does:")
         print("\n".join(f"  {line}" for line in trace_lines(actual)))
         return KEPT
-    facts = facts_of(observation)
-    law = blame(facts, kinds, end_of(observation.trace, actual))
+    law = blame(meaning.facts, kinds, end_of(meaning.trace, actual))
     for known in LAWS:
-        if (known.rule, known.name) == (example.rule, example.law) and known.exercised_by(facts):
+        if (known.rule, known.name) == (example.rule, example.law) and known.exercised_by(
+            meaning.facts
+        ):
             law = known
-    failure = Failure(law.rule, law.name, law.says, law.cause, case, observation.trace, actual)
+    failure = Failure(law.rule, law.name, law.says, law.cause, case, meaning.trace, actual)
     print(failure_text(failure, name, width=shutil.get_terminal_size().columns))
     return BROKEN

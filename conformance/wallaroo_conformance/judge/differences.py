@@ -9,17 +9,18 @@ from wallaroo.trace import Trace, canonical_json
 
 Kind: TypeAlias = Literal[
     "crash", "ended", "missing", "extra", "changed", "order", "letters", "letter fields",
-    "lineage", "entities", "existence", "keys", "numbers",
+    "lineage", "entities", "existence", "keys", "numbers", "windows", "late",
 ]  # fmt: skip
 """Of outputs: `missing`, `extra`, `changed` (neither more nor fewer), `order`. Of dead letters:
 `letters` (others), `lineage` and `letter fields` (the same with other ones), `order`. Of entities:
 `existence` (more or fewer), `keys` (as many, with other keys), `entities` (in another state),
-`numbers`."""
+`numbers`. `windows`: of open windows. `late`: of the numbers of late messages."""
 
 KINDS: frozenset[Kind] = frozenset(
     {
         *("crash", "ended", "missing", "extra", "changed", "order"),
         *("letters", "letter fields", "lineage", "entities", "existence", "keys", "numbers"),
+        *("windows", "late"),
     }
 )
 
@@ -70,6 +71,10 @@ def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
             [{**entity, "number": 0} for entity in form["entities"]] for form in (one, other)
         ]
         kinds.add(_entity_kind(*numberless))
+    if one["windows"] != other["windows"]:
+        kinds.add("windows")
+    if one["late"] != other["late"]:
+        kinds.add("late")
     return frozenset(kinds)
 
 

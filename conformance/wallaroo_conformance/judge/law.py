@@ -47,6 +47,7 @@ class Law:
         cause: what an engine that breaks it probably does.
         needs: facts a case must have met.
         shows: kinds of difference that show it broken.
+        proves: kinds without which it is not to blame.
     """
 
     rule: str
@@ -55,6 +56,7 @@ class Law:
     cause: str
     needs: Facts
     shows: frozenset[Kind] = CONTENT
+    proves: frozenset[Kind] = frozenset()
 
     @property
     def id(self) -> str:
@@ -71,12 +73,17 @@ class Law:
 
     def blamed_for(self, facts: Facts, kinds: frozenset[Kind]) -> bool:
         """Whether this law may be blamed for a reduced case with these facts and differences."""
-        return bool(kinds) and kinds <= self.shows and self.needs <= facts
+        return bool(kinds) and self.proves <= kinds <= self.shows and self.needs <= facts
 
 
 def law(
-    law_id: str, needs: Set[Fact], says: str, cause: str, shows: frozenset[Kind] = CONTENT
+    law_id: str,
+    needs: Set[Fact],
+    says: str,
+    cause: str,
+    shows: frozenset[Kind] = CONTENT,
+    proves: Set[Kind] = frozenset(),
 ) -> Law:
     """Return the law `law_id`, which is ``rule/name``."""
     rule, _, name = law_id.partition("/")
-    return Law(rule_id(rule), name, says, cause, frozenset(needs), shows)
+    return Law(rule_id(rule), name, says, cause, frozenset(needs), shows, frozenset(proves))

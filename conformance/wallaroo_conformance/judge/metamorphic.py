@@ -9,16 +9,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from wallaroo.keys import BadKeyError, encode_key
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.case import PARTITIONS, PIPELINES, ConformanceCase, Input
+from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.cases.operators import STATEFUL
 from wallaroo_conformance.judge.observing import Observation
 from wallaroo_conformance.judge.rules import rule_id
+from wallaroo_conformance.judge.timed import TimedObservation
 
 Permutation = list[int]
+Watched: TypeAlias = Observation | TimedObservation
 
 _MOST_BATCHES = 5  # each costs an engine that runs jobs a micro-batch
 
@@ -34,7 +37,7 @@ class Variant:
     """
 
     relation: Relation
-    case: ConformanceCase
+    case: AnyCase
     holds: Callable[[Trace, Trace], bool]
 
     def agree(self, first: Trace, second: Trace) -> bool:
@@ -59,12 +62,17 @@ class Relation:
     rule: str
     name: str
     says: str
-    vary: Callable[[Observation, random.Random], tuple[ConformanceCase, Any] | None]
+    vary: Callable[[Any, random.Random], tuple[AnyCase, Any] | None]
 
     def __post_init__(self) -> None:
         rule_id(self.rule)
 
-    def variant(self, observation: Observation, rng: random.Random) -> Variant | None:
+    @property
+    def id(self) -> str:
+        """Rule and name."""
+        return f"{self.rule}/{self.name}"
+
+    def variant(self, observation: Watched, rng: random.Random) -> Variant | None:
         """Return the second case for an observed one."""
         if observation.trace.ended is not None or observation.case.on_error != "skip":
             return None  # the run's end depends on everything that precedes it
@@ -72,7 +80,7 @@ class Relation:
         return None if varied is None else Variant(self, *varied)
 
 
-def _other_batches(observation: Observation, rng: random.Random) -> Any:
+def _other_batches(observation: Watched, rng: random.Random) -> Any:
     case = observation.case
     if len(case.inputs) < 2:
         return None
@@ -81,10 +89,10 @@ def _other_batches(observation: Observation, rng: random.Random) -> Any:
         batches = None
     elif rng.random() < 0.5:
         batches = (rng.randrange(1, len(case.inputs)),)
-    return replace(case, batches=batches), _equal
+    return replace(case, batches=batches), equal
 
 
-def _other_partitions(observation: Observation, rng: random.Random) -> Any:
+def _other_partitions(observation: Watched, rng: random.Random) -> Any:
     case = observation.case
     if not observation.trace.entities:
         return None
@@ -163,11 +171,16 @@ def _without_one_source(observation: Observation, rng: random.Random) -> Any:
     return replace(case, inputs=left), holds
 
 
+ANY_BATCHES = Relation(
+    "order-2", "any batches", "any division into batches gives the same", _other_batches
+)
+ANY_PARTITIONS = Relation(
+    "order-2", "any partitions", "any number of partitions gives the same", _other_partitions
+)
+
 RELATIONS: tuple[Relation, ...] = (
-    Relation("order-2", "any batches", "any division into batches gives the same", _other_batches),
-    Relation(
-        "order-2", "any partitions", "any number of partitions gives the same", _other_partitions
-    ),
+    ANY_BATCHES,
+    ANY_PARTITIONS,
     Relation("order-2", "prefix", "a prefix of the input gives a prefix of the output", _prefix),
     Relation(
         "route-1",
@@ -184,7 +197,8 @@ RELATIONS: tuple[Relation, ...] = (
 )
 
 
-def _equal(one: Trace, other: Trace) -> bool:
+def equal(one: Trace, other: Trace) -> bool:
+    """Return whether two traces agree."""
     return one.comparable() == other.comparable()
 
 

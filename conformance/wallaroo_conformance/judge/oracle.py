@@ -14,9 +14,12 @@ from functools import cache
 from wallaroo.engine import Engine, load_engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.fact import Facts
 from wallaroo_conformance.judge.facts import facts_of
 from wallaroo_conformance.judge.observing import Observation, observe
+from wallaroo_conformance.judge.timed import TimedObservation, facts_of_timed, observe_timed
 
 _REMEMBERED = 3_000  # cases, of about 10 KB each
 
@@ -25,11 +28,11 @@ _REMEMBERED = 3_000  # cases, of about 10 KB each
 class Meaning:
     """What a case does on the reference, and the facts it shows."""
 
-    observation: Observation
+    observation: Observation | TimedObservation
     facts: Facts
 
     @property
-    def case(self) -> ConformanceCase:
+    def case(self) -> AnyCase:
         """The case."""
         return self.observation.case
 
@@ -48,14 +51,18 @@ class Oracle:
 
     def __init__(self, reference: Engine) -> None:
         self.reference = reference
-        self._known: OrderedDict[ConformanceCase, Meaning] = OrderedDict()
+        self._known: OrderedDict[AnyCase, Meaning] = OrderedDict()
 
-    def ask(self, cases: Sequence[ConformanceCase]) -> list[Meaning]:
+    def ask(self, cases: Sequence[AnyCase]) -> list[Meaning]:
         """Return what each case means, in their order."""
         found = {case: self._known.pop(case) for case in cases if case in self._known}
         new = list(dict.fromkeys(case for case in cases if case not in found))
-        for observation in observe(self.reference, new):
+        plain = [case for case in new if isinstance(case, ConformanceCase)]
+        for observation in observe(self.reference, plain):
             found[observation.case] = Meaning(observation, facts_of(observation))
+        timed = [case for case in new if isinstance(case, TimedCase)]
+        for watched in observe_timed(self.reference, timed):
+            found[watched.case] = Meaning(watched, facts_of_timed(watched))
         self._known.update(found)
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)

@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, TypeAlias
 
 from wallaroo.trace import Trace
-from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.judge.differences import Crash, Result
 
 FORMAT = "wallaroo-report/1"
@@ -78,7 +78,7 @@ class Failure:
     law: str
     says: str
     cause: str
-    case: ConformanceCase | None
+    case: AnyCase | None
     expected: Trace | None = None
     actual: Result | None = None
     text: str = ""

@@ -38,6 +38,11 @@ class Rule:
     chapter: Chapter
 
     @property
+    def second_part(self) -> bool:
+        """Whether it is about graphs, keys, time or windows, which timed cases are for."""
+        return self.chapter in (_GRAPHS, _KEYS, _TIME, _WINDOWS)
+
+    @property
     def link(self) -> str:
         """Where it stands, seen from the folder of the specification."""
         return f"{self.chapter.name}.md#{self.id}"
@@ -55,6 +60,10 @@ _SINKS = Chapter("sinks", "Sinks and dead letters")
 _STOPPING = Chapter("stopping", "Stopping")
 _BUILDING = Chapter("building", "Building")
 _RECOVERY = Chapter("recovery", "Recovery")
+_GRAPHS = Chapter("graphs", "Graphs")
+_KEYS = Chapter("keys", "Keys")
+_TIME = Chapter("time", "Time")
+_WINDOWS = Chapter("windows", "Windows")
 
 _RULES: tuple[Rule, ...] = (
     Rule("frame-1", "A header tells the payload's length", _FRAMING),
@@ -95,6 +104,32 @@ _RULES: tuple[Rule, ...] = (
     Rule("build-2", "An engine says beforehand what it cannot run", _BUILDING),
     Rule("recover-1", "Each logged frame takes effect once", _RECOVERY),
     Rule("recover-2", "Sinks get every output at least once", _RECOVERY),
+    Rule("graph-1", "Two forms, one application", _GRAPHS),
+    Rule("graph-2", "A pipeline used twice branches", _GRAPHS),
+    Rule("graph-3", "A merge is the union", _GRAPHS),
+    Rule("graph-4", "A generator is a source without a network", _GRAPHS),
+    Rule("graph-5", "Names say who is meant", _GRAPHS),
+    Rule("key-1", "A key stays with its message", _KEYS),
+    Rule("key-2", "Without a key, all messages have one", _KEYS),
+    Rule("key-3", "A state computation of pipelines returns its output alone", _KEYS),
+    Rule("key-4", "An entity may expire", _KEYS),
+    Rule("key-5", "An application may bring its own codec", _KEYS),
+    Rule("time-1", "The log is all that time is", _TIME),
+    Rule("time-2", "Every message has an event time", _TIME),
+    Rule("time-3", "Watermarks say how far time has come", _TIME),
+    Rule("time-4", "What is due comes before the record's own message", _TIME),
+    Rule("time-5", "A bounded log ends every source", _TIME),
+    Rule("window-1", "How windows are declared", _WINDOWS),
+    Rule("window-2", "Range windows lie on one grid", _WINDOWS),
+    Rule("window-3", "A window fires once", _WINDOWS),
+    Rule("window-4", "What an aggregation does", _WINDOWS),
+    Rule("window-5", "Messages are taken in panes", _WINDOWS),
+    Rule("window-6", "A late message goes where the policy says", _WINDOWS),
+    Rule("window-7", "Sessions that overlap become one", _WINDOWS),
+    Rule("window-8", "Count windows", _WINDOWS),
+    Rule("window-9", "A message that fails at a window never came to it", _WINDOWS),
+    Rule("window-10", "Memory follows what is open", _WINDOWS),
+    Rule("window-11", "A trace lists open windows", _WINDOWS),
 )
 
 RULES: Mapping[str, Rule] = {rule.id: rule for rule in _RULES}

@@ -5,8 +5,6 @@ These hold for the language, not for an engine: they are checked once, without o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -19,6 +17,8 @@ from wallaroo_conformance.cases.operators.routing import by_text
 from wallaroo_conformance.cases.operators.states import Notebook, Stocked
 from wallaroo_conformance.judge.law import PlainLaw
 from wallaroo_conformance.judge.results import Failure, LawResult, Status, fits
+from wallaroo_conformance.language.pipelines import BUILT, PIPELINE_SLIPS, all_built
+from wallaroo_conformance.language.refusal import Refusal
 
 _CAUSE = "the language, not the engine"
 
@@ -38,36 +38,13 @@ LISTED = PlainLaw(
     _CAUSE,
 )
 
-LANGUAGE_LAWS: tuple[PlainLaw, ...] = (REFUSED, LISTED, AGREEING)
+LANGUAGE_LAWS: tuple[PlainLaw, ...] = (
+    *(REFUSED, LISTED, AGREEING),
+    *(BUILT, *[law for law, _ in PIPELINE_SLIPS]),
+)
 """What holds for the language, not for an engine."""
 
 Builder = wallaroo.ApplicationBuilder
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A mistake, and the words its error must contain.
-
-    Args:
-        name: the mistake.
-        build: makes it.
-        words: application, pipeline, step, and the line to write instead.
-    """
-
-    name: str
-    build: Callable[[], Any]
-    words: tuple[str, ...]
-
-    def problem(self) -> str | None:
-        """Return what is wrong with how the slip is met, or `None`."""
-        try:
-            self.build()
-        except WallarooParameterError as error:
-            missing = [word for word in self.words if word not in str(error)]
-            return f"the error does not say {missing}: {error}" if missing else None
-        except Exception as error:  # noqa: BLE001 - anything else is not what was promised
-            return f"{type(error).__name__} instead of WallarooParameterError: {error}"
-        return "it is not refused"
 
 
 def _source(port: int = 0) -> wallaroo.TCPSourceConfig:
@@ -226,14 +203,16 @@ def listed_keys() -> str | None:
 
 
 def check_language(rules: str) -> tuple[list[LawResult], list[Failure]]:
-    """Check build-1, and what route-3 and state-8 ask of the builder."""
-    slips = {refusal.name: refusal.problem() for refusal in REFUSALS}
+    """Check build-1, and what other rules ask of the two forms of the API."""
+    refused = {refusal.name: refusal.problem() for refusal in REFUSALS}
     laws: list[LawResult] = []
     failures: list[Failure] = []
     for law, found in (
-        (REFUSED, slips),
+        (REFUSED, refused),
         (LISTED, {"listed": listed_keys()}),
         (AGREEING, {"agreeing": agreeing_partitions()}),
+        (BUILT, {"built": all_built()}),
+        *[(law, {one.name: one.problem() for one in slips}) for law, slips in PIPELINE_SLIPS],
     ):
         if not fits(law.rule, rules):
             continue

@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from wallaroo_conformance.cases.readable import application_text, input_text, run_text
+from wallaroo_conformance.cases.either import application_text, input_text, run_text
 from wallaroo_conformance.judge.results import Failure, Report
 from wallaroo_conformance.judge.rules import RULES, Rule
 from wallaroo_conformance.killing import Kill
@@ -134,7 +134,7 @@ def _failure(failure: Failure, engine: str) -> dict[str, Any]:
         "application": "" if case is None else application_text(case),
         "input": "" if case is None else input_text(case) or "(none)",
         "run": "" if case is None else run_text(case),
-        "messages": 0 if case is None else len(case.inputs),
+        "messages": 0 if case is None else case.messages,
         "rows": []
         if case is None
         else side_by_side(trace_lines(failure.expected), trace_lines(failure.actual)),

@@ -9,7 +9,7 @@ from typing import Any
 from wallaroo.keys import show_key
 from wallaroo.readable import structure_text
 from wallaroo_conformance.cases.case import PIPELINES
-from wallaroo_conformance.cases.readable import application_text, input_text, run_text
+from wallaroo_conformance.cases.either import application_text, input_text, run_text
 from wallaroo_conformance.judge.differences import Crash, Result
 from wallaroo_conformance.judge.results import Failure, Report
 from wallaroo_conformance.judge.rules import RULES
@@ -44,6 +44,12 @@ def trace_lines(result: Result | None) -> list[str]:
             f"entity {entity.partition}[{show_key(entity.key)}] of partition {entity.number}: "
             f"{structure_text(entity.state)}"
         )
+    for window in result.windows:
+        lines.append(
+            f"open window {window.step}[{show_key(window.key)}] {window.start} to {window.end}: "
+            f"{structure_text(window.accumulator)}"
+        )
+    lines += [f"{step}: {number} late, {what}" for (step, what), number in result.late.items()]
     if result.ended is not None:
         ended = result.ended
         lines.append(f"ended by {ended.kind} at {list(ended.lineage)}, {ended.pipeline}")

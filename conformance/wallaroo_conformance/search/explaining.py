@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.cases.reducing import projections, reductions
+from wallaroo_conformance.cases.either import AnyCase, projections, reductions
 from wallaroo_conformance.judge.differences import Crash, differences, end_of, readable_result
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import ANSWERS, blame
@@ -40,7 +39,7 @@ class Explainer:
         jobs = self._runner.jobs
         self._findings.add_failure(*self._explained(self._reduced(smallest), jobs))
 
-    def as_it_is(self, case: ConformanceCase) -> Failure | None:
+    def as_it_is(self, case: AnyCase) -> Failure | None:
         """Return what one case shows without being reduced, or `None`; note nothing."""
         failing = self._judge.first_failing([self._runner.adapted(case)])
         return None if failing is None else self._explained(failing, self._runner.jobs)[0]
@@ -70,7 +69,7 @@ class Explainer:
             failing = simpler
         return failing
 
-    def _simplest_failing(self, candidates: Sequence[ConformanceCase]) -> Failing | None:
+    def _simplest_failing(self, candidates: Sequence[AnyCase]) -> Failing | None:
         """Return the first candidate that fails too, and not for a reason known already."""
         # On a fast engine look at few at a time: mostly one of the first fails.
         step = self._runner.job if self._jobs_are_slow() else _FEW

@@ -6,15 +6,17 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.cases.reducing import Size, size
+from wallaroo_conformance.cases.either import AnyCase, size
 from wallaroo_conformance.judge.differences import Kind, Result
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS, exercised
 from wallaroo_conformance.judge.metamorphic import RELATIONS
 from wallaroo_conformance.judge.oracle import Meaning
 from wallaroo_conformance.judge.results import Failure, LawResult, fits
+from wallaroo_conformance.judge.rules import RULES
+from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 
+_RELATIONS = dict.fromkeys((*RELATIONS, *TIMED_RELATIONS))
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
 _MOST_REFUSED = 64
 _ENOUGH_BEYOND = 4  # so many cases of a law are beyond an engine: then all of that law are
@@ -29,12 +31,12 @@ class Failing:
     result: Result
 
     @property
-    def case(self) -> ConformanceCase:
+    def case(self) -> AnyCase:
         """The case."""
         return self.meaning.case
 
     @property
-    def size(self) -> Size:
+    def size(self) -> tuple[int, ...]:
         """How complicated the case is."""
         return size(self.case)
 
@@ -56,7 +58,9 @@ class Findings:
         self.beyond: Counter[str] = Counter()
         """Cases that would exercise a law and that the engine was not given, by the law's id."""
         self.why_beyond: dict[str, str] = {}
-        self.refused: list[ConformanceCase] = []
+        self.spared = ""
+        """Why nearly all timed cases are beyond the engine; empty: they are not."""
+        self.refused: list[AnyCase] = []
         """Cases whose application the engine's `check` refuses; not all of them."""
         self.failing: list[Failing] = []
         """Failing cases that no law in `blamed` explains; not all of them."""
@@ -109,7 +113,7 @@ class Findings:
             unsupported: ids of the rules that the engine does not claim.
         """
         stated = [(law.rule, law.name, law.says) for law in LAWS]
-        stated += [(relation.rule, relation.name, relation.says) for relation in RELATIONS]
+        stated += [(relation.rule, relation.name, relation.says) for relation in _RELATIONS]
         return [self._law_result(*one, unsupported) for one in stated if fits(one[0], rules)]
 
     def _law_result(
@@ -123,6 +127,8 @@ class Findings:
             return LawResult(rule, name, says, "unsupported", kept, beyond, "by its own account")
         if kept:
             return LawResult(rule, name, says, "kept", kept, beyond)
+        if self.spared and RULES[rule].second_part and not self.differed[law_id]:
+            return LawResult(rule, name, says, "unsupported", 0, beyond, self.spared)
         if beyond and not self.differed[law_id]:
             why = self.why_beyond.get(law_id, "")
             return LawResult(rule, name, says, "unsupported", 0, beyond, why)

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from datetime import date
 
 from wallaroo.trace import Trace
-from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.judge.differences import Result, differences
 from wallaroo_conformance.judge.divergences import Divergence, known
-from wallaroo_conformance.judge.metamorphic import RELATIONS, Variant
+from wallaroo_conformance.judge.metamorphic import RELATIONS, Variant, Watched
 from wallaroo_conformance.judge.oracle import Meaning, Oracle
 from wallaroo_conformance.judge.results import Failure
+from wallaroo_conformance.judge.timed import TimedObservation
+from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 from wallaroo_conformance.search.findings import Failing, Findings
 from wallaroo_conformance.search.running import REFUSED, Runner
 
@@ -45,7 +47,7 @@ class Judge:
         self._divergences = divergences
         self._today = today
 
-    def try_cases(self, cases: Sequence[ConformanceCase]) -> list[tuple[Meaning, Result]]:
+    def try_cases(self, cases: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:
         """Run cases, note what came of each, and return those that were run with their results."""
         adapted = [self.runner.adapted(case) for case in cases]
         self.findings.generated += len(adapted)
@@ -75,16 +77,17 @@ class Judge:
         for meaning, result in answered:
             if not isinstance(result, Trace):
                 continue
-            offered = [relation.variant(meaning.observation, rng) for relation in RELATIONS]
+            offered = _variants(meaning.observation, rng)
             variants = [one for one in offered if one and self.runner.beyond(one.case) is None]
             if variants:
-                pairs.append((meaning, result, rng.choice(variants)))
+                rng.shuffle(variants)
+                pairs.append((meaning, result, min(variants, key=self._compared)))
         meanings = self.oracle.ask([variant.case for _, _, variant in pairs])
         results = self.runner.run([variant.case for _, _, variant in pairs])
         for (first, answer, variant), second, result in zip(pairs, meanings, results, strict=True):
             self._compare(first, answer, variant, second, result)
 
-    def first_failing(self, cases: Sequence[ConformanceCase]) -> Failing | None:
+    def first_failing(self, cases: Sequence[AnyCase]) -> Failing | None:
         """Return the first case that fails for a reason not yet known; note nothing."""
         given = [meaning for meaning in self.oracle.ask(cases) if self._beyond(meaning) is None]
         results = self.runner.run([meaning.case for meaning in given])
@@ -105,6 +108,10 @@ class Judge:
             return known(self._divergences, engine, meaning.case, meaning.facts, self._today)
         return beyond
 
+    def _compared(self, variant: Variant) -> int:
+        """Return how often a variant's relation has been seen to hold."""
+        return self.findings.kept[variant.relation.id]
+
     def _note(self, meaning: Meaning, result: Result) -> None:
         failing = _failing(meaning, result)
         if failing is None:
@@ -122,7 +129,7 @@ class Judge:
             return
         relation = variant.relation
         if variant.agree(answer, result):
-            self.findings.kept[f"{relation.rule}/{relation.name}"] += 1
+            self.findings.kept[relation.id] += 1
         elif len(self.findings.failing) == before and not differences(first.trace, answer):
             # Both answers are the reference's, and still they disagree: the reference is wrong.
             self.findings.failures.append(
@@ -137,6 +144,13 @@ class Judge:
                     may_be_same=bool(self.findings.failures),
                 )
             )
+
+
+def _variants(observation: Watched, rng: random.Random) -> list[Variant | None]:
+    timed = isinstance(observation, TimedObservation)
+    return [
+        relation.variant(observation, rng) for relation in (TIMED_RELATIONS if timed else RELATIONS)
+    ]
 
 
 def _failing(meaning: Meaning, result: Result) -> Failing | None:

@@ -12,8 +12,7 @@ from wallaroo.engine import Capabilities, Case, Engine
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.failure import describe_error
 from wallaroo.trace import Trace
-from wallaroo_conformance.cases.building import assemble, engine_case
-from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.either import AnyCase, assemble, engine_case
 from wallaroo_conformance.judge.differences import Crash, Result
 
 MOST_CASES_A_JOB = 2_048
@@ -53,7 +52,7 @@ class Runner:
         self.cases = 0
         self.seconds_a_job = 0.0  # of the last job of several cases
 
-    def adapted(self, case: ConformanceCase) -> ConformanceCase:
+    def adapted(self, case: AnyCase) -> AnyCase:
         """Return the case in a mode and with thresholds that the engine has."""
         if case.small and not self.capabilities.small:
             case = replace(case, small=False)
@@ -61,7 +60,7 @@ class Runner:
             return case
         return replace(case, isolation=min(self.capabilities.isolation, default="isolated"))
 
-    def beyond(self, case: ConformanceCase) -> str | None:
+    def beyond(self, case: AnyCase) -> str | None:
         """Return what the case needs and the engine does not claim, or `None`."""
         can = self.capabilities
         if case.isolation not in can.isolation:
@@ -72,7 +71,7 @@ class Runner:
             return "it has one partition only"
         return self.refusal(case)
 
-    def refusal(self, case: ConformanceCase) -> str | None:
+    def refusal(self, case: AnyCase) -> str | None:
         """Return what the engine says if it refuses the case's application (build-2)."""
         try:
             self.engine.check(assemble(case))
@@ -80,7 +79,7 @@ class Runner:
             return f"{REFUSED}{refusal}"
         return None
 
-    def run(self, cases: Sequence[ConformanceCase]) -> list[Result]:
+    def run(self, cases: Sequence[AnyCase]) -> list[Result]:
         """Run cases in jobs and return what each gave, in their order.
 
         Raises:
@@ -91,7 +90,7 @@ class Runner:
             results += self._run_job(cases[start : start + self.job])
         return results
 
-    def run_alone(self, case: ConformanceCase) -> Result:
+    def run_alone(self, case: AnyCase) -> Result:
         """Run one case in a job of its own."""
         self.jobs += 1
         self.cases += 1
@@ -104,11 +103,11 @@ class Runner:
                 raise
             return crash(error)  # it is an engine's answer
 
-    def _engine_case(self, case: ConformanceCase) -> Case:
+    def _engine_case(self, case: AnyCase) -> Case:
         small = self.capabilities.small if case.small else {}
         return engine_case(case, options={**small, **self.options})
 
-    def _run_job(self, cases: Sequence[ConformanceCase]) -> list[Result]:
+    def _run_job(self, cases: Sequence[AnyCase]) -> list[Result]:
         if len(cases) == 1:
             return [self.run_alone(cases[0])]
         self.jobs += 1

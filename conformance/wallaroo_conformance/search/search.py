@@ -10,21 +10,27 @@ from datetime import date
 from typing import Any
 
 from wallaroo.engine import Engine
-from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.judge.differences import Result
 from wallaroo_conformance.judge.divergences import DIVERGENCES, Divergence
 from wallaroo_conformance.judge.laws import LAWS
-from wallaroo_conformance.judge.oracle import Oracle, reference_oracle
+from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.judge.results import Failure, LawResult, fits
+from wallaroo_conformance.judge.rules import RULES
+from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_conformance.search.explaining import Explainer
 from wallaroo_conformance.search.findings import Findings
-from wallaroo_conformance.search.generation import Generation
+from wallaroo_conformance.search.generation import Generation, Part
 from wallaroo_conformance.search.judging import Judge
 from wallaroo_conformance.search.running import MOST_CASES_A_JOB, Runner
 
 MOST_FAILURES = 12
 """Failures that a report holds at most."""
 
+_MOSTLY_REFUSED = 4  # an engine that takes less than one of so many timed cases gets few of them
+_MOST_COMPARED = 16  # steps of the top-up for relations
 _MOST_USEFUL = 32  # cases that are run of those looked through in one step of the top-up
 
 
@@ -65,6 +71,7 @@ class Search:
         today: the day, for those.
         watcher: is called with the progress.
         give_up_early: stop generating after the first cases that fail.
+        part: which cases are generated.
     """
 
     def __init__(
@@ -79,12 +86,13 @@ class Search:
         today: date | None = None,
         watcher: Watcher | None = None,
         give_up_early: bool = False,
+        part: Part = "both",
     ) -> None:
         self.oracle = oracle or reference_oracle()
         self.runner = Runner(engine, job=job, options=options)
         self.findings = Findings()
         modes = self.runner.capabilities.isolation
-        self._generation = Generation(seed, modes, job, few=give_up_early)
+        self._generation = Generation(seed, modes, job, few=give_up_early, part=part)
         self._judge = Judge(
             self.runner, self.oracle, self.findings, divergences, today or date.today()
         )
@@ -94,12 +102,12 @@ class Search:
         self._early = give_up_early
         self._planned: int | None = None
 
-    def replay(self, cases: Iterable[ConformanceCase]) -> None:
+    def replay(self, cases: Iterable[AnyCase]) -> None:
         """Run cases that are given, such as stored counterexamples."""
         self._tell("stored cases")
         self._judge.try_cases(list(cases))
 
-    def failure_of(self, case: ConformanceCase) -> Failure | None:
+    def failure_of(self, case: AnyCase) -> Failure | None:
         """Return what one case shows, as it is; it is neither counted nor reduced."""
         return self._explainer.as_it_is(case)
 
@@ -116,10 +124,20 @@ class Search:
             if (left is not None and left <= 0) or (late and self._generation.chunks > 0):
                 break
             self._tell("searching")
-            answered = self._judge.try_cases(self._generation.next_chunk(left))
+            cases = self._generation.next_chunk(left)
+            answered = self._judge.try_cases(cases)
+            self._spare_refused(cases, len(answered))
             if budget.variant_every:
                 rng = random.Random(self._seed + self.findings.generated)  # noqa: S311 - no secret
-                self._judge.try_variants(answered[:: budget.variant_every], rng)
+                self._judge.try_variants(_some(answered, budget.variant_every), rng)
+
+    def _spare_refused(self, cases: Sequence[AnyCase], answered: int) -> None:
+        """Draw no more timed cases for an engine that refuses nearly all of them."""
+        only_timed = all(isinstance(case, TimedCase) for case in cases)
+        if only_timed and _MOSTLY_REFUSED * answered < len(cases):
+            self._generation.spare_timed = True
+            refusals = [self._judge.runner.beyond(case) for case in cases]
+            self.findings.spared = next(filter(None, refusals), "")
 
     def top_up(self, budget: Budget, rules: str = "*") -> None:
         """Look for cases that exercise laws which no case has exercised yet.
@@ -130,11 +148,21 @@ class Search:
         """
         looked = 0
         while not self.findings.failing and looked < budget.top_up:
-            missing = [law for law in LAWS if fits(law.rule, rules) and self.findings.unmet(law)]
+            missing = [
+                law
+                for law in LAWS
+                if fits(law.rule, rules)
+                and self.findings.unmet(law)
+                and not (self.findings.spared and RULES[law.rule].second_part)
+            ]
             if not missing:
-                return
+                break
             self._tell("topping up")
-            cases = self._generation.more()
+            second = {RULES[law.rule].second_part for law in missing}
+            both = len(second) > 1
+            cases = self._generation.more(
+                "both" if both else ("second" if True in second else "first")
+            )
             looked += len(cases)
             useful = [
                 meaning.case
@@ -142,6 +170,21 @@ class Search:
                 if any(law.exercised_by(meaning.facts) for law in missing)
             ]
             self._judge.try_cases(useful[:_MOST_USEFUL])
+        for _ in range(_MOST_COMPARED):
+            if not self._uncompared(rules):
+                break
+            self._tell("comparing")
+            answered = self._judge.try_cases(self._generation.more("second")[:_MOST_USEFUL])
+            self._judge.try_variants(answered, random.Random(self._seed))  # noqa: S311 - no secret
+
+    def _uncompared(self, rules: str) -> bool:
+        """Whether a relation of timed cases has not been seen to hold yet, and may be."""
+        if self.findings.spared or self.findings.failing or self.findings.failures:
+            return False
+        return any(
+            fits(relation.rule, rules) and not self.findings.kept[relation.id]
+            for relation in TIMED_RELATIONS
+        )
 
     def explain(self, most: int = MOST_FAILURES) -> None:
         """Make failures of failing cases until none is left unexplained, or there are `most`."""
@@ -164,3 +207,10 @@ class Search:
                 len(self.findings.failing),
             )
         )
+
+
+def _some(answered: Sequence[tuple[Meaning, Result]], every: int) -> list[tuple[Meaning, Result]]:
+    """Return one answer in so many; of timed cases one in two, since they have more relations."""
+    timed = [one for one in answered if isinstance(one[0].case, TimedCase)]
+    plain = [one for one in answered if not isinstance(one[0].case, TimedCase)]
+    return [*plain[::every], *timed[:: max(every // 2, 1)]]

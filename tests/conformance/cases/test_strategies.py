@@ -26,11 +26,13 @@ from wallaroo_conformance.cases.operators import (
 from wallaroo_conformance.cases.pairs import pairs
 from wallaroo_conformance.cases.reducing import reductions, size
 from wallaroo_conformance.cases.strategies import PAYLOADS, Tone, cases
+from wallaroo_conformance.cases.timed.strategies import generate_timed
 from wallaroo_conformance.judge import facts, observing
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.facts import facts_of
 from wallaroo_conformance.judge.laws import LAWS, exercised
 from wallaroo_conformance.judge.observing import observe
+from wallaroo_conformance.judge.timed import facts_of_timed, observe_timed
 
 from wallaroo.engine import load_engine
 
@@ -72,6 +74,8 @@ def test_every_pair_of_operators_in_a_row_is_reached(tone: Tone) -> None:
 def test_every_rule_s_precondition_is_reached(generated: list[ConformanceCase]) -> None:
     observations = observe(load_engine("reference"), generated)
     met = {law.id for one in observations for law in exercised(facts_of(one))}
+    timed = observe_timed(load_engine("reference"), generate_timed(1_500, 3, tame=False))
+    met |= {law.id for one in timed for law in exercised(facts_of_timed(one))}
     assert {law.id for law in LAWS} - met == set()
 
 

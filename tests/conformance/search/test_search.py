@@ -7,6 +7,7 @@ from datetime import date
 import pytest
 from wallaroo_conformance.cases.pairs import pairs
 from wallaroo_conformance.cases.strategies import Tone
+from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.divergences import Divergence
 from wallaroo_conformance.search.budget import PROFILES, Budget, chosen_budget
 from wallaroo_conformance.search.generation import Generation
@@ -28,10 +29,12 @@ def test_a_budget_is_named_by_what_ends_it_and_must_end() -> None:
         Budget(None)
 
 
-def test_the_tour_comes_second_then_all_pairs_and_then_chunks_grow() -> None:
+def test_the_tour_comes_after_timed_cases_then_all_pairs_and_then_chunks_grow() -> None:
     generation = Generation(0, BOTH, most=100, few=True)
-    first, tour, third, fourth, fifth = (generation.next_chunk(None) for _ in range(5))
-    assert [len(first), len(fourth), len(fifth)] == [32, 100, 100]
+    first, timed, tour, third, fourth, fifth = (generation.next_chunk(None) for _ in range(6))
+    assert [len(first), len(timed), len(fourth), len(fifth)] == [32, 16, 100, 100]
+    assert {type(case) for case in timed} == {TimedCase}
+    assert sum(isinstance(case, TimedCase) for case in fourth) == 25
     assert {case.isolation for case in tour} == BOTH
     assert third == pairs("any")
     assert len(generation.next_chunk(5)) == 5
@@ -52,7 +55,7 @@ def test_a_check_tries_every_pair_of_operators(modes: frozenset[Isolation], tone
 def test_equal_seeds_give_equal_chunks() -> None:
     def chunks(seed: int) -> list[object]:
         generation = Generation(seed, BOTH, most=50)
-        return [generation.next_chunk(50), generation.next_chunk(20), generation.more()]
+        return [generation.next_chunk(50), generation.next_chunk(20), generation.more("both")]
 
     assert chunks(3) == chunks(3)
     assert chunks(3)[0] != chunks(4)[0]

@@ -20,8 +20,12 @@ from wallaroo_conformance.judge.laws.results import RESULT_LAWS
 from wallaroo_conformance.judge.laws.routing import ROUTING_LAWS
 from wallaroo_conformance.judge.laws.runs import RUN_LAWS
 from wallaroo_conformance.judge.laws.state import STATE_LAWS
+from wallaroo_conformance.judge.laws.timed import TIMED_LAWS
 
-LAWS: tuple[Law, ...] = (*RUN_LAWS, *ROUTING_LAWS, *STATE_LAWS, *RESULT_LAWS, *PLAIN_LAWS)
+LAWS: tuple[Law, ...] = (
+    *(*RUN_LAWS, *ROUTING_LAWS, *STATE_LAWS, *RESULT_LAWS, *TIMED_LAWS),
+    *PLAIN_LAWS,
+)
 """From the most particular to what every case has; see the module's text."""
 
 

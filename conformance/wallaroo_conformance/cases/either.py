@@ -1,0 +1,106 @@
+"""What can be asked of a case of either kind: one of the rules' first part, or a timed one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from wallaroo.engine import Case
+from wallaroo.topology import Application
+from wallaroo_conformance.cases import building, readable, reducing
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.reading import BadCaseError, case_from_json
+from wallaroo_conformance.cases.timed.building import application_of, timed_engine_case
+from wallaroo_conformance.cases.timed.case import FORMAT as TIMED_FORMAT
+from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.timed.readable import (
+    timed_application_text,
+    timed_input_text,
+    timed_readable,
+)
+from wallaroo_conformance.cases.timed.reading import timed_case_from_json
+from wallaroo_conformance.cases.timed.reducing import (
+    timed_projections,
+    timed_reductions,
+    timed_size,
+)
+
+AnyCase: TypeAlias = ConformanceCase | TimedCase
+
+
+def assemble(case: AnyCase) -> Application:
+    """Return the case's application."""
+    return application_of(case) if isinstance(case, TimedCase) else building.assemble(case)
+
+
+def engine_case(case: AnyCase, options: Mapping[str, Any] | None = None) -> Case:
+    """Return the case as an engine takes it."""
+    if isinstance(case, TimedCase):
+        return timed_engine_case(case, options=options)
+    return building.engine_case(case, options=options)
+
+
+def size(case: AnyCase) -> tuple[int, ...]:
+    """Return how complicated a case is; compares as tuples do."""
+    return timed_size(case) if isinstance(case, TimedCase) else reducing.size(case)
+
+
+def reductions(case: AnyCase) -> list[AnyCase]:
+    """Return every case that is one step simpler, simplest first."""
+    if isinstance(case, TimedCase):
+        return [*timed_reductions(case)]
+    return [*reducing.reductions(case)]
+
+
+def projections(case: AnyCase) -> list[AnyCase]:
+    """Return small parts of a case, simplest first."""
+    if isinstance(case, TimedCase):
+        return [*timed_projections(case)]
+    return [*reducing.projections(case)]
+
+
+def application_text(case: AnyCase) -> str:
+    """Return the application as a user could have written it, for people who know the rest."""
+    if isinstance(case, TimedCase):
+        return timed_application_text(case)
+    return readable.application_text(case)
+
+
+def input_text(case: AnyCase) -> str:
+    """Return the input, a record a line."""
+    return timed_input_text(case) if isinstance(case, TimedCase) else readable.input_text(case)
+
+
+def module_text(case: AnyCase, heading: str = "") -> str:
+    """Return the case as the text of a Python module."""
+    if isinstance(case, TimedCase):
+        return timed_readable(case, heading)
+    return readable.readable(case, heading)
+
+
+def run_text(case: AnyCase) -> str:
+    """Return how the case is run, as far as it is not the default."""
+    parts = [f"{case.isolation} mode"]
+    if case.batches is not None:
+        parts.append(f"batches of {', '.join(map(str, case.batches))} and the rest")
+    if case.number is not None:
+        parts.append(f"{case.number} partition{'' if case.number == 1 else 's'}")
+    if case.on_error == "stop":
+        parts.append("--on-error stop")
+    if case.small:
+        parts.append("small thresholds")
+    return ", ".join(parts)
+
+
+def from_json(form: Any) -> AnyCase:
+    """Return the case whose `to_json` is `form`.
+
+    Raises:
+        BadCaseError: `form` is no such form, or names what the catalogue has not.
+    """
+    if isinstance(form, dict) and form.get("format") == TIMED_FORMAT:
+        try:
+            return timed_case_from_json(form)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise BadCaseError(f"no case: {type(error).__name__}: {error}") from error
+    return case_from_json(form)

@@ -1,0 +1,321 @@
+"""The components of timed cases; a step's component has the step's own name (graph-5).
+
+A message is a list: a letter, which is a key; a number, which is an event time; and a text. Letters
+in the text are marks that make a component fail, each at one place: `MARKS`.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import wallaroo
+from wallaroo.components import OwnState
+from wallaroo.topology import Codec
+
+MARKS = {
+    "e": "its event time raises",
+    "k": "key extractors raise",
+    "f": "key extractors give what is no key",
+    "d": "a computation drops it",
+    "s": "a state computation raises",
+    "u": "update raises",
+    "c": "combine raises",
+    "o": "output raises",
+    "n": "output gives nothing",
+    "w": "the encoder raises",
+    "p": "the case's own codec refuses it",
+}
+
+_PARTS = 3
+
+
+def decoded(payload: bytes) -> Any:
+    """Return the message of a payload: ``a 5 text``; of an empty text `None`."""
+    letter, number, text = payload.decode().split(" ")
+    if not text:
+        return None
+    return [letter, int(number) if number.isdigit() else number, text]
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def message(payload: bytes) -> Any:
+    """Three parts with spaces between them; anything else raises."""
+    return decoded(payload)
+
+
+@wallaroo.encoder
+def line(message: Any) -> Any:
+    """Return a message as a line."""
+    if "w" in message[2]:
+        raise ValueError("w")
+    return f"{message[0]} {message[1]} {message[2]}\n"
+
+
+class Values:
+    """A generator whose values are the records that a case has; by itself it gives none."""
+
+    def initial_value(self) -> Any:
+        """Give nothing."""
+        return
+
+    def apply(self, last: Any) -> Any:
+        """Give nothing."""
+        return
+
+
+def own_time(message: Any) -> Any:
+    """Return the message's number."""
+    if "e" in message[2]:
+        raise ValueError("e")
+    return message[1]
+
+
+def time_that_alters(message: Any) -> Any:
+    """Return the message's number, and alter the message."""
+    message[2] += "!"
+    return message[1]
+
+
+EVENT_TIMES = {function.__name__: function for function in (own_time, time_that_alters)}
+
+
+@dataclass(frozen=True)
+class ByLetter:
+    """A key extractor: the message's letter."""
+
+    __name__: str
+
+    def extract_key(self, message: Any) -> Any:
+        """Return the letter; two marks in the text go wrong."""
+        if "k" in message[2]:
+            raise ValueError("k")
+        return 1.5 if "f" in message[2] else message[0]
+
+
+@dataclass(frozen=True)
+class ByNumber:
+    """A key extractor: whether the number is odd; it alters the message."""
+
+    __name__: str
+
+    def extract_key(self, message: Any) -> Any:
+        """Return 0 or 1."""
+        number = message[1]
+        message[2] += "?"
+        return number % 2 if isinstance(number, int) else -1
+
+
+@dataclass(frozen=True)
+class _Named:
+    step: str
+
+    def name(self) -> str:
+        """Return the step's name."""
+        return self.step
+
+
+class Same(_Named):
+    """A computation that changes nothing."""
+
+    def compute(self, message: Any) -> Any:
+        """Return the message."""
+        return message
+
+
+class Drop(_Named):
+    """A computation that filters by a mark, and else lengthens the text."""
+
+    def compute(self, message: Any) -> Any:
+        """Return the message unless it has the mark."""
+        return None if "d" in message[2] else [message[0], message[1], message[2] + "'"]
+
+
+class Twice(_Named):
+    """A multi computation: two messages, with a gap between them."""
+
+    def compute_multi(self, message: Any) -> Any:
+        """Return the message, nothing, and the message with another letter."""
+        return [message, None, ["b", message[1], message[2] + '"']]
+
+
+class Tally:
+    """A state: the texts it has seen."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+
+class Remember(_Named):
+    """A state computation that remembers texts, and sends nothing for every second one."""
+
+    own_state: OwnState[Any]
+
+    def compute(self, message: Any, tally: Any) -> Any:
+        """Return the message with all texts so far."""
+        tally.seen.append(message[2])
+        if "s" in message[2]:
+            raise ValueError("s")
+        if len(tally.seen) % 2 == 0:
+            return None
+        return [message[0], message[1], "+".join(tally.seen)]
+
+
+class RememberEach(_Named):
+    """The same as a multi state computation: one message for each text."""
+
+    own_state: OwnState[Any]
+
+    def compute_multi(self, message: Any, tally: Any) -> Any:
+        """Return messages with each text so far."""
+        tally.seen.append(message[2])
+        if "s" in message[2]:
+            raise ValueError("s")
+        return [[message[0], message[1], text] for text in tally.seen[-2:]]
+
+
+class RememberPair(_Named):
+    """`Remember` in the builder's form."""
+
+    def compute(self, message: Any, tally: Any) -> Any:
+        """Return the same, and that the state has changed."""
+        tally.seen.append(message[2])
+        if "s" in message[2]:
+            raise ValueError("s")
+        if len(tally.seen) % 2 == 0:
+            return None, True
+        return [message[0], message[1], "+".join(tally.seen)], True
+
+
+class RememberEachPair(_Named):
+    """`RememberEach` in the builder's form."""
+
+    def compute_multi(self, message: Any, tally: Any) -> Any:
+        """Return the same, and that the state has changed."""
+        tally.seen.append(message[2])
+        if "s" in message[2]:
+            raise ValueError("s")
+        return [[message[0], message[1], text] for text in tally.seen[-2:]], True
+
+
+def _letter(key: Any) -> str:
+    return key if isinstance(key, str) else "-"
+
+
+class Texts(_Named):
+    """An aggregation that tells all texts, in their order, and the window's bounds."""
+
+    def initial_accumulator(self) -> Any:
+        """Return no texts."""
+        return []
+
+    def update(self, message: Any, accumulator: Any) -> None:
+        """Add the text, in place; a mark fails when that is done."""
+        accumulator.append(message[2])
+        message[2] += "*"
+        if "u" in message[2]:
+            raise ValueError("u")
+
+    def combine(self, earlier: Any, later: Any) -> None:
+        """Add the later texts, in place, and alter both."""
+        if any("c" in text for text in later):
+            raise ValueError("c")
+        earlier += later
+        later.append("combined")
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return all texts; marks fail or give nothing."""
+        text = "+".join(accumulator)
+        accumulator.append("given")
+        if "o" in text:
+            raise ValueError("o")
+        if "n" in text:
+            return None
+        return [_letter(key), window.end, f"{text}@{window.start}-{window.end}"]
+
+
+class Halves(_Named):
+    """An aggregation in which order and grouping show to the last bit; without bounds."""
+
+    def initial_accumulator(self) -> Any:
+        """Return nothing so far."""
+        return 0.0
+
+    def update(self, message: Any, accumulator: Any) -> Any:
+        """Return a number made of the last one."""
+        return accumulator / 3 + len(message[2])
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return a number made of both."""
+        return earlier / 7 + later
+
+    def output(self, key: Any, accumulator: Any) -> Any:
+        """Return the number as text."""
+        return [_letter(key), 0, repr(accumulator)]
+
+
+class Number(_Named):
+    """An aggregation without combine: how many messages there are."""
+
+    def initial_accumulator(self) -> Any:
+        """Return none so far."""
+        return 0
+
+    def update(self, message: Any, accumulator: Any) -> Any:
+        """Count one more."""
+        if "u" in message[2]:
+            raise ValueError("u")
+        return accumulator + 1
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return the number as text."""
+        return [_letter(key), window.end, f"{accumulator}@{window.start}-{window.end}"]
+
+
+STATELESS = {"same": Same, "drop": Drop, "twice": Twice}
+STATEFUL = {"remember": Remember, "remember_each": RememberEach}
+PAIRS = {"remember": RememberPair, "remember_each": RememberEachPair}
+AGGREGATIONS = {"texts": Texts, "halves": Halves, "number": Number}
+KEYS = {"by_letter": ByLetter, "by_number": ByNumber}
+GRAPH = ("collect", "merge")
+OPERATORS = (*STATELESS, *STATEFUL, *KEYS, *AGGREGATIONS, *GRAPH)
+
+_CLASSES = {**STATELESS, **KEYS, **AGGREGATIONS}
+
+
+@cache
+def component(operator: str, name: str) -> Any:
+    """Return a component without state of its own, for the step of that name."""
+    return _CLASSES[operator](name)
+
+
+@cache
+def state_computation(
+    operator: str, name: str, state_name: str | None, expire_after: int | None
+) -> Any:
+    """Return a state computation; without `state_name` in the builder's form."""
+    if state_name is None:
+        return PAIRS[operator](name)
+    made = STATEFUL[operator](name)
+    # As the decorator does; a decorated function could not have its name at run time.
+    object.__setattr__(made, "own_state", OwnState(Tally, state_name, expire_after))
+    return made
+
+
+def serialize(value: Any) -> bytes:
+    """Return a value as bytes; a mark in a message is refused (key-5)."""
+    if isinstance(value, list) and len(value) == _PARTS and "p" in str(value[2]):
+        raise ValueError("p")
+    return b"own" + pickle.dumps(value)
+
+
+def deserialize(data: bytes) -> Any:
+    """Return what `serialize` was given."""
+    if not data.startswith(b"own"):
+        raise ValueError("not written by serialize")
+    return pickle.loads(data[3:])  # noqa: S301 - our own bytes
+
+
+CODEC = Codec(serialize, deserialize)

@@ -1,0 +1,205 @@
+"""All one-step reductions of a timed case, as `wallaroo_conformance.cases.reducing` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, TypeVar
+
+from wallaroo_conformance.cases.timed.case import Entry, SourceSpec, TimedCase, TimedStep
+from wallaroo_conformance.cases.timed.operators import OPERATORS
+
+T = TypeVar("T")
+
+_KIND_RANK = {"range": 0, "count": 2, "session": 1}
+_RANK = {name: rank for rank, name in enumerate(OPERATORS)}
+_MOST_PARTS = 12  # records of which pairs are tried
+
+
+def timed_reductions(case: TimedCase) -> list[TimedCase]:
+    """Return every case that is one step simpler, simplest first, without repetitions."""
+    own = timed_size(case)
+    found = {reduced: timed_size(reduced) for reduced in _reductions(case)}
+    return sorted([one for one in found if found[one] < own], key=lambda one: found[one])
+
+
+def timed_projections(case: TimedCase) -> list[TimedCase]:
+    """Return small parts of a case, simplest first: two records of it at most."""
+    entries = case.inputs[:_MOST_PARTS]
+    chosen = [*[(one,) for one in entries], *combinations(entries, 2)]
+    return sorted({replace(case, inputs=one, batches=None) for one in chosen}, key=timed_size)
+
+
+def timed_size(case: TimedCase) -> tuple[int, ...]:
+    """Return how complicated a case is; compares as tuples do."""
+    return (
+        3 * case.messages
+        + 2 * (len(case.inputs) - case.messages)
+        + 2 * len(case.steps)
+        + 3 * len(case.sources)
+        + sum(step.sink for step in case.steps)
+        + (not case.ended)
+        + (case.form != "pipelines")
+        + (case.expire_after is not None)
+        + case.shared
+        + case.codec
+        + (case.batches is not None)
+        + (case.number is not None)
+        + (case.on_error != "skip")
+        + case.small,
+        sum(map(_step_size, case.steps)) + sum(map(_source_size, case.sources)),
+        len(case.batches or ()) + (case.number or 0) + (case.expire_after or 0),
+        sum(len(entry.payload) for entry in case.inputs),
+        sum(_numbers(entry) for entry in case.inputs),
+        sum(entry.source for entry in case.inputs),
+    )
+
+
+def _numbers(entry: Entry) -> int:
+    digits = "".join([one if one.isdigit() else " " for one in entry.payload.decode("latin-1")])
+    return entry.at + sum(map(int, digits.split())) + (entry.payload[:1] != b"a")
+
+
+def _step_size(step: TimedStep) -> int:
+    window = step.window
+    return (
+        _RANK[step.operator]
+        + step.origin
+        + step.other
+        + (step.route is not None)
+        + (
+            0
+            if window is None
+            else 2 * _KIND_RANK[window.kind]
+            + (window.slide is not None)
+            + (window.delay > 0)
+            + (window.late != "dead-letter")
+            + (window.timeout is not None)
+        )
+    )
+
+
+def _source_size(source: SourceSpec) -> int:
+    return (
+        2 * (source.event_time not in (None, "own_time"))
+        + (source.event_time is not None)
+        + (source.idle_after is not None)
+        + source.generator
+    )
+
+
+def _reductions(case: TimedCase) -> Iterator[TimedCase]:
+    count = length = len(case.inputs)
+    while length:
+        for start in range(0, count, length):
+            yield replace(case, inputs=case.inputs[:start] + case.inputs[start + length :])
+        length //= 2
+    for index, step in enumerate(case.steps):
+        yield replace(case, steps=_cut(case.steps, index))
+        for simpler in _steps(step):
+            yield replace(case, steps=_put(case.steps, index, simpler))
+    yield from _sources(case)
+    for index, entry in enumerate(case.inputs):
+        for simple in _entries(entry):
+            yield replace(case, inputs=_put(case.inputs, index, simple))
+    yield from _times(case)
+    yield from _runs(case)
+
+
+def _steps(step: TimedStep) -> Iterator[TimedStep]:
+    yield TimedStep(origin=step.origin)
+    for name in ("origin", "other"):
+        for number in range(getattr(step, name)):
+            nearer: dict[str, Any] = {name: number}
+            yield replace(step, **nearer)
+    if step.sink:
+        yield replace(step, sink=False)
+    if step.route is not None:
+        yield replace(step, route=None)
+    window = step.window
+    if window is not None:
+        if step.operator != "texts":
+            yield replace(step, operator="texts")
+        for name, plain in (
+            ("slide", None),
+            ("delay", 0),
+            ("late", "dead-letter"),
+            ("timeout", None),
+        ):
+            if getattr(window, name) != plain:
+                changed: dict[str, Any] = {name: plain}
+                yield replace(step, window=replace(window, **changed))
+        if window.kind == "count" and window.size > 1:
+            yield replace(step, window=replace(window, size=window.size - 1))
+        if window.kind == "session":
+            yield replace(step, window=replace(window, kind="range"))
+
+
+def _sources(case: TimedCase) -> Iterator[TimedCase]:
+    for index, source in enumerate(case.sources):
+        if len(case.sources) > 1:
+            left = tuple(
+                replace(entry, source=entry.source - (entry.source > index))
+                for entry in case.inputs
+                if entry.source != index or entry.what == "tick"
+            )
+            yield replace(case, sources=_cut(case.sources, index), inputs=left)
+        for simpler in (
+            SourceSpec(),
+            replace(source, event_time=None),
+            replace(source, idle_after=None),
+            replace(source, generator=False),
+        ):
+            yield replace(case, sources=_put(case.sources, index, simpler))
+
+
+def _entries(entry: Entry) -> Iterator[Entry]:
+    if entry.at:
+        yield replace(entry, at=0)
+    if entry.source:
+        yield replace(entry, source=0)
+    parts = entry.payload.decode("latin-1").split(" ")
+    if entry.what == "frame" and len(parts) == 3:
+        letter, time, text = parts
+        for simpler in (("a", time, text), (letter, "0", text), (letter, time, "m")):
+            yield replace(entry, payload=" ".join(simpler).encode("latin-1"))
+        if len(text) > 1:
+            yield replace(entry, payload=f"{letter} {time} {text[-1]}".encode("latin-1"))
+        if time.isdigit() and int(time) > 9:
+            yield replace(entry, payload=f"{letter} {int(time) - 10} {text}".encode("latin-1"))
+    elif entry.what != "frame" and entry.payload != b"":
+        yield replace(entry, payload=b"")
+
+
+def _times(case: TimedCase) -> Iterator[TimedCase]:
+    """Move all arrival times to the one before, or the whole log to the beginning."""
+    earliest = min([entry.at for entry in case.inputs], default=0)
+    if earliest:
+        moved = tuple([replace(entry, at=entry.at - earliest) for entry in case.inputs])
+        yield replace(case, inputs=moved)
+    yield replace(case, inputs=tuple([replace(entry, at=0) for entry in case.inputs]))
+
+
+def _runs(case: TimedCase) -> Iterator[TimedCase]:
+    plain = TimedCase()
+    for name in (
+        *("ended", "form", "expire_after", "shared", "codec"),
+        *("batches", "number", "on_error", "small"),
+    ):
+        value = getattr(plain, name)
+        if getattr(case, name) != value:
+            changed: dict[str, Any] = {name: value}
+            yield replace(case, **changed)
+    if case.batches is not None:
+        yield replace(case, batches=(1,))
+        for index in range(len(case.batches)):
+            yield replace(case, batches=_cut(case.batches, index) or None)
+
+
+def _cut(items: tuple[T, ...], index: int) -> tuple[T, ...]:
+    return items[:index] + items[index + 1 :]
+
+
+def _put(items: tuple[T, ...], index: int, item: T) -> tuple[T, ...]:
+    return (*items[:index], item, *items[index + 1 :])

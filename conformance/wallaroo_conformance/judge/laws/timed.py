@@ -1,0 +1,282 @@
+"""Graphs, keys, time and windows; the particular before the general, as everywhere."""
+
+from __future__ import annotations
+
+from wallaroo_conformance.judge.differences import KINDS
+from wallaroo_conformance.judge.fact import Fact
+from wallaroo_conformance.judge.law import CONTENT, Law, law
+
+_NOT_ORDER = CONTENT - {"order"}
+
+TIMED_LAWS: tuple[Law, ...] = (
+    # What a part of a case is there for, and nothing else.
+    law(
+        "key-5/refused", {Fact.CODEC, Fact.CODEC_REFUSES},
+        "what an application's own codec raises is a dead letter, unportable",
+        "pickle is used where the codec is meant, or the codec's exception ends the run",
+    ),
+    law(
+        "key-5/codec", {Fact.CODEC},
+        "an application's own codec stands for pickle",
+        "the codec's bytes are read with pickle",
+    ),
+    law(
+        "graph-4/failed", {Fact.GENERATOR_FAILED},
+        "a generator that raises is a dead letter, and its source ends",
+        "the source stays open, or the failure is not told",
+    ),
+    law(
+        "time-1/clock", {Fact.CLOCK_BACK},
+        "arrival times never decrease: a clock that goes back repeats the last time",
+        "the time is taken as it comes",
+    ),
+    law(
+        "window-11/open", {Fact.WINDOWS_OPEN},
+        "open windows are listed with step, key, bounds, and accumulator",
+        "panes are not combined, or windows that hold nothing are listed",
+        frozenset({"windows"}),
+    ),
+    law(
+        "window-6/partly", {Fact.LATE_PARTLY},
+        "a message for which some windows have fired joins the others, and is counted",
+        "it is counted as late, or not counted at all",
+        frozenset({"late", "letters", "letter fields", "extra", "missing", "changed", "windows"}),
+    ),
+    law(
+        "window-6/dropped", {Fact.LATE_DROPPED},
+        "a late message that the policy drops is counted",
+        "it is dropped in silence, or not dropped",
+    ),
+    law(
+        "window-6/fires", {Fact.LATE_FIRED},
+        "a late message may fire a window of its own, at once",
+        "it has the bounds of the window that it missed",
+    ),
+    law(
+        "time-2/bad", {Fact.BAD_TIME_LETTER},
+        "what is no event time is a dead letter and moves no time",
+        "it is taken for a time, or for the arrival time",
+    ),
+    law(
+        "time-2/raises", {Fact.EVENT_TIME_RAISES},
+        "an event time that raises is a dead letter and moves no time",
+        "the arrival time stands in for it",
+    ),
+    law(
+        "time-2/hidden", {Fact.EVENT_TIME_ALTERS},
+        "what event_time does to the message is invisible",
+        "it is given the message itself instead of a copy",
+    ),
+    law(
+        "window-9/update", {Fact.UPDATE_RAISED},
+        "a message whose update raises has never come to the step",
+        "it is counted, or its pane stays, or the accumulator is half changed",
+    ),
+    law(
+        "window-9/combine", {Fact.COMBINE_RAISED},
+        "a combine that raises is a dead letter, and other windows are unharmed",
+        "the window stays, or the sessions are lost",
+    ),
+    law(
+        "window-9/output", {Fact.OUTPUT_RAISED},
+        "an output that raises is a dead letter with step and key, and the window is gone",
+        "the window fires again, or the letter has the payload of another message",
+    ),
+    law(
+        "window-4/nothing", {Fact.WINDOW_GIVES_NONE},
+        "None from output gives nothing",
+        "None is passed on as a message",
+    ),
+    law(
+        "key-1/failed", {Fact.KEY_EXTRACTOR_LETTER},
+        "what fails at a key extractor is a dead letter with the extractor's name",
+        "the message goes on with the key that it had",
+    ),
+    law(
+        "key-4/expired", {Fact.EXPIRED},
+        "an entity last visited expire_after or longer ago is gone",
+        "it expires a nanosecond late or early, or by event time",
+        _NOT_ORDER,
+    ),
+    law(
+        "key-4/kept", {Fact.EXPIRING},
+        "a visit keeps an entity for expire_after",
+        "only the first visit counts",
+        _NOT_ORDER,
+    ),
+    law(
+        "key-3/named", {Fact.STATE_NAMED},
+        "state computations that give the same state_name share it",
+        "each has the state of its own name",
+    ),
+    law(
+        "time-3/least", {Fact.SEVERAL_WAYS},
+        "a step's watermark is the least of its sources'",
+        "each source's own watermark counts for its messages, or the greatest of them",
+    ),
+    law(
+        "graph-3/twice", {Fact.MERGED_WITH_ITSELF},
+        "a message that reaches a merge over two ways comes twice",
+        "the union leaves out repetitions",
+    ),
+    law(
+        "graph-3/merge", {Fact.MERGED},
+        "behind a merge come the messages of both sides",
+        "one side is forgotten, or overtakes the other",
+    ),
+    law(
+        "graph-2/branches", {Fact.BRANCHED},
+        "a pipeline used twice gives its messages to each branch, one after the other",
+        "branches are taken in another order, or all but one are forgotten",
+        KINDS,
+    ),
+    law(
+        "window-4/chained", {Fact.CHAINED},
+        "what a window gives has its end minus a nanosecond as event time",
+        "it has the time at which it fired, or its end, and falls into the next window",
+    ),
+    law(
+        "time-3/idle", {Fact.IDLE},
+        "the watermark of a source that is idle runs on by arrival time",
+        "it waits for ever, or runs on too early",
+    ),
+    law(
+        "window-8/timeout", {Fact.FIRED_BY_TIMEOUT},
+        "a count window fires a timeout after its first message, by arrival time",
+        "the timeout runs by event time, or from the last message",
+    ),
+    law(
+        "window-8/count", {Fact.FIRED_COUNT},
+        "a count window fires with its last message",
+        "it counts one too many or too few, or messages that have failed",
+    ),
+    law(
+        "window-6/placed", {Fact.LATE_PLACED},
+        "a late message may go into the oldest window that has not fired",
+        "it goes into the newest, or gets lost",
+    ),
+    law(
+        "time-4/together", {Fact.DUE_TOGETHER},
+        "windows due together fire by end and key",
+        "they fire in the order in which they were opened",
+        frozenset({"order", "lineage", "changed"}),
+    ),
+    law(
+        "time-4/before", {Fact.FIRED_BEFORE_OWN},
+        "what a record makes due comes before its own message",
+        "the message goes down first, into windows that should have fired",
+    ),
+    law(
+        "window-6/letter", {Fact.LATE_LETTER},
+        "a message is late if every window that it belongs to has fired",
+        "one that is within the delay is late, or a late one is lost in silence",
+    ),
+    law(
+        "window-3/delay", {Fact.DELAYED, Fact.FIRED},
+        "a window fires when its step's watermark reaches its end and the delay",
+        "the delay is not added, or added twice",
+    ),
+    law(
+        "time-5/ended", {Fact.SOURCE_ENDED, Fact.FIRED},
+        "when every source has ended, every window has fired",
+        "what is open when input stops is never given",
+        KINDS, {"windows", "missing"},
+    ),
+    law(
+        "time-1/tick", {Fact.TICKED},
+        "a tick takes a sequence number, and fires what is due",
+        "ticks are not counted, or nothing fires without a message",
+        KINDS,
+    ),
+    law(
+        "window-5/panes", {Fact.PANES_COMBINED},
+        "a window's accumulator is that of its panes, combined in order of time",
+        "they are combined in another order, or one accumulator stands in two windows",
+        frozenset({"changed"}),
+    ),
+    law(
+        "window-2/sliding", {Fact.FIRED_SLIDING},
+        "a message is in each window that its event time lies in",
+        "it is put into one window too many, or too few",
+    ),
+    law(
+        "window-7/merged", {Fact.SESSIONS_COMBINED},
+        "sessions that overlap become one, combined in order of their first event times",
+        "the bounds are not widened, or the accumulators come in the order of arrival",
+    ),
+    law(
+        "window-7/sessions", {Fact.FIRED_SESSION},
+        "a session ends a gap after its last message; to touch is not to overlap",
+        "messages exactly a gap apart are taken together",
+    ),
+    law(
+        "window-10/gone", {Fact.FIRED},
+        "a window that has fired is gone",
+        "it stays, empty",
+        frozenset({"windows"}),
+    ),
+    law(
+        "time-3/arrival", {Fact.ARRIVAL_TIME, Fact.FIRED},
+        "without event_time, time goes on with every record of the log",
+        "only the source's own frames move it",
+    ),
+    law(
+        "window-3/once", {Fact.FIRED},
+        "a window fires once, and is gone",
+        "it fires again with each message that comes later",
+        frozenset({"extra"}),
+    ),
+    law(
+        "window-4/result", {Fact.FIRED},
+        "what update, combine and output return counts, and they see only their own",
+        "None from update is taken for the new accumulator",
+        frozenset({"letters", "letter fields", "missing"}),
+    ),
+    law(
+        "window-2/grid", {Fact.FIRED_RANGE},
+        "windows lie on one grid for all keys",
+        "a key's first message begins its grid, or a gap shifts it",
+    ),
+    law(
+        "window-4/output", {Fact.FIRED},
+        "a window gives what output returns of its key, accumulator and bounds",
+        "output gets the key's first window, or its last",
+    ),
+    law(
+        "key-2/collect", {Fact.COLLECTED},
+        "collect gives every message one key",
+        "messages keep the key that they had",
+    ),
+    law(
+        "key-1/stays", {Fact.KEY_STAYED},
+        "a key stays with its message and all that is made of it",
+        "a computation's result has no key",
+    ),
+    law(
+        "key-3/output", {Fact.OWN_STATE},
+        "a state computation of pipelines returns its output alone, and its state is kept",
+        "the output is taken for a pair, or the state kept only with an output",
+    ),
+    law(
+        "key-2/one", {Fact.ONE_KEY},
+        "state and windows without a key have one",
+        "each message has a key of its own",
+    ),
+    law(
+        "graph-4/values", {Fact.GENERATED},
+        "a generator's values are messages",
+        "they are decoded",
+    ),
+    law(
+        "time-2/kept", {Fact.EVENT_TIME},
+        "what is made of a message keeps its event time",
+        "it has the time at which it was made",
+        frozenset({"letters", "changed", "windows", "late"}),
+    ),
+    law(
+        "graph-1/topology", {Fact.TIMED},
+        "the calls of either form make the topology that runs",
+        "a step or a sink is lost on the way",
+        KINDS,
+    ),
+)  # fmt: skip

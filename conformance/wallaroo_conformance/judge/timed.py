@@ -1,0 +1,281 @@
+"""What a timed case does on the reference, and which facts it meets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from wallaroo.components import Component
+from wallaroo.engine import Engine
+from wallaroo.operations import Windowed
+from wallaroo.records import End, Tick, Value
+from wallaroo.topology import Application, ComponentUse, Step
+from wallaroo.trace import DeadLetter, Reason, Trace
+from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
+from wallaroo_conformance.cases.timed.building import application_of, timed_engine_case
+from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.timed.operators import EVENT_TIMES, KEYS, STATEFUL
+from wallaroo_conformance.judge.fact import Fact, Facts
+
+_RAISED = "raised"
+
+
+class TimedCall(NamedTuple):
+    """A call of user code.
+
+    Args:
+        role: a method of an aggregation, or the role of another component.
+        user: the node, or the state partition, that calls it.
+        arguments: what it was called with.
+        result: what came of it; the text ``raised`` if it raised.
+    """
+
+    role: str
+    user: Any
+    arguments: tuple[Any, ...]
+    result: Any
+
+
+@dataclass(frozen=True)
+class TimedObservation:
+    """A timed case, its application, its trace, and the calls of user code."""
+
+    case: TimedCase
+    application: Application
+    trace: Trace
+    calls: tuple[TimedCall, ...]
+
+
+def observe_timed(reference: Engine, cases: Sequence[TimedCase]) -> list[TimedObservation]:
+    """Run timed cases on the reference engine, isolated, and watch the calls."""
+    observations = []
+    for case in cases:
+        calls: list[TimedCall] = []
+        application = application_of(case)
+        watched = application.map_components(_watcher(calls))
+        meant = replace(case, isolation="isolated")
+        thorough = {"thorough": case.isolation == "trusting"}
+        trace = reference.run(timed_engine_case(meant, watched, thorough))
+        observations.append(TimedObservation(case, application, trace, tuple(calls)))
+    return observations
+
+
+def _watcher(calls: list[TimedCall]) -> Callable[[ComponentUse], Component]:
+    def watched(role: str, user: Any, call: Any) -> Any:
+        def calling(*arguments: Any) -> Any:
+            try:
+                result = call(*arguments)
+            except BaseException:
+                calls.append(TimedCall(role, user, arguments, _RAISED))
+                raise
+            calls.append(TimedCall(role, user, arguments, result))
+            return result
+
+        return calling
+
+    def watch(use: ComponentUse) -> Any:
+        record: Any = use.component
+        if use.role != "aggregation":
+            return replace(record, call=watched(use.role, use.user, record.call))
+        methods = {
+            name: watched(name, use.user, getattr(record, name))
+            for name in ("combine", "output")
+            if getattr(record, name) is not None
+        }
+        return replace(record, call=watched("update", use.user, record.call), **methods)
+
+    return watch
+
+
+def facts_of_timed(observation: TimedObservation) -> Facts:
+    """Return the facts of a timed case."""
+    facts = {Fact.TIMED}
+    _run_facts(observation, facts)
+    _graph_facts(observation, facts)
+    _source_facts(observation, facts)
+    _call_facts(observation, facts)
+    _order_facts(observation, facts)
+    for letter in observation.trace.dead_letters:
+        _letter_facts(letter, facts)
+    return frozenset(facts)
+
+
+def _run_facts(observation: TimedObservation, facts: set[Fact]) -> None:
+    case, trace = observation.case, observation.trace
+    if case.batches is not None and case.batches[0] < len(case.input_log):
+        facts.add(Fact.SEVERAL_BATCHES)
+    if trace.ended is not None:
+        facts.add(Fact.STOPPED)
+    if case.form == "builder":
+        facts.add(Fact.BUILDER_FORM)
+    if case.codec:
+        facts.add(Fact.CODEC)
+    if trace.windows:
+        facts.add(Fact.WINDOWS_OPEN)
+    if len({(window.step, repr(window.key)) for window in trace.windows}) > 1:
+        facts.add(Fact.WINDOWS_OF_SEVERAL_KEYS)
+    for _, what in trace.late:
+        facts.add(Fact.LATE_DROPPED if what == "dropped" else Fact.LATE_PARTLY)
+    log = case.input_log
+    if any(isinstance(record, Value) for record in log):
+        facts.add(Fact.GENERATED)
+    if any(isinstance(record, Tick) for record in log):
+        facts.add(Fact.TICKED)
+    if any(one.at > other.at for one, other in pairwise(log)):
+        facts.add(Fact.CLOCK_BACK)
+    if any(isinstance(record, End) for record in log):
+        facts.add(Fact.SOURCE_ENDED)
+    if any(isinstance(record, End) and record.error_type for record in log):
+        facts.add(Fact.GENERATOR_FAILED)
+
+
+def _graph_facts(observation: TimedObservation, facts: set[Fact]) -> None:
+    application = observation.application
+    sources = [set(ways) for ways in application.ways]
+    windowed = set(application.window_steps)
+    for index, node in enumerate(application.nodes):
+        if len(application.consumers[index]) > 1:
+            facts.add(Fact.BRANCHED)
+        if not isinstance(node, Step):
+            continue
+        if node.name == "merge":
+            facts.add(Fact.MERGED)
+            sides = [sources[origin] for origin in node.inputs]
+            if sides[0] & sides[1]:
+                facts.add(Fact.MERGED_WITH_ITSELF)
+        if node.name == "collect":
+            facts.add(Fact.COLLECTED)
+        if index in windowed:
+            if len(sources[index]) > 1:
+                facts.add(Fact.SEVERAL_WAYS)
+            for name in sources[index]:
+                config = application.sources[name].config
+                if config.idle_after is not None and config.event_time is not None:
+                    facts.add(Fact.IDLE)
+                if config.event_time is None:
+                    facts.add(Fact.ARRIVAL_TIME)
+            if _behind(application, index) & windowed:
+                facts.add(Fact.CHAINED)
+
+
+def _behind(application: Application, index: int) -> set[int]:
+    """Return the nodes that lead to a node."""
+    found: set[int] = set()
+    rest = [index]
+    while rest:
+        for origin in getattr(application.nodes[rest.pop()], "inputs", ()):
+            if origin not in found:
+                found.add(origin)
+                rest.append(origin)
+    return found
+
+
+def _source_facts(observation: TimedObservation, facts: set[Fact]) -> None:
+    for call in observation.calls:
+        if call.role != "event time":
+            continue
+        facts.add(Fact.EVENT_TIME_RAISES if call.result == _RAISED else Fact.EVENT_TIME)
+        if call.user.config.event_time.component is EVENT_TIMES["time_that_alters"]:
+            facts.add(Fact.EVENT_TIME_ALTERS)
+
+
+def _call_facts(observation: TimedObservation, facts: set[Fact]) -> None:
+    case = observation.case
+    built = 0
+    for call in observation.calls:
+        if call.role == "builder":
+            built += 1
+            continue
+        if not isinstance(call.user, Step):
+            continue
+        operation = call.user.operation
+        if call.role == "partition function" and call.user.name.split()[0] in KEYS:
+            facts.add(Fact.KEY_EXTRACTOR_LETTER if call.result == _RAISED else Fact.KEY_STAYED)
+        elif call.role == "computation" and call.user.name.split()[0] in STATEFUL:
+            if not operation.computation.pair:  # type: ignore[union-attr]  # it has state
+                facts.add(Fact.OWN_STATE)
+            if case.shared:
+                facts.add(Fact.STATE_NAMED)
+            if case.expire_after is not None:
+                facts.add(Fact.EXPIRING)
+            if not operation.keyed and operation.route is None:  # type: ignore[union-attr]
+                facts.add(Fact.ONE_KEY)
+        elif isinstance(operation, Windowed):
+            _window_facts(call, operation, facts)
+    if case.expire_after is not None and built > len(observation.trace.entities):
+        facts.add(Fact.EXPIRED)
+
+
+def _window_facts(call: TimedCall, operation: Windowed, facts: set[Fact]) -> None:
+    windows = operation.windows
+    if call.role == "update":
+        if call.result == _RAISED:
+            facts.add(Fact.UPDATE_RAISED)
+        if not operation.keyed and operation.route is None:
+            facts.add(Fact.ONE_KEY)
+        if getattr(windows, "late", None) is LateDataPolicy.PLACE_IN_OLDEST_WINDOW:
+            facts.add(Fact.LATE_PLACED)
+        if getattr(windows, "delay", 0):
+            facts.add(Fact.DELAYED)
+    elif call.role == "combine":
+        session = isinstance(windows, SessionWindows)
+        facts.add(Fact.SESSIONS_COMBINED if session else Fact.PANES_COMBINED)
+        if call.result == _RAISED:
+            facts.add(Fact.COMBINE_RAISED)
+    elif call.role == "output":
+        _firing_facts(call, windows, facts)
+
+
+def _firing_facts(call: TimedCall, windows: Any, facts: set[Fact]) -> None:
+    facts.add(Fact.FIRED)
+    if call.result is None:
+        facts.add(Fact.WINDOW_GIVES_NONE)
+    elif call.result == _RAISED:
+        facts.add(Fact.OUTPUT_RAISED)
+    bounds = call.arguments[2] if len(call.arguments) > 2 else None
+    if getattr(windows, "late", None) is LateDataPolicy.FIRE_PER_MESSAGE and (
+        bounds is None or bounds.end == bounds.start + 1
+    ):
+        facts.add(Fact.LATE_FIRED)
+    if isinstance(windows, RangeWindows):
+        facts.add(Fact.FIRED_RANGE)
+        if windows.slide != windows.range:
+            facts.add(Fact.FIRED_SLIDING)
+    elif isinstance(windows, SessionWindows):
+        facts.add(Fact.FIRED_SESSION)
+    elif isinstance(windows, CountWindows):
+        facts.add(Fact.FIRED_COUNT)
+        if windows.timeout is not None:
+            facts.add(Fact.FIRED_BY_TIMEOUT)
+
+
+def _order_facts(observation: TimedObservation, facts: set[Fact]) -> None:
+    """Note what came in one turn: windows together, or before a record's own message."""
+    fired: list[tuple[str, Any]] = []  # since the last record or message at a window
+    in_frame = False
+    for call in observation.calls:
+        if call.role == "decoder":
+            fired, in_frame = [], True
+        elif call.role == "output":
+            if fired and fired[-1] != (call.user.name, call.arguments[0]):
+                facts.add(Fact.DUE_TOGETHER)
+            fired.append((call.user.name, call.arguments[0]))
+        elif call.role == "update":
+            if fired and in_frame:
+                facts.add(Fact.FIRED_BEFORE_OWN)
+            fired = []
+
+
+_REASONS = {
+    Reason.LATE: Fact.LATE_LETTER,
+    Reason.BAD_TIME: Fact.BAD_TIME_LETTER,
+    Reason.UNPORTABLE: Fact.CODEC_REFUSES,
+    Reason.BAD_KEY: Fact.KEY_EXTRACTOR_LETTER,
+}
+
+
+def _letter_facts(letter: DeadLetter, facts: set[Fact]) -> None:
+    if letter.reason in _REASONS:
+        facts.add(_REASONS[letter.reason])

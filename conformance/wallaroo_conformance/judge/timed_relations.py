@@ -1,0 +1,192 @@
+"""Metamorphic relations of timed cases, and what a plain model says of an engine's answer."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+from wallaroo.records import Frame
+from wallaroo.trace import Trace
+from wallaroo_conformance.cases.timed.case import Entry, TimedCase
+from wallaroo_conformance.cases.timed.operators import KEYS
+from wallaroo_conformance.judge.metamorphic import ANY_BATCHES, ANY_PARTITIONS, Relation, equal
+from wallaroo_conformance.judge.timed import TimedObservation
+from wallaroo_conformance.judge.window_model import expected
+
+
+def _model(*wanted: str) -> Any:
+    """Return a variation that compares the engine with the model, in cases with such a step.
+
+    Args:
+        wanted: kinds of windows, or names of operators.
+    """
+
+    def vary(observation: TimedObservation, _rng: random.Random) -> Any:
+        case = observation.case
+        kinds = [step.window.kind if step.window else step.operator for step in case.steps]
+        reasons = {letter.reason.value for letter in observation.trace.dead_letters}
+        if not set(kinds) & set(wanted) or reasons - {"late"} or _filtered(case):
+            return None
+        told = expected(case)
+        if told is None:
+            return None
+
+        def holds(one: Trace, other: Trace) -> bool:
+            return all(_as_told(trace) for trace in (one, other))
+
+        def _as_told(trace: Trace) -> bool:
+            (lines,) = trace.outputs.values()
+            dropped = sum(n for (_, what), n in trace.late.items() if what == "dropped")
+            return list(lines) == told.lines and len(trace.dead_letters) + dropped == told.late
+
+        return replace(case, batches=None if case.batches else (1,)), holds
+
+    return vary
+
+
+def _filtered(case: TimedCase) -> bool:
+    """Whether marks make something fail or vanish, which the model does not know."""
+    return any(
+        entry.what == "failed"
+        or (entry.what == "frame" and _text(entry).strip("0123456789") not in ("", "m"))
+        for entry in case.inputs
+    ) or any(source.generator for source in case.sources)
+
+
+def _text(entry: Entry) -> str:
+    parts = entry.payload.decode("latin-1").split(" ")
+    return parts[2] if len(parts) == 3 and parts[2] and parts[1].isdigit() else "?"
+
+
+def _forms(observation: TimedObservation, _rng: random.Random) -> Any:
+    """Say the same in the builder's form, where it can be said."""
+    case = observation.case
+    both = all(
+        step.origin == 0
+        and not step.sink
+        and step.operator not in KEYS
+        and step.operator not in ("collect", "merge")
+        for step in case.steps
+    )
+    if not both or len(case.sources) > 1 or case.form == "builder":
+        return None
+    steps = tuple([replace(step, route=None) for step in case.steps])
+    return replace(case, form="builder", steps=steps), equal
+
+
+def _same_time_again(observation: TimedObservation, rng: random.Random) -> Any:
+    """Put in a tick at a time that has come already."""
+    case = observation.case
+    if not case.inputs:
+        return None
+    place = rng.randrange(len(case.inputs))
+    tick = Entry("tick", 0, 0, b"")  # a clock that goes back repeats the last time
+    inputs = (*case.inputs[: place + 1], tick, *case.inputs[place + 1 :])
+
+    def holds(one: Trace, other: Trace) -> bool:
+        forms = [one.comparable(), other.comparable()]
+        same = ("outputs", "entities", "windows", "late")
+        return all(forms[0][name] == forms[1][name] for name in same) and len(
+            one.dead_letters
+        ) == len(other.dead_letters)
+
+    return replace(case, inputs=inputs, batches=None), holds
+
+
+def _in_order(observation: TimedObservation, _rng: random.Random) -> Any:
+    """Let messages come in the order of their event times, where none is late."""
+    case, trace = observation.case, observation.trace
+    if trace.dead_letters or trace.late or not case.ended or _filtered(case):
+        return None
+    (source, *others) = case.sources
+    if others or source.event_time is None or source.idle_after is not None:
+        return None
+    operators = [step.operator for step in case.steps]
+    windows = [step.window for step in case.steps if step.window is not None]
+    fits = [one for one in windows if one.kind != "count" and one.late == "dead-letter"]
+    if operators not in (["texts"], ["by_letter", "texts"]) or not fits:
+        return None
+    if any(step.sink or step.origin for step in case.steps):
+        return None
+    if any(entry.what == "end" for entry in case.inputs):
+        return None
+    frames = [entry for entry in case.inputs if entry.what == "frame"]
+    ordered = iter(sorted(frames, key=lambda entry: int(entry.payload.split(b" ")[1])))
+    inputs = tuple(
+        replace(next(ordered), at=entry.at) if entry.what == "frame" else entry
+        for entry in case.inputs
+    )
+
+    def holds(one: Trace, other: Trace) -> bool:
+        found = [sorted(map(sorted, *trace.outputs.values())) for trace in (one, other)]
+        return found[0] == found[1]
+
+    return replace(case, inputs=inputs), holds
+
+
+def _received(observation: TimedObservation, _rng: random.Random) -> Any:
+    """Count: each message is in a window that fired or is open, or is late."""
+    case = observation.case
+    windows = [step.window for step in case.steps if step.window is not None]
+    if len(windows) != 1 or windows[0].kind != "range" or windows[0].slide is not None:
+        return None
+    last = case.steps[-1]
+    alone = len(case.sources) == 1 and not any(step.sink or step.origin for step in case.steps)
+    if not alone or last.window is None or _filtered(case):
+        return None
+    if [step.operator for step in case.steps if step.operator != "by_letter"] not in (
+        ["texts"],
+        ["number"],
+    ):
+        return None
+    received = sum(isinstance(record, Frame) for record in case.input_log)
+
+    def holds(one: Trace, other: Trace) -> bool:
+        return all(_sum(trace) == received for trace in (one, other))
+
+    def _sum(trace: Trace) -> int:
+        (lines,) = trace.outputs.values()
+        fired = [output.split(b" ")[2].partition(b"@")[0] for output in lines]
+        still = [window.value for window in trace.windows]
+        dropped = sum(n for (_, what), n in trace.late.items() if what == "dropped")
+        if last.operator == "number":
+            inside = sum(map(int, fired)) + sum(still)
+        else:
+            inside = sum(one.count(b"+") + 1 for one in fired) + sum(map(len, still))
+        return int(inside) + dropped + len(trace.dead_letters)
+
+    return replace(case, batches=None if case.batches else (1,)), holds
+
+
+TIMED_RELATIONS: tuple[Relation, ...] = (
+    ANY_BATCHES,
+    ANY_PARTITIONS,
+    Relation("graph-1", "forms", "what both forms can say gives the same trace", _forms),
+    Relation(
+        "time-1", "tick of no use", "a tick at a time that has come changes nothing",
+        _same_time_again,
+    ),
+    Relation(
+        "window-6", "within the delay",
+        "messages that come in another order, none of them late, give the same windows", _in_order,
+    ),
+    Relation(
+        "window-3", "none lost",
+        "over a tumbling grid, messages fired, open, late and dead are those received", _received,
+    ),
+    Relation(
+        "window-2", "model", "range windows hold what a plain model says they hold",
+        _model("range"),
+    ),
+    Relation(
+        "window-7", "model", "sessions hold what a plain model says they hold", _model("session")
+    ),
+    Relation(
+        "window-8", "model", "count windows hold what a plain model says they hold",
+        _model("count"),
+    ),
+    Relation(
+        "key-4", "model", "entities expire when a plain model says they do", _model("remember")
+    ),
+)  # fmt: skip

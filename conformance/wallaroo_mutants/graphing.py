@@ -1,0 +1,118 @@
+"""Interpreters with a fault each in graphs and keys."""
+
+# ruff: noqa: D101 - `second_part` says what each does
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from wallaroo_reference.dead_letter import DeadLetterError
+from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.places import FrozenEntity, Place
+
+from wallaroo.keys import SINGLE_KEY
+from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful
+from wallaroo.records import End, Value
+from wallaroo.topology import Application
+from wallaroo.trace import Lineage
+
+
+class BranchesBackwards(Interpreter):
+    def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
+        before = place.consumers
+        place.consumers = before[::-1]
+        super()._follow(place, message, lineage)
+        place.consumers = before
+
+
+class OneBranchOnly(Interpreter):
+    def _pass_on(self, place: Place, operation: Any, message: Any, lineage: Lineage) -> None:
+        if not isinstance(operation, Branch) or operation.number == 0:
+            super()._pass_on(place, operation, message, lineage)
+
+
+class BranchesUnnumbered(Interpreter):
+    def _pass_on(self, place: Place, operation: Any, message: Any, lineage: Lineage) -> None:
+        if isinstance(operation, Branch):
+            self._follow(place, message, lineage)
+        else:
+            super()._pass_on(place, operation, message, lineage)
+
+
+class MergeWithoutRepetitions(Interpreter):
+    def _pass_on(self, place: Place, operation: Any, message: Any, lineage: Lineage) -> None:
+        if isinstance(operation, Merge):
+            met = self.__dict__.setdefault("_met", set())
+            if (id(place), lineage[0]) in met:
+                return
+            met.add((id(place), lineage[0]))
+        super()._pass_on(place, operation, message, lineage)
+
+
+class FailureOfGeneratorUntold(Interpreter):
+    def _end_source(self, record: End, lineage: Lineage) -> None:
+        pass
+
+
+class ValuesLost(Interpreter):
+    """The first value of a generator gets lost."""
+
+    def _generate(self, record: Value, lineage: Lineage) -> None:
+        begun = self.__dict__.setdefault("_begun", set())
+        if record.source in begun:
+            super()._generate(record, lineage)
+        else:
+            begun.add(record.source)
+            self._take_turns(lineage)
+
+
+class KeyLostBehindComputation(Interpreter):
+    def _compute(self, place: Place, message: Any, lineage: Lineage) -> None:
+        before = self._context
+        self._context = replace(before, key=SINGLE_KEY)
+        super()._compute(place, message, lineage)
+        self._context = before
+
+
+class KeyOfBefore(Interpreter):
+    """A message whose key extractor fails goes on with the key that it had."""
+
+    def _key_by(self, place: Place, operation: KeyBy, message: Any, lineage: Lineage) -> None:
+        try:
+            self._called_for_key(place, operation.route, message)
+        except DeadLetterError:
+            self._follow(place, message, lineage)
+        else:
+            super()._key_by(place, operation, message, lineage)
+
+
+class CollectKeepsKey(Interpreter):
+    def _pass_on(self, place: Place, operation: Any, message: Any, lineage: Lineage) -> None:
+        if isinstance(operation, Collect):
+            self._follow(place, message, lineage)
+        else:
+            super()._pass_on(place, operation, message, lineage)
+
+
+class KeyOfItsOwn(Interpreter):
+    """Without a key, each record has one of its own."""
+
+    def _key_of_message(self, operation: Any) -> Any:
+        return super()._key_of_message(operation) if operation.keyed else self.sequence
+
+
+class KeepsStateWithOutputOnly(Interpreter):
+    def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
+        before = entity.state
+        output = super()._visit(place, entity, message, lineage)
+        operation = place.stateful
+        assert isinstance(operation, Stateful)
+        if output is None and not operation.computation.pair:
+            entity.state = before
+        return output
+
+
+class CodecUnused(Interpreter):
+    def __init__(self, application: Application, **options: Any) -> None:
+        super().__init__(replace(application, codec=None), **options)

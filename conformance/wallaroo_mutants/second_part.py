@@ -1,0 +1,164 @@
+"""The mutants of graphs, keys, time and windows."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import wallaroo_reference.interpreter
+from wallaroo_conformance.killing import Mutant
+from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.places import Store
+from wallaroo_reference.watermarks import Watermarks
+
+from wallaroo_mutants import graphing, timing, windowing
+from wallaroo_mutants.engine import MutantEngine, Patch
+
+
+def _machine(rule: str, name: str, says: str, machine: type[Interpreter]) -> Mutant:
+    return Mutant(name, rule, says, partial(MutantEngine, name, machine))
+
+
+def _patched(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
+    return Mutant(name, rule, says, partial(MutantEngine, name, Interpreter, patches))
+
+
+def _steps(rule: str, name: str, says: str, *broken: Any) -> Mutant:
+    made = windowing.with_steps(*broken)
+    return _patched(rule, name, says, (wallaroo_reference.interpreter, "window_step", made))
+
+
+_g, _t, _w = graphing, timing, windowing
+
+SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
+    _machine("graph-2", "branches backwards", "a stack for a queue", _g.BranchesBackwards),
+    _machine("graph-2", "one branch only", "one consumer supported", _g.OneBranchOnly),
+    _machine(
+        "graph-2", "branches unnumbered", "a lineage without the way", _g.BranchesUnnumbered
+    ),
+    _machine("graph-3", "merge loses duplicates", "a union of sets", _g.MergeWithoutRepetitions),
+    _machine(
+        "graph-4", "a generator's failure untold", "`except: return`", _g.FailureOfGeneratorUntold
+    ),
+    _machine("graph-4", "a generator's first value lost", "`apply` called first", _g.ValuesLost),
+    _machine(
+        "key-1", "key lost behind a computation", "an envelope not passed on",
+        _g.KeyLostBehindComputation,
+    ),
+    _machine("key-1", "key of before where none is found", "`except: pass`", _g.KeyOfBefore),
+    _machine("key-2", "collect keeps the key", "a step that does nothing", _g.CollectKeepsKey),
+    _machine("key-2", "each record a key of its own", "a null key hashed", _g.KeyOfItsOwn),
+    _machine(
+        "key-3", "state of pipelines kept with output only", "`if output: put(state)`",
+        _g.KeepsStateWithOutputOnly,
+    ),
+    _patched(
+        "key-4", "entities expire a nanosecond late", "`>` for `>=`",
+        (Store, "expire", _t.expires_late),
+    ),
+    _patched(
+        "key-4", "entities expire a nanosecond early", "a clock that is rounded",
+        (Store, "expire", _t.expires_early),
+    ),
+    _patched(
+        "key-4", "only the first visit counts", "time to live since it was written",
+        (Store, "visit", _t.first_visit_counts),
+    ),
+    _machine("key-5", "pickle where a codec is meant", "a default not overridden", _g.CodecUnused),
+    _machine("time-1", "ticks uncounted", "a timer that is no input", _t.TicksUncounted),
+    _machine("time-1", "ticks fire nothing", "only messages move time", _t.TicksFireNothing),
+    _machine(
+        "time-2", "event time alters message", "no copy", _t.EventTimeTakesMessage
+    ),
+    _machine(
+        "time-2", "arrival time where there is no event time", "a default for what fails",
+        _t.ArrivalTimeInstead,
+    ),
+    _machine(
+        "time-2", "event time lost behind a computation", "a new envelope", _t.EventTimeLost
+    ),
+    _patched(
+        "time-3", "greatest watermark of all sources", "a watermark of the shard that is ahead",
+        (Watermarks, "of", _t.greatest_of_sources),
+    ),
+    _patched(
+        "time-3", "idle sources run on too early", "elapsed system time is added",
+        (Watermarks, "_of_source", _t.idle_at_once),
+    ),
+    _patched(
+        "time-3", "idle sources hold back for ever", "a partition without messages",
+        (Watermarks, "_of_source", _t.never_idle),
+    ),
+    _patched(
+        "time-3", "arrival time goes on with frames only", "a clock read where a frame comes",
+        (Watermarks, "arrive", _t.only_own_frames),
+    ),
+    _patched(
+        "window-4", "delays on the way forgotten", "one watermark for all steps",
+        (Watermarks, "of", _t.delays_ignored),
+    ),
+    _steps("time-4", "windows due together in any order", "a hash table's order", _w.AnyOrder),
+    _machine("time-4", "own message before what is due", "timers after rows", _t.OwnMessageFirst),
+    _machine("time-4", "later steps before earlier ones", "a stack", _t.LaterStepsFirst),
+    _patched(
+        "time-5", "windows open when input stops", "what is open is never given",
+        (Watermarks, "end", _t.never_ended),
+    ),
+    _steps("window-2", "one window too many", "`<=` for `<`", _w.OneWindowTooMany),
+    _steps("window-2", "one window too few", "rounded up", _w.OneWindowTooFew),
+    _steps(
+        "window-2", "a new key's first message lost", "a first window by the watermark",
+        _w.FirstWindowByWatermark,
+    ),
+    _steps("window-2", "a grid of each key's own", "it begins with a message", _w.GridOfEachKey),
+    _steps("window-2", "a grid that shifts after a gap", "begun again", _w.GridAfterGap),
+    _steps("window-3", "windows fire a nanosecond late", "`>` for `>=`", _w.FiresLate),
+    _steps("window-3", "the delay forgotten", "fires at its end", _w.ForgetsDelay),
+    _steps("window-3", "the delay rounded up to the slide", "whole slides", _w.RoundsDelayUp),
+    _steps("window-4", "what a window gives has its end", "off by one", _w.TimeIsEnd),
+    _steps(
+        "window-4", "None from update begins again", "the result is taken", _w.NoneIsAccumulator
+    ),
+    _steps("window-4", "None from a window passed on", "a filter forgotten", _w.NonePassedOn),
+    _steps("window-5", "panes combined backwards", "a stack", _w.PanesBackwards),
+    _steps("window-5", "panes combined as they came", "order of insertion", _w.PanesAsTheyCame),
+    _steps(
+        "window-4", "one first accumulator for all panes", "a default argument",
+        _w.SharedAccumulator,
+    ),
+    _steps(
+        "window-5", "an accumulator shared between windows", "combined in place",
+        _w.OneAccumulatorForWindows,
+    ),
+    _steps("window-6", "late messages open windows again", "no memory", _w.FiresAgain),
+    _steps("window-6", "late within the delay", "the end counts alone", _w.LateWithinDelay),
+    _steps(
+        "window-6", "late messages lost in silence", "logged at trace level",
+        _w.SilentlyLate, _w.SilentlyLateSession,
+    ),
+    _steps("window-6", "dropped messages uncounted", "`return`", _w.DropsUncounted),
+    _steps("window-6", "partly late uncounted", "late or not, no third", _w.PartlyUncounted),
+    _steps(
+        "window-6", "a late message's window on the grid", "the one it missed",
+        _w.PerMessageOnGrid,
+    ),
+    _steps(
+        "window-6", "late messages placed in the second oldest", "off by one",
+        _w.PlacesInSecondOldest,
+    ),
+    _steps("window-7", "sessions that touch taken together", "`<=`", _w.TouchingSessions),
+    _steps("window-7", "sessions not widened", "the first one's end", _w.NarrowSessions),
+    _steps("window-7", "sessions combined backwards", "new before old", _w.SessionsBackwards),
+    _steps("window-7", "late though its session is open", "by itself", _w.LateThoughMet),
+    _steps("window-8", "one more to a count", "`>` for `>=`", _w.OneMoreToCount),
+    _steps("window-8", "timeout by event time", "one clock for all", _w.TimeoutByEventTime),
+    _steps("window-8", "timeout from the last message", "an idle timeout", _w.TimeoutFromLast),
+    _steps("window-9", "failed messages counted", "counted before the call", _w.CountsFailed),
+    _steps("window-9", "a failed message opens a window", "no undo", _w.FailedUpdateOpens),
+    _steps(
+        "window-9", "sessions lost when combine raises", "taken out first",
+        _w.LosesSessionsThatFail,
+    ),
+    _steps("window-10", "windows that have fired listed", "never removed", _w.StaysListed),
+    _steps("window-11", "one pane listed", "what is stored is shown", _w.ListsFirstPane),
+)  # fmt: skip

@@ -1,0 +1,354 @@
+"""Window steps with a fault each; `second_part` says what each does."""
+
+# ruff: noqa: D101, D102 - `second_part` says what each does
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from wallaroo_reference.dead_letter import DeadLetterError
+from wallaroo_reference.watermarks import FOREVER, NEVER
+from wallaroo_reference.window_kinds import (
+    CountStep,
+    RangeStep,
+    SessionStep,
+    window_step,
+)
+from wallaroo_reference.windows import Arrival, Firing, Freeze, WindowStep
+
+from wallaroo.keys import identity
+from wallaroo.operations import Windowed
+from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
+
+
+def with_steps(*broken: Any) -> Callable[[Windowed, Freeze], WindowStep]:
+    """Return what makes window steps, with these classes in place of the right ones."""
+    kinds = {RangeStep: RangeWindows, SessionStep: SessionWindows, CountStep: CountWindows}
+
+    def make(operation: Windowed, freeze: Freeze) -> WindowStep:
+        for one in broken:
+            for right, windows in kinds.items():
+                if issubclass(one, right) and isinstance(operation.windows, windows):
+                    made: WindowStep = one(operation, operation.windows, freeze)
+                    return made
+        return window_step(operation, freeze)
+
+    return make
+
+
+class OneWindowTooMany(RangeStep):
+    def _first_with(self, pane: int) -> int:
+        return -((self._windows.range - pane * self._pane) // self._windows.slide)
+
+    def _parts(self, panes: Any, number: int) -> tuple[Any, ...]:
+        start = number * self._windows.slide
+        end = start + self._windows.range
+        inside = [pane for pane in panes.parts if start <= pane * self._pane <= end]
+        return tuple([panes.parts[pane] for pane in sorted(inside)])
+
+
+class OneWindowTooFew(RangeStep):
+    def _first_with(self, pane: int) -> int:
+        sliding = self._windows.slide != self._windows.range
+        return super()._first_with(pane) + sliding
+
+
+class FirstWindowByWatermark(RangeStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        new = arrival.known not in self._keys
+        if new and self.watermark not in (NEVER, FOREVER) and arrival.time < self.watermark:
+            return None
+        return super().take(arrival)
+
+
+class GridOfEachKey(RangeStep):
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._offsets: dict[Hashable, int] = {}
+
+    def _offset(self, arrival: Arrival) -> int:
+        return self._offsets.setdefault(arrival.known, arrival.time % self._windows.slide)
+
+    def take(self, arrival: Arrival) -> Firing | None:
+        return super().take(replace(arrival, time=arrival.time - self._offset(arrival)))
+
+    def due(self, now: int) -> Iterator[Firing]:
+        return map(self._moved, super().due(now))
+
+    def open(self) -> Iterator[Firing]:
+        return map(self._moved, super().open())
+
+    def _moved(self, firing: Firing) -> Firing:
+        by = self._offsets.get(identity(firing.key), 0)
+        return replace(firing, start=firing.start + by, end=firing.end + by, time=firing.time + by)
+
+
+class GridAfterGap(GridOfEachKey):
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._met: set[Hashable] = set()
+
+    def _offset(self, arrival: Arrival) -> int:
+        if arrival.known not in self._met:
+            self._met.add(arrival.known)
+            self._offsets[arrival.known] = 0
+        elif arrival.known not in self._keys:
+            self._offsets[arrival.known] = arrival.time % self._windows.slide
+        return self._offsets[arrival.known]
+
+
+class FiresLate(RangeStep):
+    def due(self, now: int) -> Iterator[Firing]:
+        right = self.watermark
+        self.watermark = right - 1
+        found = list(super().due(now))
+        self.watermark = right
+        return iter(found)
+
+
+class ForgetsDelay(RangeStep):
+    def due(self, now: int) -> Iterator[Firing]:
+        right = self._windows
+        self._windows = replace(right, delay=0)
+        found = list(super().due(now))
+        self._windows = right
+        return iter(found)
+
+
+class RoundsDelayUp(RangeStep):
+    def __init__(self, operation: Windowed, windows: RangeWindows, freeze: Freeze) -> None:
+        rounded = -(-windows.delay // windows.slide) * windows.slide
+        super().__init__(operation, replace(windows, delay=rounded), freeze)
+
+
+class FiresAgain(RangeStep):
+    """A window that has fired opens again for a late message."""
+
+    def take(self, arrival: Arrival) -> Firing | None:
+        right = self.watermark
+        self.watermark = NEVER
+        try:
+            return super().take(arrival)
+        finally:
+            self.watermark = right
+
+
+class LateWithinDelay(RangeStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        right = self._windows
+        self._windows = replace(right, delay=0)
+        try:
+            return super().take(arrival)
+        finally:
+            self._windows = right
+
+
+class _Silent(WindowStep):
+    def _late(self, arrival: Arrival, policy: LateDataPolicy) -> Firing | None:
+        silent = policy is LateDataPolicy.DEAD_LETTER
+        return None if silent else super()._late(arrival, policy)
+
+
+class SilentlyLate(_Silent, RangeStep):
+    pass
+
+
+class SilentlyLateSession(_Silent, SessionStep):
+    pass
+
+
+class DropsUncounted(RangeStep):
+    def _late(self, arrival: Arrival, policy: LateDataPolicy) -> Firing | None:
+        found = super()._late(arrival, policy)
+        self.dropped = 0
+        return found
+
+
+class PartlyUncounted(RangeStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        found = super().take(arrival)
+        self.partly_late = 0
+        return found
+
+
+class PerMessageOnGrid(RangeStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        found = super().take(arrival)
+        if found is None or not found.own:
+            return found
+        start = arrival.time // self._windows.slide * self._windows.slide
+        return replace(found, start=start, end=start + self._windows.range)
+
+
+class PlacesInSecondOldest(RangeStep):
+    def _first_open(self) -> int:
+        return super()._first_open() + (self.watermark != NEVER)
+
+
+class PanesBackwards(RangeStep):
+    def _parts(self, panes: Any, number: int) -> tuple[Any, ...]:
+        return super()._parts(panes, number)[::-1]
+
+
+class PanesAsTheyCame(RangeStep):
+    def _parts(self, panes: Any, number: int) -> tuple[Any, ...]:
+        right = super()._parts(panes, number)
+        return tuple([part for part in panes.parts.values() if any(part is one for one in right)])
+
+
+class SharedAccumulator(RangeStep):
+    """All panes begin with one object, which `update` alters."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._first = self._aggregation.initial_accumulator()
+        shared = replace(self._aggregation, initial_accumulator=lambda: self._first)
+        self._aggregation = shared
+
+
+class OneAccumulatorForWindows(RangeStep):
+    """What `combine` leaves in the earlier pane is what later windows find there."""
+
+    def due(self, now: int) -> Iterator[Firing]:
+        for firing in super().due(now):
+            panes = self._keys.get(identity(firing.key))
+            if panes is not None and len(firing.parts) > 1:
+                combined = self._freeze(self.combined(firing.parts))
+                for pane, part in panes.parts.items():
+                    if part is firing.parts[-1]:
+                        panes.parts[pane] = combined
+            yield firing
+
+
+class TouchingSessions(SessionStep):
+    def _meets(self, session: Any, time: int) -> bool:
+        gap = self._windows.gap
+        return bool(session.first <= time + gap and time <= session.last + gap)
+
+
+class NarrowSessions(SessionStep):
+    def _merged(self, parts: Any) -> Any:
+        merged = super()._merged(parts)
+        merged.last = parts[0].last
+        return merged
+
+
+class SessionsBackwards(SessionStep):
+    def _merged(self, parts: Any) -> Any:
+        return super()._merged(parts[::-1])
+
+
+class LateThoughMet(SessionStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        if arrival.time + self._windows.gap + self._windows.delay <= self.watermark:
+            return self._late(arrival, self._windows.late)
+        return super().take(arrival)
+
+
+class LosesSessionsThatFail(SessionStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        try:
+            return super().take(arrival)
+        except DeadLetterError as dead:
+            if dead.error_type is not None and arrival.known in self._keys:
+                known = self._keys[arrival.known]
+                left = [one for one in known.sessions if not self._meets(one, arrival.time)]
+                if left:
+                    known.sessions = left
+                    self._calendar.note(arrival.known)
+                else:
+                    del self._keys[arrival.known]
+            raise
+
+
+class CountsFailed(CountStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        try:
+            return super().take(arrival)
+        except DeadLetterError:
+            if arrival.known in self._keys:
+                self._keys[arrival.known].number += 1
+            raise
+
+
+class TimeoutByEventTime(CountStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        return super().take(replace(arrival, now=arrival.time))
+
+
+class TimeoutFromLast(CountStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        found = super().take(arrival)
+        if arrival.known in self._keys:
+            self._keys[arrival.known].opened = arrival.now
+        return found
+
+
+class OneMoreToCount(CountStep):
+    def __init__(self, operation: Windowed, windows: CountWindows, freeze: Freeze) -> None:
+        super().__init__(operation, replace(windows, count=windows.count + 1), freeze)
+
+
+class FailedUpdateOpens(RangeStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        try:
+            return super().take(arrival)
+        except DeadLetterError as dead:
+            if dead.error_type is not None and arrival.known not in self._keys:
+                right = self._aggregation
+                self._aggregation = replace(right, call=lambda _message, _accumulator: None)
+                super().take(arrival)
+                self._aggregation = right
+            raise
+
+
+class StaysListed(RangeStep):
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._gone: list[Firing] = []
+
+    def due(self, now: int) -> Iterator[Firing]:
+        for firing in super().due(now):
+            self._gone.append(firing)
+            yield firing
+
+    def open(self) -> Iterator[Firing]:
+        yield from super().open()
+        yield from self._gone
+
+
+class ListsFirstPane(RangeStep):
+    def open(self) -> Iterator[Firing]:
+        return (replace(firing, parts=firing.parts[:1]) for firing in super().open())
+
+
+class TimeIsEnd(RangeStep):
+    def due(self, now: int) -> Iterator[Firing]:
+        return (replace(firing, time=firing.end) for firing in super().due(now))
+
+
+class NoneIsAccumulator(RangeStep):
+    """An accumulator that `update` alters in place is begun again."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        right = self._aggregation
+
+        def call(message: Any, accumulator: Any) -> Any:
+            result = right.call(message, accumulator)
+            return right.initial_accumulator() if result is None else result
+
+        self._aggregation = replace(right, call=call)
+
+
+class NonePassedOn(RangeStep):
+    def output(self, firing: Firing) -> Any:
+        given = super().output(firing)
+        return self._freeze(["-", 0, "None"]) if given is None else given
+
+
+class AnyOrder(RangeStep):
+    def _encoded(self, known: Hashable) -> bytes:
+        return b""

@@ -1,0 +1,94 @@
+"""Timed cases: as JSON and back, as readable Python, reduced, and against a plain model."""
+
+from __future__ import annotations
+
+import json
+import random
+import types
+from typing import Any
+
+import pytest
+from wallaroo_conformance.cases.either import from_json, module_text, size
+from wallaroo_conformance.cases.reading import BadCaseError
+from wallaroo_conformance.cases.timed.building import timed_engine_case
+from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.timed.operators import MARKS, OPERATORS
+from wallaroo_conformance.cases.timed.reducing import timed_reductions
+from wallaroo_conformance.cases.timed.strategies import generate_timed
+from wallaroo_conformance.judge.timed import observe_timed
+from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
+
+import wallaroo.testing
+from wallaroo.engine import load_engine
+
+REFERENCE = load_engine("reference")
+CASES = generate_timed(300, 7, tame=False)
+
+
+def test_a_timed_case_survives_its_json_form() -> None:
+    for case in CASES:
+        assert from_json(json.loads(case.canonical_json())) == case
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"format": "wallaroo-timed-case/9"}, "format"),
+        ({"sources": []}, "0 sources"),
+        ({"inputs": [["frame", 4, 0, "a 0 m"]]}, "source 4"),
+        ({"inputs": [["noise", 0, 0, ""]]}, "'noise'"),
+        ({"inputs": [["frame", 0, -1, "a 0 m"]]}, "-1"),
+        ({"batches": [0]}, "less than 1"),
+        ({"form": "letter"}, "'letter'"),
+        (
+            {"steps": [{"operator": "texts", "window": {"kind": "range", "size": -1}}]},
+            "cannot be built",
+        ),
+        ({"steps": [{"operator": "eval", "window": None}]}, "no case"),
+    ],
+)
+def test_what_is_no_timed_case_is_refused(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadCaseError, match=says):
+        from_json({**TimedCase().to_json(), **change})
+
+
+def test_a_readable_timed_case_gives_the_same_trace() -> None:
+    for case in CASES[:60]:
+        if case.codec:
+            continue  # its module has one, `exec` here has not
+        module = types.ModuleType("readable")
+        exec(module_text(case, "a case"), module.__dict__)
+        given = wallaroo.testing.run(
+            module.application_setup([]), module.INPUT, end=False, on_error=case.on_error
+        )
+        trace = REFERENCE.run(timed_engine_case(case))
+        assert {sink: tuple(lines) for sink, lines in given.outputs.items()} == trace.outputs
+        assert len(given.dead_letters) == len(trace.dead_letters)
+
+
+def test_every_operator_and_mark_is_generated() -> None:
+    assert {step.operator for case in CASES for step in case.steps} == set(OPERATORS)
+    texts = b"".join(entry.payload for case in CASES for entry in case.inputs).decode()
+    assert [mark for mark in MARKS if mark not in texts] == []
+
+
+def test_reductions_are_simpler_and_can_be_run() -> None:
+    for case in CASES[:20]:
+        for simpler in timed_reductions(case):
+            assert size(simpler) < size(case)
+            REFERENCE.run(timed_engine_case(simpler))
+
+
+def test_the_reference_keeps_every_relation_and_agrees_with_the_model() -> None:
+    rng = random.Random(3)
+    met: set[str] = set()
+    for observation in observe_timed(REFERENCE, CASES):
+        for relation in TIMED_RELATIONS:
+            variant = relation.variant(observation, rng)
+            if variant is None:
+                continue
+            assert isinstance(variant.case, TimedCase)
+            second = REFERENCE.run(timed_engine_case(variant.case))
+            assert variant.agree(observation.trace, second), (relation.id, observation.case)
+            met.add(relation.id)
+    assert met == {relation.id for relation in TIMED_RELATIONS}

@@ -1,0 +1,29 @@
+"""Without a partition function, a step of the builder's form has one key (route-6, key-2)."""
+
+from __future__ import annotations
+
+from wallaroo_conformance.cases.timed.operators import (
+    ByLetter,
+    Tally,
+    Texts,
+    line,
+    message,
+    state_computation,
+)
+
+import wallaroo
+import wallaroo.testing
+
+
+def test_to_stateful_behind_a_window_has_one_entity() -> None:
+    application = (
+        wallaroo.ApplicationBuilder("builder")
+        .new_pipeline("first", wallaroo.TCPSourceConfig("127.0.0.1", 0, message))
+        .to_window(wallaroo.range_windows(10).over(Texts("texts")), ByLetter("by_letter"))
+        .to_stateful(state_computation("remember", "remember", None, None), Tally, "seen")
+        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, line))
+        .build()
+    )
+    result = wallaroo.testing.run(application, [b"a 0 m", b"b 0 m"])
+    assert result.dead_letters == []
+    assert list(result.entities["seen"]) == [()]
