@@ -42,9 +42,7 @@ def without_last(case: Case) -> Batches:
 def last_again(case: Case) -> Batches:
     """Begin each batch with the last message of the one before."""
     log = case.records
-    return [
-        [record] for begin, end in _stretches(case) for record in log[max(begin - 1, 0) : end]
-    ]
+    return [[record] for begin, end in _stretches(case) for record in log[max(begin - 1, 0) : end]]
 
 
 def last_lost(case: Case) -> Batches:
