@@ -99,7 +99,7 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     ),
     _steps("time-4", "windows due together in any order", "a hash table's order", _w.AnyOrder),
     _machine("time-4", "own message before what is due", "timers after rows", _t.OwnMessageFirst),
-    _machine("time-4", "later steps before earlier ones", "a stack", _t.LaterStepsFirst),
+    _machine("window-4", "later steps before earlier ones", "a stack", _t.LaterStepsFirst),
     _patched(
         "time-5", "windows open when input stops", "what is open is never given",
         (Watermarks, "end", _t.never_ended),

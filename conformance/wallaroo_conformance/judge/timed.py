@@ -202,6 +202,8 @@ def _call_facts(observation: TimedObservation, facts: set[Fact]) -> None:
                 facts.add(Fact.EXPIRING)
             if not operation.keyed and operation.route is None:  # type: ignore[union-attr]
                 facts.add(Fact.ONE_KEY)
+        elif call.role == "computation":
+            facts.add(Fact.COMPUTED)
         elif isinstance(operation, Windowed):
             _window_facts(call, operation, facts)
     if case.expire_after is not None and built > len(observation.trace.entities):

@@ -177,6 +177,12 @@ TIMED_LAWS: tuple[Law, ...] = (
         "the delay is not added, or added twice",
     ),
     law(
+        "time-2/kept", {Fact.EVENT_TIME, Fact.COMPUTED, Fact.FIRED},
+        "what is made of a message keeps its event time",
+        "it has the time at which it was made",
+        frozenset({"letters", "changed", "windows", "late", "extra", "missing"}),
+    ),
+    law(
         "time-5/ended", {Fact.SOURCE_ENDED, Fact.FIRED},
         "when every source has ended, every window has fired",
         "what is open when input stops is never given",
@@ -266,12 +272,6 @@ TIMED_LAWS: tuple[Law, ...] = (
         "graph-4/values", {Fact.GENERATED},
         "a generator's values are messages",
         "they are decoded",
-    ),
-    law(
-        "time-2/kept", {Fact.EVENT_TIME},
-        "what is made of a message keeps its event time",
-        "it has the time at which it was made",
-        frozenset({"letters", "changed", "windows", "late"}),
     ),
     law(
         "graph-1/topology", {Fact.TIMED},
