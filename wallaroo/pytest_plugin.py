@@ -1,4 +1,4 @@
-"""A pytest fixture, available wherever wallaroo is installed.
+"""Pytest fixtures, available wherever wallaroo is installed.
 
 ``def test_it(wallaroo_run): assert wallaroo_run(application, {"p": [b"x"]}).output == [b"X"]``
 """
@@ -16,3 +16,11 @@ def wallaroo_run() -> Any:
     from wallaroo.testing import run  # imported late: a plugin must not slow every pytest start
 
     return run
+
+
+@pytest.fixture
+def wallaroo_session() -> Any:
+    """`wallaroo.testing.Session`, which steps through an application: send, let time pass, look."""
+    from wallaroo.testing import Session  # imported late, as above
+
+    return Session

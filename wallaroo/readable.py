@@ -14,7 +14,7 @@ from typing import Any
 
 from wallaroo.keys import Key, show_key
 from wallaroo.topology import SinkId
-from wallaroo.trace import DeadLetter, Ended, Entity, Finding, Reason, Trace
+from wallaroo.trace import DeadLetter, Ended, Entity, Finding, OpenWindow, Reason, Trace
 
 NOTHING = "(none)"
 WIDTH = 88
@@ -26,6 +26,8 @@ def trace_text(trace: Trace) -> str:
         "outputs": output_lines(trace.outputs),
         "dead letters": [dead_letter_line(letter) for letter in trace.dead_letters],
         "entities": [entity_line(entity) for entity in trace.entities],
+        "open windows": [window_line(window) for window in trace.windows],
+        "late": late_lines(trace.late),
         "findings": [line for each in trace.findings for line in finding_lines(each)],
         "ended": [] if trace.ended is None else [ended_line(trace.ended)],
     }
@@ -58,12 +60,32 @@ def dead_letter_line(letter: DeadLetter) -> str:
         parts.append(letter.error_type)
     if letter.key is not None:
         parts.append(f"key {ascii_key(letter.key)}")
-    return ", ".join([*parts, f"frame {letter.payload!r:.60}"])
+    frame = "no frame" if letter.payload is None else f"frame {letter.payload!r:.60}"
+    return ", ".join([*parts, frame])
 
 
 def entity_line(entity: Entity) -> str:
     """Return an entity as ``partition[key] = state``."""
     return f"{entity.partition}[{ascii_key(entity.key)}] = {structure_text(entity.state)}"
+
+
+def window_line(window: OpenWindow) -> str:
+    """Return an open window as ``step[key] from START s to END s = accumulator``."""
+    bounds = f"from {seconds_text(window.start)} s to {seconds_text(window.end)} s"
+    return f"{window.step}[{ascii_key(window.key)}] {bounds} = {structure_text(window.accumulator)}"
+
+
+def late_lines(late: Mapping[tuple[str, str], int]) -> list[str]:
+    """Return how many late messages each step has dropped, or taken into some windows only."""
+    names = {"partly": "partly late"}
+    return [f"{step}: {late[step, what]} {names.get(what, what)}" for step, what in sorted(late)]
+
+
+def seconds_text(nanoseconds: int) -> str:
+    """Return a time in nanoseconds as seconds, exactly."""
+    whole, rest = divmod(abs(nanoseconds), 10**9)
+    digits = f".{rest:09d}".rstrip("0").rstrip(".")
+    return f"{'-' if nanoseconds < 0 else ''}{whole}{digits}"
 
 
 def finding_lines(finding: Finding) -> list[str]:

@@ -33,7 +33,7 @@ def nanoseconds(count: float) -> int:
     Raises:
         WallarooParameterError: it is no number, not finite, negative, or positive and rounds to 0.
 
-    >>> seconds(1.5), milliseconds(0.0000025)
+    >>> seconds(1.5), nanoseconds(2.5)
     (1500000000, 2)
     """
     return _duration("nanoseconds", count, 1)

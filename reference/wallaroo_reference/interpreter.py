@@ -180,7 +180,7 @@ class Interpreter:
         self._payload = None
         lineage = (self.sequence,)
         self.sequence += 1
-        self.meter.begin((record,), lineage[0])
+        self.meter.begin([record], lineage[0])
         try:
             if isinstance(record, Value):
                 self._generate(record, lineage)
@@ -399,7 +399,7 @@ class Interpreter:
         key: Key | None = None
         try:
             if operation.route is None:
-                candidate: Any = self._context.key
+                candidate: Any = self._context.key if operation.keyed else SINGLE_KEY
             else:
                 candidate = self._called_for_key(place, operation.route, message)
             known = _judged(candidate)
@@ -496,7 +496,7 @@ class Interpreter:
         """Return the message's key; changes the partition function makes are lost (route-1)."""
         route = operation.route
         if route is None:  # route-6, key-1, key-2
-            return self._context.key
+            return self._context.key if operation.keyed else SINGLE_KEY
         mine = thaw(message)
         try:
             key = route.call(mine)

@@ -49,6 +49,6 @@ def test_the_command_line_page_has_each_option_and_no_other(command):
     assert set(OPTION.findall(table)) == offered
 
 
-@pytest.mark.parametrize(("path", "current"), pictures(), ids=["word_count", "market_spread"])
+@pytest.mark.parametrize(("path", "current"), pictures(), ids=lambda one: getattr(one, "stem", ""))
 def test_pictures_are_current(path, current):
     assert path.read_text("utf-8") == current

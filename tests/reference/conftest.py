@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from wallaroo import testing
@@ -12,7 +14,7 @@ def run(request):
     """`testing.run` on the interpreter, then on the compiled path; for rules that hold in both."""
     isolation = "isolated" if request.param == "interpreter" else "trusting"
 
-    def run(application, payloads, **options):
+    def run(application, payloads=(), **options):
         if isinstance(payloads, list):
             payloads = [("p", one) if isinstance(one, bytes) else one for one in payloads]
         return testing.run(application, payloads, isolation=isolation, **options)
@@ -24,7 +26,7 @@ def run(request):
 def isolated():
     """`testing.run` on the interpreter; for rules that cost copies."""
 
-    def isolated(application, payloads, **options):
+    def isolated(application, payloads=(), **options):
         if isinstance(payloads, list):
             payloads = [("p", one) if isinstance(one, bytes) else one for one in payloads]
         return testing.run(application, payloads, isolation="isolated", **options)
@@ -43,3 +45,10 @@ def letters():
         ]
 
     return letters
+
+
+@pytest.fixture(params=["interpreter", "compiled"])
+def step(request):
+    """`testing.Session` on the interpreter, then on the compiled path."""
+    isolation = "isolated" if request.param == "interpreter" else "trusting"
+    return functools.partial(testing.Session, isolation=isolation)

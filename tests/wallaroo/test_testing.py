@@ -144,6 +144,7 @@ def test_testing_reports_findings_at_every_call(app):
         ([("q", b"a")], "has no source 'q'"),
         ({"p": b"a"}, "source 'p': expected a list of payloads, not one bytes"),
         ({"p": "a"}, "expected a list of payloads, not one str"),
+        ("a", "expected payloads by source, not one str"),
         ({"p": ["a"]}, "source 'p': a payload is bytes, not str 'a'"),
         ({"p": [bytearray(b"a")]}, "a payload is bytes, not bytearray"),
         ({"p": [None]}, "a payload is bytes, not NoneType"),
@@ -187,3 +188,10 @@ def test_order_2_at_any_number_of_partitions(app, engine, partitions):
 def test_testing_the_fixture_is_there(wallaroo_run, app):
     assert wallaroo_run is testing.run
     assert wallaroo_run(app(), {"p": [b"a"]}).output == [b"'a';"]
+
+
+def test_testing_the_fixture_of_sessions_is_there(wallaroo_session, app):
+    assert wallaroo_session is testing.Session
+    session = wallaroo_session(app())
+    session.send("p", b"a")
+    assert session.output == [b"'a';"]

@@ -4,7 +4,7 @@ A rule is a second-level heading that begins with its id: ``## state-4 …``. An
 titled code blocks below it::
 
     ```python title="application"      a module that defines `application`
-    ```python title="input"            one call of `run(application, …)`
+    ```python title="input"            one call of `run(application, …)` or `Session(application)`
     ```text title="outputs"            what came out: the block is written by a command
     ```python title="input"            the same application may run again
     …
@@ -34,7 +34,16 @@ from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 SPEC = Path(__file__).parents[2] / "spec"
 
 BEGINNING = "every example of this chapter begins with"
-RESULTS = ("outputs", "dead letters", "dead-letter lines", "entities", "findings", "ended")
+RESULTS = (
+    "outputs",
+    "dead letters",
+    "dead-letter lines",
+    "entities",
+    "open windows",
+    "late",
+    "findings",
+    "ended",
+)
 """What may follow an ``input``."""
 
 _BEGINS = ("application", "code", "refused")

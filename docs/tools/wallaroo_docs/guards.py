@@ -67,7 +67,7 @@ def guarded(chapter: str) -> str:
 
 
 _LINE = '<details class="guards">'
-_HEADING = re.compile(r"^## (?P<rule>[a-z]+-\d) · .*\n", re.MULTILINE)
+_HEADING = re.compile(r"^## (?P<rule>[a-z]+-\d+) · .*\n", re.MULTILINE)
 
 
 def _line(rule: str) -> str:

@@ -1,4 +1,4 @@
-"""Pictures of the examples' topologies, as the documents show them."""
+"""The pictures that the documents show: the examples' topologies, and windows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from wallaroo.drawing.svg import svg
 from wallaroo.loading import load_application
+from wallaroo_docs.timelines import TIMELINES
 
 ROOT = Path(__file__).parents[3]
 PICTURED = ("word_count", "market_spread")
@@ -13,10 +14,12 @@ PICTURED = ("word_count", "market_spread")
 
 def pictures() -> list[tuple[Path, str]]:
     """Return each picture's file, and what it should hold."""
-    return [
+    topologies = [
         (
             ROOT / "docs" / "assets" / f"{name}.svg",
             svg(load_application(ROOT / "examples" / f"{name}.py", placeholders=True)),
         )
         for name in PICTURED
     ]
+    lines = [(ROOT / "docs" / "assets" / f"{one.name}.svg", one.svg()) for one in TIMELINES]
+    return topologies + lines

@@ -18,6 +18,8 @@ def shown(title: str, result: Result, *, partitions: int | None) -> str:
         "dead letters": lambda: [readable.dead_letter_line(one) for one in trace.dead_letters],
         "dead-letter lines": lambda: [_line(one) for one in trace.dead_letters],
         "entities": lambda: [_entity(one, partitions) for one in trace.entities],
+        "open windows": lambda: [readable.window_line(one) for one in trace.windows],
+        "late": lambda: readable.late_lines(trace.late),
         "findings": lambda: [
             line for one in trace.findings for line in readable.finding_lines(one)
         ],

@@ -1,0 +1,203 @@
+"""Pipelines that branch and meet (graph-1, graph-2, graph-3, graph-5)."""
+
+from __future__ import annotations
+
+from small_windows import Gather, arrivals, built, config, encode_repr, events, fail, initial, sink
+
+import wallaroo
+from wallaroo import range_windows, seconds
+
+
+def named(name):
+    return wallaroo.computation(name=name)(lambda event: (event[0] + name, event[1]))
+
+
+def names(result, which):
+    """The names of the messages that a sink of the pipeline ``events`` got."""
+    return [eval(output[:-1])[0] for output in result.outputs["events", which]]
+
+
+def test_graph_1_both_forms_give_the_same_trace(run):
+    windows = range_windows(seconds(10)).over(Gather())
+    builder = (
+        wallaroo.ApplicationBuilder("app")
+        .new_pipeline("events", config())
+        .to(named("x"))
+        .to_window(windows, initial)
+        .to_sink(sink())
+        .build()
+    )
+    pipeline = built(events().to(named("x")).key_by(initial).to(windows).to_sink(sink()))
+    log = {"events": [b"a 1", b"b 2", b"nonsense", b"a 12", b"b 3"]}
+    traces = [run(each, log).trace.comparable() for each in (builder, pipeline)]
+    assert traces[0] == traces[1]
+    assert len(traces[0]["dead_letters"]) == 2
+
+
+def test_graph_1_a_pipeline_is_left_as_it_was(run):
+    one = events().to(named("x"))
+    one.to(named("y"))
+    one.key_by(initial)
+    one.to(fail)
+    result = run(built(one.to_sink(sink())), {"events": [b"a 1"]})
+    assert names(result, 0) == ["ax"]
+
+
+def test_graph_2_branches_take_turns_in_the_order_of_their_calls(isolated):
+    order = []
+
+    def noting(name):
+        def note(event):
+            order.append((name, event[0]))
+            return event
+
+        return wallaroo.computation(name=name)(note)
+
+    words = events()
+    second_given_first = words.to(noting("first")).to(noting("deeper")).done()
+    other = words.to(noting("second")).done()
+    isolated(built(other, second_given_first), {"events": [b"a 1", b"b 2"]})
+    assert order == [(name, event) for event in "ab" for name in ("first", "deeper", "second")]
+
+
+def test_graph_2_a_lineage_has_the_branch_s_number_where_there_are_several(run, letters):
+    fails = [wallaroo.computation(name=f"fail {n}")(fail.compute) for n in range(3)]
+    words = events()
+    branches = [words.to(each).done() for each in fails]
+    result = run(built(*branches), {"events": [b"a 1"]})
+    assert [letter[0] for letter in letters(result)] == [(0, 0), (0, 1), (0, 2)]
+    result = run(built(branches[1]), {"events": [b"a 1"]})
+    assert [letter[0] for letter in letters(result)] == [(0,)]
+
+
+def test_graph_2_a_branch_of_a_branch_and_of_multi_outputs(run, letters):
+    @wallaroo.computation_multi(name="twice")
+    def twice(event):
+        return [event, event]
+
+    fails = [wallaroo.computation(name=f"fail {n}")(fail.compute) for n in range(3)]
+    top = events()
+    inner = top.to(twice)
+    result = run(
+        built(top.to(fails[0]).done(), inner.to(fails[1]).done(), inner.to(fails[2]).done()),
+        {"events": [b"a 1"]},
+    )
+    # The call of `twice` was made before that of the first `fail`.
+    assert [letter[:2] for letter in letters(result)] == [
+        ((0, 0, 0, 0), "fail 1"),
+        ((0, 0, 0, 1), "fail 2"),
+        ((0, 0, 1, 0), "fail 1"),
+        ((0, 0, 1, 1), "fail 2"),
+        ((0, 1), "fail 0"),
+    ]
+
+
+def test_graph_2_what_a_branch_does_to_a_message_the_others_do_not_see(isolated):
+    @wallaroo.decoder(header_length=4, length_fmt=">I")
+    def as_list(payload):
+        return [payload.decode()]
+
+    @wallaroo.computation(name="spoil")
+    def spoil(message):
+        message.append("spoilt")
+        return message
+
+    words = wallaroo.source("words", wallaroo.TCPSourceConfig("127.0.0.1", 0, as_list))
+    result = isolated(
+        built(words.to(spoil).to_sink(sink()), words.to_sink(sink())), {"words": [b"a"]}
+    )
+    assert result.outputs == {
+        ("words", 0): [b"['a', 'spoilt'];"],
+        ("words", 1): [b"['a'];"],
+    }
+
+
+def test_graph_2_to_sinks_is_one_branch_and_one_source_one_listener(run, letters):
+    @wallaroo.encoder
+    def broken(message):
+        raise ValueError
+
+    words = events()
+    application = built(words.to_sinks([sink(broken), sink(broken)]), words.to_sink(sink(broken)))
+    assert list(application.sources) == ["events"]
+    result = run(application, {"events": [b"a 1"]})
+    assert [(letter[0], letter[2]) for letter in letters(result)] == [
+        ((0, 0), 0),
+        ((0, 0), 1),
+        ((0, 1), 2),
+    ]
+
+
+def test_graph_3_a_merge_is_the_union_in_order_of_lineage(run):
+    left, right = events("events"), events("right")
+    result = run(
+        built(left.to(named("x")).merge(right.to(named("y"))).to_sink(sink())),
+        [("right", b"a 1"), ("events", b"b 1"), ("right", b"c 1")],
+    )
+    assert names(result, 0) == ["ay", "bx", "cy"]
+
+
+def test_graph_3_a_message_that_comes_by_two_branches_comes_twice(run):
+    words = events()
+    x, y = words.to(named("x")), words.to(named("y"))
+    result = run(built(x.merge(y).merge(words).to_sink(sink())), {"events": [b"a 1", b"b 1"]})
+    assert names(result, 0) == ["ax", "ay", "a", "bx", "by", "b"]
+
+
+def test_graph_3_a_pipeline_merged_with_itself(run):
+    words = events()
+    result = run(built(words.merge(words).to_sink(sink())), {"events": [b"a 1"]})
+    assert names(result, 0) == ["a", "a"]
+
+
+def test_graph_3_behind_a_merge_the_name_is_the_first_source_s(run, letters):
+    left, right = events("events"), events("right")
+    merged = right.to_sink(sink()), left.merge(right).to_sink(sink()), left.to(fail).to_sink(sink())
+    result = run(built(*merged), [("events", b"a 1"), ("right", b"b 1")])
+    assert {which: len(given) for which, given in result.outputs.items()} == {
+        ("right", 0): 1,
+        ("events", 0): 2,
+        ("events", 1): 0,
+    }
+    assert letters(result) == [((0, 1), "fail", None, None, "raised")]
+
+
+def test_graph_3_keys_stay_through_a_merge(run):
+    @wallaroo.state_computation(name="gather", state=list)
+    def gather(event, state):
+        state.append(event[0])
+
+    by_name = wallaroo.key_extractor(lambda event: event[0])
+    left, right = events("events").key_by(initial), events("right").key_by(by_name)
+    result = run(
+        built(left.merge(right).to(gather).done()),
+        [("events", b"ann 1"), ("right", b"ann 1"), ("right", b"a 1")],
+    )
+    assert result.entities == {"gather": {"a": ["ann", "a"], "ann": ["ann"]}}
+
+
+def test_graph_5_a_key_extractor_may_stand_in_several_places(run):
+    words = events()
+    one, other = (
+        words.key_by(initial).to(range_windows(seconds(1)).over(Gather(name))).to_sink(sink())
+        for name in ("one", "other")
+    )
+    result = run(built(one, other), {"events": [b"a 1"]})
+    assert [len(outputs) for outputs in result.outputs.values()] == [1, 1]
+
+
+def test_graph_5_an_aggregation_without_a_name_has_its_class_s(run):
+    class Nameless:
+        def initial_accumulator(self):
+            return 0
+
+        def update(self, message, accumulator):
+            raise ValueError
+
+        def output(self, key, accumulator):
+            return accumulator
+
+    for given in (Nameless, Nameless()):
+        step = range_windows(seconds(1)).over(given)
+        result = run(built(arrivals().to(step).to_sink(sink(encode_repr))), {"events": [b"a 1"]})
+        assert [letter.step for letter in result.dead_letters] == ["Nameless"]

@@ -1,0 +1,129 @@
+"""Sources that need no network (graph-4)."""
+
+from __future__ import annotations
+
+import pytest
+from small_windows import Gather, built, fail, said, sink
+
+import wallaroo
+from wallaroo import range_windows, seconds
+from wallaroo.records import End, Value
+from wallaroo.testing import Session
+
+
+class Counting:
+    """Gives 0, 1, … up to `last`; raises where it would give `broken`."""
+
+    def __init__(self, last, broken=None, error=ValueError):
+        self.last = last
+        self.broken = broken
+        self.error = error
+
+    def initial_value(self):
+        return self._checked(0)
+
+    def apply(self, value):
+        return self._checked(value + 1) if value < self.last else None
+
+    def _checked(self, value):
+        if value == self.broken:
+            raise self.error("no more")
+        return value
+
+
+def generator(counting, **options):
+    return wallaroo.source("numbers", wallaroo.GenSourceConfig(counting, **options))
+
+
+def test_graph_4_values_up_to_the_first_none(run):
+    assert run(built(generator(Counting(3)).to_sink(sink()))).output == [b"0;", b"1;", b"2;", b"3;"]
+
+
+def test_graph_4_none_at_once_is_an_empty_source(run):
+    class Nothing:
+        def initial_value(self):
+            return None
+
+        def apply(self, last):
+            raise AssertionError("it is not called after None")
+
+    assert run(built(generator(Nothing()).to_sink(sink()))).output == []
+
+
+@pytest.mark.parametrize("first", [0, "", b"", [], False])
+def test_graph_4_only_none_ends_it(run, first):
+    class One:
+        def initial_value(self):
+            return first
+
+        def apply(self, last):
+            return None
+
+    assert run(built(generator(One()).to_sink(sink()))).output == [f"{first!r};".encode()]
+
+
+@pytest.mark.parametrize("broken", [0, 2])
+def test_graph_4_one_that_raises_is_a_dead_letter_and_the_source_ends(run, broken):
+    result = run(built(generator(Counting(5, broken=broken)).to_sink(sink())))
+    assert result.output == [f"{number};".encode() for number in range(broken)]
+    (letter,) = result.dead_letters
+    assert letter.lineage == (broken,)
+    assert (letter.source, letter.step, letter.payload) == ("numbers", None, None)
+    assert (letter.reason.value, letter.error_type) == ("raised", "ValueError")
+
+
+def test_graph_4_its_source_ends_so_that_windows_fire_though_it_raised(run):
+    class Total(Gather):
+        def update(self, number, names):
+            return f"{names}{number}"
+
+    config = wallaroo.GenSourceConfig(Counting(9, broken=3), event_time=seconds)
+    numbers = wallaroo.source("numbers", config)
+    application = built(numbers.to(range_windows(seconds(10)).over(Total())).to_sink(sink()))
+    assert said(run(application)) == ["():012@0-10"]
+
+
+def test_graph_4_system_exit_ends_the_run(run):
+    result = run(built(generator(Counting(5, broken=2, error=SystemExit)).to_sink(sink())))
+    assert result.output == [b"0;", b"1;"]
+    assert result.dead_letters == []
+    assert (result.trace.ended.kind, result.trace.ended.error_type) == ("exit", "SystemExit")
+
+
+def test_graph_4_what_the_application_does_to_a_value_shows_in_no_later_one(isolated):
+    class Growing:
+        def initial_value(self):
+            return ["first"]
+
+        def apply(self, last):
+            return [*last, "more"] if len(last) < 3 else None
+
+    @wallaroo.computation(name="spoil")
+    def spoil(message):
+        message.clear()
+        return message
+
+    application = built(generator(Growing()).to(spoil).to_sink(sink()))
+    assert isolated(application).output == [b"[];"] * 3
+
+
+def test_graph_4_dead_letters_of_values_have_no_payload(run, letters):
+    result = run(built(generator(Counting(1)).to(fail).to_sink(sink())))
+    assert [letter[0] for letter in letters(result)] == [(0,), (1,)]
+    assert [letter.payload for letter in result.dead_letters] == [None, None]
+
+
+def test_graph_4_values_are_records_of_the_log(run):
+    application = built(generator(Counting(1)).to_sink(sink()))
+    by_itself = run(application)
+    given = run(application, [Value("numbers", 0), Value("numbers", 1), End("numbers")])
+    assert by_itself.trace.comparable() == given.trace.comparable()
+
+
+def test_graph_4_a_session_generates_when_it_is_letters():
+    session = Session(built(generator(Counting(2)).to_sink(sink())))
+    assert session.output == []
+    session.generate("numbers")
+    assert session.output == [b"0;", b"1;", b"2;"]
+    with pytest.raises(wallaroo.WallarooParameterError, match="no generator source that has more"):
+        session.generate("numbers")

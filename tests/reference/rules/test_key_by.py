@@ -1,0 +1,170 @@
+"""Keys that stay with messages, and state computations of pipelines (key-1, key-2, key-3)."""
+
+from __future__ import annotations
+
+import pytest
+from small_windows import Gather, built, events, initial, said, sink
+
+import wallaroo
+from wallaroo import range_windows, seconds
+
+LOG = {"events": [b"ann 1", b"bob 2", b"al 3"]}
+
+
+@wallaroo.state_computation(name="gather", state=list)
+def gather(event, state):
+    state.append(event[0])
+    return "".join(state)
+
+
+@wallaroo.computation(name="backwards")
+def backwards(event):
+    return event[0][::-1], event[1]
+
+
+@wallaroo.computation_multi(name="letters")
+def letters(event):
+    return [(letter, event[1]) for letter in event[0]]
+
+
+def test_key_1_the_key_stays_with_all_that_is_made_of_the_message(run):
+    pipeline = events().key_by(initial).to(backwards).to(letters).to(gather).done()
+    assert run(built(pipeline), LOG).entities == {"gather": {"a": list("nnala"), "b": list("bob")}}
+
+
+def test_key_1_up_to_the_next_key_by(run):
+    pipeline = events().key_by(initial).to(backwards).key_by(initial).to(gather).done()
+    assert run(built(pipeline), LOG).entities == {
+        "gather": {"n": ["nna"], "b": ["bob"], "l": ["la"]}
+    }
+
+
+def test_key_1_it_finds_the_key_once(isolated):
+    calls = []
+
+    @wallaroo.key_extractor
+    def counted(event):
+        calls.append(event)
+        return event[0]
+
+    other = wallaroo.state_computation(name="other", state=list)(lambda event, state: None)
+    keyed = events().key_by(counted)
+    isolated(built(keyed.to(gather).done(), keyed.to(other).done()), LOG)
+    assert len(calls) == 3
+
+
+def test_key_1_what_comes_out_of_a_state_computation_and_a_window_has_the_key(run):
+    again = wallaroo.state_computation(name="again", state=list)(
+        lambda event, state: state.append(event)
+    )
+    step = range_windows(seconds(10)).over(Gather())
+    for middle in (gather, step):
+        result = run(built(events().key_by(initial).to(middle).to(again).done()), LOG)
+        assert list(result.entities["again"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("extract", "reason", "error_type"),
+    [
+        (lambda event: 1 / 0, "raised", "ZeroDivisionError"),
+        (lambda event: None, "bad-key", None),
+        (lambda event: True, "bad-key", None),
+        (lambda event: 1.0, "bad-key", None),
+        (lambda event: "x" * 70_000, "bad-key", None),
+    ],
+)
+def test_key_1_its_failures_name_the_extractor(run, extract, reason, error_type):
+    def by_what(event):
+        return extract(event)
+
+    keyed = events().key_by(wallaroo.key_extractor(by_what))
+    (letter,) = run(built(keyed.to_sink(sink())), {"events": [b"a 1"]}).dead_letters
+    assert (letter.step, letter.key, letter.reason.value) == ("by_what", None, reason)
+    assert (letter.error_type, letter.payload) == (error_type, b"a 1")
+
+
+def test_key_1_what_it_does_to_the_message_is_invisible(isolated):
+    @wallaroo.decoder(header_length=4, length_fmt=">I")
+    def as_list(payload):
+        return payload.decode().split()
+
+    popping = wallaroo.key_extractor(lambda words: words.pop())
+    pipeline = events(decoder=as_list, event_time=None).key_by(popping).to_sink(sink())
+    assert isolated(built(pipeline), {"events": [b"a b"]}).output == [b"['a', 'b'];"]
+
+
+def test_key_1_any_partition_function_will_do(run):
+    class ByFirst:
+        def partition(self, event):
+            return event[0][0]
+
+    for extractor in (wallaroo.partition(lambda event: event[0][0]), ByFirst()):
+        result = run(built(events().key_by(extractor).to(gather).done()), LOG)
+        assert list(result.entities["gather"]) == ["a", "b"]
+
+
+def test_key_2_collect_gives_all_messages_one_key(run):
+    for pipeline in (events().key_by(initial).collect(), events().collect(), events()):
+        result = run(built(pipeline.to(gather).done()), LOG)
+        assert result.entities == {"gather": {(): ["ann", "bob", "al"]}}
+
+
+def test_key_2_a_window_without_a_key_has_that_key(run):
+    application = built(events().to(range_windows(seconds(10)).over(Gather())).to_sink(sink()))
+    assert said(run(application, LOG)) == ["():annbobal@0-10"]
+
+
+def test_key_2_what_comes_out_of_one_without_a_key_may_meet_one_that_was_collected(run):
+    left, right = events(), events("right").collect()
+    assert built(left.to(gather).merge(right).done())  # both sides have a key (graph-3)
+
+
+@pytest.mark.parametrize("given", [None, "x", 0, False])
+def test_key_3_it_returns_its_output_alone_and_the_state_is_kept(run, given):
+    def compute(event, state):
+        state.append(event[0])
+        return given
+
+    step = wallaroo.state_computation(name="compute", state=list)(compute)
+    result = run(built(events().to(step).to_sink(sink())), LOG)
+    assert result.entities == {"compute": {(): ["ann", "bob", "al"]}}
+    assert result.output == ([] if given is None else [f"{given!r};".encode()] * 3)
+
+
+def test_key_3_a_pair_is_an_output_like_any_other(run):
+    step = wallaroo.state_computation(name="pair", state=list)(lambda event, state: (1, False))
+    assert run(built(events().to(step).to_sink(sink())), LOG).output == [b"(1, False);"] * 3
+
+
+def test_key_3_a_multi_one_gives_several(run):
+    @wallaroo.state_computation_multi(name="each", state=list)
+    def each(event, state):
+        state.append(event[0])
+        return (name for name in state if name != "bob")
+
+    assert said(run(built(events().to(each).to_sink(sink())), LOG)) == ["ann", "ann", "ann", "al"]
+
+
+def test_key_3_one_that_raises_leaves_the_entity_as_it_was(isolated, letters):
+    @wallaroo.state_computation(name="careful", state=list)
+    def careful(event, state):
+        state.append(event[0])
+        if event[0] == "bob":
+            raise ValueError
+
+    result = isolated(built(events().to(careful).done()), LOG)
+    assert result.entities == {"careful": {(): ["ann", "al"]}}
+    assert letters(result) == [((1,), "careful", None, (), "raised")]
+
+
+def test_key_3_state_name_shares_a_partition(run):
+    def compute(event, state):
+        state.append(event[0])
+
+    one, other = (
+        wallaroo.state_computation(name=name, state=list, state_name="shared")(compute)
+        for name in ("one", "other")
+    )
+    keyed = events().key_by(initial)
+    result = run(built(keyed.to(one).done(), keyed.to(other).done()), LOG)
+    assert result.entities == {"shared": {"a": ["ann", "ann", "al", "al"], "b": ["bob", "bob"]}}

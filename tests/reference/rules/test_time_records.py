@@ -1,0 +1,204 @@
+"""Records and their order: frames, ticks, ends (time-1, time-4, time-5)."""
+
+from __future__ import annotations
+
+from small_windows import (
+    Gather,
+    arrivals,
+    built,
+    events,
+    fail,
+    initial,
+    said,
+    sink,
+    windowed,
+)
+
+import wallaroo
+from wallaroo import hours, range_windows, seconds
+from wallaroo.records import End, Frame, Tick
+
+TEN = range_windows(seconds(10))
+BY_ARRIVAL = windowed(TEN, source=arrivals())
+BY_EVENT = windowed(TEN)
+
+
+def test_time_1_every_kind_of_record_takes_a_sequence_number(run, letters):
+    log = [
+        Tick(0),
+        Frame("events", b"nonsense", 1),
+        Tick(2),
+        End("other", 3),
+        Frame("events", b"nonsense", 4),
+    ]
+    application = built(events().done(), events("other").done())
+    assert [letter[0] for letter in letters(run(application, log))] == [(1,), (4,)]
+
+
+def test_time_1_a_clock_that_goes_back_repeats_the_last_time(run):
+    log = {"events": [(seconds(12), b"a1 0")]}
+    given = [("events", item) for item in log["events"]]
+    given += [("events", (seconds(3), b"a2 0")), ("events", (seconds(20), b"a3 0"))]
+    assert said(run(BY_ARRIVAL, given)) == ["a:a1a2@10-20", "a:a3@20-30"]
+
+
+def test_time_1_a_clock_that_jumps_back_an_hour_and_forward_a_day(run):
+    start, hour, day = hours(24 * 365), hours(1), hours(24)
+    given = [
+        ("events", (start, b"a1 0")),
+        ("events", (start - hour, b"a2 0")),
+        ("events", (start + day, b"a3 0")),
+        ("events", (start + 1, b"a4 0")),
+        ("events", (start + day + seconds(10), b"a5 0")),
+    ]
+    result = run(BY_ARRIVAL, given)
+    assert [each.split("@")[0] for each in said(result)] == ["a:a1a2", "a:a3a4", "a:a5"]
+    assert result.dead_letters == []
+
+
+def test_time_1_the_same_log_gives_the_same_trace(run):
+    log = [Frame("events", f"a{n} {n}".encode(), seconds(n)) for n in range(50)]
+    one, other = (run(BY_EVENT, log).trace.canonical_json() for _ in range(2))
+    assert one == other
+
+
+def test_time_1_a_cut_into_batches_changes_nothing(run):
+    log = [Frame("events", f"a{n} {n}".encode(), seconds(n // 2)) for n in range(20)]
+    whole = run(BY_ARRIVAL, log).trace.comparable()
+    for batches in ([1], [1] * 20, [3, 4, 5]):
+        assert run(BY_ARRIVAL, log, batches=batches).trace.comparable() == whole
+
+
+def test_time_1_a_session_writes_one_tick_at_each_due_time(step, letters):
+    pipeline = arrivals().key_by(initial).to(TEN.over(Gather())).to(fail)
+    session = step(built(pipeline.to_sink(sink())))
+    session.send("events", b"a 0")
+    session.advance(seconds(9))
+    session.send("events", b"b 0")
+    session.advance(seconds(2))
+    session.send("events", b"c 0")
+    session.advance(seconds(100))
+    # 0, 1: frames; 2: a tick at 10 s; 3: a frame; 4: a tick at 20 s.
+    found = letters(session.result)
+    assert [letter[0] for letter in found] == [(2, -1, 0), (2, -1, 1), (4, -1, 0)]
+    assert [letter.source for letter in session.dead_letters] == [None, None, None]
+
+
+def test_time_1_time_that_makes_nothing_due_writes_no_tick(step, letters):
+    session = step(built(arrivals().to(fail).done()))
+    session.advance(hours(10))
+    session.send("events", b"a 0")
+    assert [letter[0] for letter in letters(session.result)] == [(0,)]
+
+
+def test_time_4_what_fires_comes_before_the_record_s_own_message(run):
+    keyed = events().key_by(initial)
+    application = built(keyed.merge(keyed.to(TEN.over(Gather()))).to_sink(sink()))
+    result = run(application, {"events": [b"a1 1", b"a2 11"]})
+    assert result.output == [b"('a1', 1.0);", b"'a:a1@0-10';", b"('a2', 11.0);", b"'a:a2@10-20';"]
+
+
+def test_time_4_even_if_its_call_was_made_later(run):
+    keyed = events().key_by(initial)
+    own = keyed.to(wallaroo.computation(name="own")(lambda event: event[0]))
+    application = built(own.merge(keyed.to(TEN.over(Gather()))).to_sink(sink()))
+    assert said(run(application, {"events": [b"a1 1", b"a2 11"]}, end=False)) == [
+        "a1",
+        "a:a1@0-10",
+        "a2",
+    ]
+
+
+def test_time_4_windows_fire_by_end_and_then_by_the_key_s_encoding(run):
+    names = {"z": "b", "y": b"b", "x": 7, "w": ("a",), "v": "a"}
+    by_name = wallaroo.key_extractor(lambda event: names[event[0]])
+    application = built(events().key_by(by_name).to(TEN.over(Gather())).to_sink(sink()))
+    log = [b"z 11", b"z 1", b"y 1", b"x 1", b"w 1", b"v 1"]
+    patient = TEN.with_delay(seconds(60)).over(Gather())
+    waits = built(events().key_by(by_name).to(patient).to_sink(sink()))
+    fired = said(run(waits, {"events": log}))
+    assert [each.partition("@")[2] for each in fired] == ["0-10"] * 5 + ["10-20"]
+    by_encoding = sorted(names.values(), key=wallaroo.keys.encode_key)
+    assert [each.partition(":")[0] for each in fired[:5]] == [str(key) for key in by_encoding]
+    assert len(run(application, {"events": log}).dead_letters) == 5
+
+
+def test_time_4_the_watermarks_of_later_steps_have_not_moved_on_yet(run):
+    class Again(Gather):
+        def update(self, message, names):
+            return f"{names}[{message}]"
+
+    step, again = TEN.over(Gather()), TEN.over(Again("again"))
+    application = built(events().key_by(initial).to(step).to(again).to_sink(sink()))
+    # One record makes both due; what the first gives is not late for the second.
+    result = run(application, {"events": [b"a 1", b"b 2", b"a 50"]}, end=False)
+    assert said(result) == ["a:[a:a@0-10]@0-10", "b:[b:b@0-10]@0-10"]
+    assert result.dead_letters == []
+
+
+def test_time_4_what_two_steps_give_is_in_order_of_their_turns(run, letters):
+    two = [
+        events().key_by(initial),
+        events("other").key_by(initial),
+    ]
+    fails = [wallaroo.computation(name=f"fail {n}")(fail.compute) for n in range(2)]
+    first = two[0].to(TEN.over(Gather("first"))).to(fails[0]).done()
+    second = two[1].to(TEN.over(Gather("second"))).to(fails[1]).done()
+    log = [("events", b"a 1"), ("other", b"a 1"), ("events", b"b 1")]
+    result = run(built(second, first), [*log, Tick(0), ("events", b"a 11"), ("other", b"a 11")])
+    assert [letter[:2] for letter in letters(result)] == [
+        ((4, -2, 0), "fail 0"),
+        ((4, -2, 1), "fail 0"),
+        ((5, -1, 0), "fail 1"),
+        ((6, -2, 0), "fail 0"),
+        ((7, -1, 0), "fail 1"),
+    ]
+
+
+def test_time_4_a_record_whose_message_fails_moves_time_by_its_arrival(run, letters):
+    log = [("events", (0, b"a 0")), ("events", (seconds(10), b"nonsense"))]
+    result = run(BY_ARRIVAL, log, end=False)
+    assert said(result) == ["a:a@0-10"]
+    assert letters(result) == [((1,), None, None, None, "decode")]
+
+
+def test_time_5_a_run_ends_every_source(run):
+    result = run(BY_EVENT, {"events": [b"a 1"]})
+    assert said(result) == ["a:a@0-10"]
+    assert result.open_windows == []
+
+
+def test_time_5_unless_told_otherwise(run):
+    result = run(BY_EVENT, {"events": [b"a 1"]}, end=False)
+    assert result.output == []
+    assert len(result.open_windows) == 1
+
+
+def test_time_5_payloads_without_a_time_arrive_at_0(run):
+    assert said(run(BY_ARRIVAL, {"events": [b"a 99"]})) == ["a:a@0-10"]
+
+
+def test_time_5_an_end_that_is_given_is_not_given_again(run, letters):
+    application = built(events().key_by(initial).to(TEN.over(Gather())).to(fail).done())
+    result = run(application, [Frame("events", b"a 1"), End("events")])
+    assert [letter[0] for letter in letters(result)] == [(1, -1, 0)]
+
+
+def test_time_4_very_many_windows_due_in_one_record(isolated):
+    windows = range_windows(seconds(10_000)).with_slide(seconds(1))
+    log = [f"{letter} 10000".encode() for letter in "abcdefghij"]
+    result = isolated(windowed(windows), {"events": [*log, b"z 30000"]}, end=False)
+    assert len(result.output) == 100_000
+    assert said(result)[0] == "a:a@1-10001"
+    assert said(result)[-1] == "j:j@10000-20000"
+    assert {window.key for window in result.open_windows} == {"z"}
+
+
+def test_time_4_very_many_keys_due_in_one_record(run):
+    by_name = wallaroo.key_extractor(lambda event: event[0])
+    application = built(events().key_by(by_name).to(TEN.over(Gather())).to_sink(sink()))
+    log = [f"{n:06} 1".encode() for n in range(10_000)]
+    result = run(application, {"events": [*log, b"last 11"]}, end=False)
+    assert len(result.output) == 10_000
+    assert result.output == sorted(result.output)
+    assert [window.key for window in result.open_windows] == ["last"]
