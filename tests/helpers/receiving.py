@@ -6,9 +6,11 @@ import contextlib
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 
-def eventually(condition, seconds=20.0):
+def eventually(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not come about"
@@ -18,7 +20,7 @@ def eventually(condition, seconds=20.0):
 class Receiver:
     """What a sink's peer has got, over all its connections."""
 
-    def __init__(self, port=0):
+    def __init__(self, port: int = 0) -> None:
         self.listener = socket.create_server(("127.0.0.1", port))
         self.port = self.listener.getsockname()[1]
         self._got: list[bytearray] = []
@@ -27,7 +29,7 @@ class Receiver:
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 
-    def got(self, connections):
+    def got(self, connections: int) -> list[bytes]:
         """What each of so many connections brought, once they have ended."""
         eventually(lambda: len(self._readers) == connections)
         for reader in self._readers:
@@ -35,12 +37,12 @@ class Receiver:
         return [bytes(got) for got in self._got]
 
     @property
-    def data(self):
+    def data(self) -> bytes:
         """What the only connection brought."""
         (data,) = self.got(1)
         return data
 
-    def _accept(self):
+    def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 sock, _ = self.listener.accept()
@@ -50,12 +52,13 @@ class Receiver:
                 reader.start()
                 self._readers.append(reader)
 
-    def _read(self, sock, got):
+    def _read(self, sock: socket.socket, got: bytearray) -> None:
         with contextlib.suppress(OSError):
             while data := sock.recv(65536):
                 got += data
 
-    def close(self):
+    def close(self) -> None:
+        """End all connections."""
         # Closing alone does not wake a thread that accepts or reads.
         _shut(self.listener)
         self._thread.join(20)
@@ -65,7 +68,7 @@ class Receiver:
             reader.join(20)
 
 
-def _shut(sock):
+def _shut(sock: socket.socket) -> None:
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
     sock.close()

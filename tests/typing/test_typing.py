@@ -27,7 +27,7 @@ CONFIG = f"""\
 strict = true
 mypy_path = {ROOT}:{HERE}
 cache_dir = {ROOT / ".mypy_cache" / "users"}
-[mypy-unannotated,votes,test_votes]
+[mypy-unannotated,votes,test_votes,minutes,test_minutes]
 check_untyped_defs = true
 disallow_untyped_defs = false
 disallow_untyped_calls = false
@@ -41,6 +41,7 @@ def said(tmp_path_factory):
     directory = tmp_path_factory.mktemp("typing")
     with contextlib.chdir(directory):
         assert main(["new", "votes"]) == 0
+        assert main(["new", "minutes", "--windows"]) == 0
     modules = [*HERE.glob("[!_t]*.py"), *directory.glob("*.py")]
     config = directory / "mypy.ini"
     config.write_text(CONFIG)
@@ -52,7 +53,8 @@ def said(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "module", ["applications", "streams", "unannotated", "votes", "test_votes"]
+    "module",
+    ["applications", "streams", "unannotated", "votes", "test_votes", "minutes", "test_minutes"],
 )
 def test_typing_right_applications_pass(said, module):
     assert [line for line in said if f"/{module}.py:" in line] == []

@@ -10,6 +10,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
+from wallaroo.cli import new_windows
 from wallaroo.errors import WallarooError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ example:
   wallaroo new my_app
   pytest test_my_app.py
   printf 'ann\\nbob\\nann\\n' | wallaroo run my_app.py --stdin --stdout
+  wallaroo new my_windows --windows
 """
 
 # The words of the example fit an application of any name.
@@ -142,6 +144,9 @@ def register(subparsers: Subparsers) -> None:
         epilog=_EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help="the application's name, as a module's")
+    parser.add_argument(
+        "--windows", action="store_true", help="an application with event times and windows"
+    )
     parser.set_defaults(run=new)
 
 
@@ -149,9 +154,12 @@ def new(options: argparse.Namespace) -> int:
     """Run the command."""
     name = options.name.removesuffix(".py")
     _check_form(name)
+    application, test = _APPLICATION, _TEST
+    if options.windows:
+        application, test = new_windows.APPLICATION, new_windows.TEST
     files = {
-        Path(f"{name}.py"): _APPLICATION.substitute(name=name),
-        Path(f"test_{name}.py"): _TEST.substitute(name=name),
+        Path(f"{name}.py"): application.substitute(name=name),
+        Path(f"test_{name}.py"): test.substitute(name=name),
     }
     for path in files:
         if path.exists():

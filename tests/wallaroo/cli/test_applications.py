@@ -157,12 +157,22 @@ def test_engines_tells_what_is_missing(tmp_path: Path) -> None:
     assert "try: pip install 'steam[steam]'" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "tests"), [("votes", [], 5), ("hours", ["--windows"], 6)]
+)
 def test_new_writes_an_application_whose_test_passes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    options: list[str],
+    tests: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "pytest test_votes.py" in output(capsys, "new", "votes")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["test_votes.py", "votes.py"]
+    assert f"pytest test_{name}.py" in output(capsys, "new", name, *options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [f"test_{name}.py", f"{name}.py"]
+    )
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error"],
         capture_output=True,
@@ -170,17 +180,28 @@ def test_new_writes_an_application_whose_test_passes(
         timeout=120,
         check=False,
     )
-    assert "5 passed" in done.stdout, done.stdout
-    assert "application votes" in output(capsys, "check", "votes.py")
+    assert f"{tests} passed" in done.stdout, done.stdout
+    assert f"application {name}" in output(capsys, "check", f"{name}.py")
 
 
+@pytest.mark.parametrize(
+    ("options", "piped"),
+    [
+        ([], b"Ann => 1\nBob => 1\nAnn => 2\n"),
+        (["--windows"], b"09:00 ann => 2\n09:01 bob => 1\n"),
+    ],
+)
 def test_new_writes_the_same_words_for_every_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    options: list[str],
+    piped: bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     texts = []
     for name in ("fraud", "word_count_2"):
-        assert main(["new", name]) == 0
+        assert main(["new", name, *options]) == 0
         files = (Path(f"{name}.py"), Path(f"test_{name}.py"))
         texts.append([path.read_text().replace(name, "NAME") for path in files])
     assert texts[0] == texts[1]
@@ -190,7 +211,7 @@ def test_new_writes_the_same_words_for_every_name(
     [line] = [line for line in Path("fraud.py").read_text().splitlines() if "--stdin" in line]
     command = line.replace("wallaroo", f"{sys.executable} -m wallaroo")
     done = subprocess.run(command, shell=True, capture_output=True, timeout=60, check=False)
-    assert done.stdout == b"Ann => 1\nBob => 1\nAnn => 2\n"
+    assert done.stdout == piped
 
 
 def test_new_overwrites_nothing(
