@@ -157,7 +157,9 @@ def _tell(error: WallarooError | OSError, namespace: argparse.Namespace) -> None
     """Show an error that ends a command: as one line, or as a record of the JSON log."""
     debug = namespace.log_level == "debug"
     if namespace.log_json:
-        logging.getLogger("wallaroo").error("%s", explained(error), exc_info=error if debug else None)
+        logging.getLogger("wallaroo").error(
+            "%s", explained(error), exc_info=error if debug else None
+        )
         return
     if debug:
         traceback.print_exception(error)

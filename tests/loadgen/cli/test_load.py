@@ -102,7 +102,9 @@ def test_an_address_that_is_taken_is_told_in_one_line() -> None:
         at = f"127.0.0.1:{taken.getsockname()[1]}"
         done = load("echo", "--to", at, "--listen", at, "--wait", "0.5")
     assert done.returncode == 4
-    said = f"INVALID: cannot listen at {at}: Address already in use; --listen HOST:0 takes a free port"
+    said = (
+        f"INVALID: cannot listen at {at}: Address already in use; --listen HOST:0 takes a free port"
+    )
     assert said in done.stdout.splitlines()
 
 
