@@ -30,7 +30,7 @@ _COLUMNS = ("min", "p50", "p90", "p99", "p99.9", "p99.99", "max")  # as many as 
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return where results go; what is not a terminal gets each line whole, for grep and the like."""
+    """Return where results go; what is not a terminal gets each line whole, for grep."""
     made = Console(stderr=stderr)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _UNBROKEN
