@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import logging
 import os
 import sys
 import textwrap
@@ -140,18 +141,29 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def _run(namespace: argparse.Namespace) -> int:
     """Run a command with logging set up; return its exit code, or that of the error it met."""
-    try:
-        with logging_to(sys.stderr, namespace.log_level, as_json=namespace.log_json):
+    with logging_to(sys.stderr, namespace.log_level, as_json=namespace.log_json):
+        try:
             return int(namespace.run(namespace))
-    except BrokenPipeError:
-        raise
-    except KeyboardInterrupt:
-        return 130  # as a shell reports it
-    except (WallarooError, OSError) as error:
-        if namespace.log_level == "debug":
-            traceback.print_exception(error)
-        print(f"wallaroo: {escaped(explained(error))}", file=sys.stderr)
-        return 2 if isinstance(error, _CALLED_WRONGLY) else 1
+        except BrokenPipeError:
+            raise
+        except KeyboardInterrupt:
+            return 130  # as a shell reports it
+        except (WallarooError, OSError) as error:
+            _tell(error, namespace)
+            return 2 if isinstance(error, _CALLED_WRONGLY) else 1
+
+
+def _tell(error: WallarooError | OSError, namespace: argparse.Namespace) -> None:
+    """Show an error that ends a command: as one line, or as a record of the JSON log."""
+    debug = namespace.log_level == "debug"
+    if namespace.log_json:
+        logging.getLogger("wallaroo").error(
+            "%s", explained(error), exc_info=error if debug else None
+        )
+        return
+    if debug:
+        traceback.print_exception(error)
+    print(f"wallaroo: {escaped(explained(error))}", file=sys.stderr)
 
 
 def explained(error: WallarooError | OSError) -> str:

@@ -134,7 +134,8 @@ def run(options: argparse.Namespace) -> int:
         with progress_display(options.progress, sys.stderr) as show:
             while (summary := handle.wait(show.interval)) is None:
                 show(handle.progress())
-    print_summary(application, engine.name, summary, sys.stderr, as_json=options.progress == "json")
+    as_json = options.log_json or options.progress == "json"
+    print_summary(application, engine.name, summary, sys.stderr, as_json=as_json)
     return summary.exit_code
 
 

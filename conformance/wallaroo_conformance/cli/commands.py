@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _CONFORM_EXAMPLES = """\
 examples:
-  wallaroo conform --engine spark                       a thousand cases, rule by rule
+  wallaroo conform --engine spark                       4,000 cases, rule by rule
   wallaroo conform --engine spark --engine compiled --html report.html
   wallaroo conform --engine mine --rules 'state-*'      only the rules about state
   wallaroo conform --profile nightly --time 3600        for an hour

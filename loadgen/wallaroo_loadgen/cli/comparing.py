@@ -7,8 +7,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from wallaroo_loadgen.comparison.comparing import Bound, Runs, compare, differences
 from wallaroo_loadgen.comparison.ratio import Verdict
 from wallaroo_loadgen.comparison.series import series
@@ -18,6 +16,7 @@ from wallaroo_loadgen.presentation.comparison_page import comparison_html, histo
 from wallaroo_loadgen.presentation.comparison_text import print_comparison, print_history
 from wallaroo_loadgen.presentation.files import read_runs
 from wallaroo_loadgen.presentation.junit import junit
+from wallaroo_loadgen.presentation.terminal import console
 
 EXIT_CODES = {Verdict.NOT_WORSE: 0, Verdict.WORSE: 1, Verdict.INCONCLUSIVE: 6}
 
@@ -33,15 +32,18 @@ def run(namespace: argparse.Namespace) -> int:
         if namespace.history is not None:
             return _history(namespace, bounds)
         return _compare(namespace, bounds)
-    except (ValueError, OSError) as error:
-        print(f"wallaroo compare: {error}", file=sys.stderr)
-        return _USAGE
+    except OSError as error:
+        problem = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    except ValueError as error:
+        problem = str(error)
+    print(f"wallaroo compare: {problem}", file=sys.stderr)
+    return _USAGE
 
 
 def _compare(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
     files = [_read(path) for path in namespace.files]
     found = compare(files[0], files[1:], bounds, increase=namespace.bound, seed=namespace.seed)
-    print_comparison(Console(), found)
+    print_comparison(console(), found)
     if namespace.html is not None:
         page = comparison_html(found, seed=namespace.seed)
         namespace.html.write_text(page, encoding="utf-8")
@@ -62,7 +64,7 @@ def _history(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
     if not files:
         raise ValueError(f"{namespace.history}: no file of wallaroo load --json with a valid run")
     found = series(files, bounds, seed=namespace.seed)
-    print_history(Console(), found)
+    print_history(console(), found)
     if namespace.html is not None:
         page = history_html(found)
         namespace.html.write_text(page, encoding="utf-8")

@@ -24,7 +24,7 @@ from wallaroo_loadgen.presentation.files import write_hdr, write_json
 from wallaroo_loadgen.presentation.junit import junit, of_runs, of_search
 from wallaroo_loadgen.presentation.live_server import LiveServer
 from wallaroo_loadgen.presentation.report import write_html
-from wallaroo_loadgen.presentation.terminal import LiveView, print_result, print_search
+from wallaroo_loadgen.presentation.terminal import LiveView, console, print_result, print_search
 from wallaroo_loadgen.workloads.catalogue import MAKERS
 from wallaroo_loadgen.workloads.plan import Plan
 
@@ -112,7 +112,7 @@ def _run(namespace: argparse.Namespace) -> int:
     Plan(config)  # what is wrong with it is said before anything is started
     _check_writable(namespace)
     live = _live(namespace.live)
-    out, err = Console(), Console(stderr=True)
+    out, err = console(), console(stderr=True)
     results: list[Result] = []
     found: Search | None = None
     application = Application(namespace.start) if namespace.start else None

@@ -8,6 +8,7 @@ reached is invalid, because the reading had to wait.
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -27,7 +28,14 @@ def body(child: Child, plan: Plan) -> None:
     """Listen; then do what the parent says: prepare, start, drain, close."""
     config = plan.config
     family = socket.AF_INET6 if ":" in config.listen[0] else socket.AF_INET
-    listener = socket.create_server(config.listen, family=family, backlog=128)
+    try:
+        listener = socket.create_server(config.listen, family=family, backlog=128)
+    except OSError as error:
+        host, port = config.listen
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        message = f"cannot listen at {host}:{port}: {reason}; --listen HOST:0 takes a free port"
+        child.report("failed", message=message)
+        raise SystemExit(1) from None
     listener.setblocking(False)
     reader = Reader(listener)
     thread = threading.Thread(target=reader.run, daemon=True)

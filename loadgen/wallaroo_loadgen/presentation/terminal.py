@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from types import TracebackType
 from typing import Self
@@ -24,7 +25,16 @@ from wallaroo_loadgen.control.verdict import INVALID, TARGET_ENDED, WORDS, show,
 _BARS = " ▁▂▃▄▅▆▇█"
 _REFRESH_SECONDS = 0.25
 _SPARK_WIDTH = 60
+_UNBROKEN = 10_000  # characters, more than any line has
 _COLUMNS = ("min", "p50", "p90", "p99", "p99.9", "p99.99", "max")  # as many as 80 characters hold
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return where results go; what is not a terminal gets each line whole, for grep."""
+    made = Console(stderr=stderr)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = _UNBROKEN
+    return made
 
 
 class LiveView:

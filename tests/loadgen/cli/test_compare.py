@@ -165,7 +165,10 @@ def test_what_cannot_be_meant_is_exit_2(
     for words, message in [
         ([file], "two files or more are needed"),
         ([file, bad], "not written by wallaroo load --json"),
-        ([file, tmp_path / "none.json"], "none.json"),
+        (
+            [file, tmp_path / "none.json"],
+            f"compare: {tmp_path}/none.json: No such file or directory",
+        ),
         ([file, file, "--metric", "p101"], "a metric is a percentile such as p99.9"),
         ([file, file, "--metric", "p50=x"], "a bound is a number from 0 on"),
         ([file, file, "--metric", "p50", "--metric", "p50=0.2"], "p50 has more than one bound"),

@@ -97,6 +97,17 @@ def test_lost_outputs_are_exit_4(addresses: Callable[..., list[str]]) -> None:
     assert "INVALID: received 468 outputs, expected 520: 52 missing" in done.stdout
 
 
+def test_an_address_that_is_taken_is_told_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        at = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = load("echo", "--to", at, "--listen", at, "--wait", "0.5")
+    assert done.returncode == 4
+    said = (
+        f"INVALID: cannot listen at {at}: Address already in use; --listen HOST:0 takes a free port"
+    )
+    assert said in done.stdout.splitlines()
+
+
 def test_nobody_listens(free_port: Callable[[], int]) -> None:
     port = free_port()
     done = load("echo", "--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--wait", "0.5")

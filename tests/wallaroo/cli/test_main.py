@@ -129,6 +129,19 @@ def test_a_failure_is_one_line_and_exit_code_1(
     assert "Traceback" in capsys.readouterr().err
 
 
+def test_with_log_json_a_failure_is_one_record(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for level, traceback in [("error", False), ("debug", True)]:
+        missing = str(tmp_path / "none.py")
+        assert main(["check", missing, "--log-json", "--log-level", level]) == 2
+        [line] = capsys.readouterr().err.splitlines()
+        record = json.loads(line)
+        assert record["message"] == f"there is no file {missing}"
+        assert record["level"] == "error"
+        assert ("exception" in record) is traceback
+
+
 def test_build_1_the_error_says_where_in_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
