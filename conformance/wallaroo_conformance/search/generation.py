@@ -113,7 +113,7 @@ class Generation:
         if part != "second":
             cases += generate(size, seed, "any")
         if part != "first":
-            cases += self._timed(size, seed)
+            cases += generate_timed(size, seed, tame=False)
         return cases
 
     def _random(self, size: int, seed: int) -> list[AnyCase]:
