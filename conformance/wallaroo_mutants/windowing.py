@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo_reference.dead_letter import DeadLetterError
-from wallaroo_reference.watermarks import FOREVER, NEVER
+from wallaroo_reference.watermarks import NEVER
 from wallaroo_reference.window_kinds import (
     CountStep,
     RangeStep,
@@ -39,14 +39,11 @@ def with_steps(*broken: Any) -> Callable[[Windowed, Freeze], WindowStep]:
 
 
 class OneWindowTooMany(RangeStep):
-    def _first_with(self, pane: int) -> int:
-        return -((self._windows.range - pane * self._pane) // self._windows.slide)
-
-    def _parts(self, panes: Any, number: int) -> tuple[Any, ...]:
-        start = number * self._windows.slide
-        end = start + self._windows.range
-        inside = [pane for pane in panes.parts if start <= pane * self._pane <= end]
-        return tuple([panes.parts[pane] for pane in sorted(inside)])
+    def take(self, arrival: Arrival) -> Firing | None:
+        found = super().take(arrival)
+        if not self._fired(arrival.time // self._windows.slide):
+            super().take(replace(arrival, time=arrival.time + self._windows.slide))
+        return found
 
 
 class OneWindowTooFew(RangeStep):
@@ -58,7 +55,8 @@ class OneWindowTooFew(RangeStep):
 class FirstWindowByWatermark(RangeStep):
     def take(self, arrival: Arrival) -> Firing | None:
         new = arrival.known not in self._keys
-        if new and self.watermark not in (NEVER, FOREVER) and arrival.time < self.watermark:
+        late = self._fired(arrival.time // self._windows.slide)
+        if new and not late and arrival.time < self.watermark:
             return None
         return super().take(arrival)
 

@@ -83,7 +83,6 @@ class Fact(enum.Enum):
 
     # Of timed cases.
     TIMED = "timed case"
-    BUILDER_FORM = "builder's form"
     BRANCHED = "branches"
     MERGED = "merge"
     MERGED_WITH_ITSELF = "both sides of a merge have a source in common"
@@ -131,7 +130,6 @@ class Fact(enum.Enum):
     COMBINE_RAISED = "combine raised"
     OUTPUT_RAISED = "output raised"
     WINDOWS_OPEN = "open windows"
-    WINDOWS_OF_SEVERAL_KEYS = "windows of several keys"
 
     __hash__ = object.__hash__  # by identity, in C: an enum's own hash is slower Python code
 

@@ -108,14 +108,10 @@ def _run_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         facts.add(Fact.SEVERAL_BATCHES)
     if trace.ended is not None:
         facts.add(Fact.STOPPED)
-    if case.form == "builder":
-        facts.add(Fact.BUILDER_FORM)
     if case.codec:
         facts.add(Fact.CODEC)
     if trace.windows:
         facts.add(Fact.WINDOWS_OPEN)
-    if len({(window.step, repr(window.key)) for window in trace.windows}) > 1:
-        facts.add(Fact.WINDOWS_OF_SEVERAL_KEYS)
     for _, what in trace.late:
         facts.add(Fact.LATE_DROPPED if what == "dropped" else Fact.LATE_PARTLY)
     log = case.input_log

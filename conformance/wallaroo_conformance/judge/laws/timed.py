@@ -91,6 +91,7 @@ TIMED_LAWS: tuple[Law, ...] = (
         "key-1/failed", {Fact.KEY_EXTRACTOR_LETTER},
         "what fails at a key extractor is a dead letter with the extractor's name",
         "the message goes on with the key that it had",
+        _NOT_ORDER,
     ),
     law(
         "key-4/expired", {Fact.EXPIRED},
@@ -110,6 +111,12 @@ TIMED_LAWS: tuple[Law, ...] = (
         "each has the state of its own name",
     ),
     law(
+        "time-4/before", {Fact.FIRED_BEFORE_OWN},
+        "what a record makes due comes before its own message",
+        "the message goes down first, into windows that should have fired",
+        frozenset({"order", "lineage"}),
+    ),
+    law(
         "time-3/least", {Fact.SEVERAL_WAYS},
         "a step's watermark is the least of its sources'",
         "each source's own watermark counts for its messages, or the greatest of them",
@@ -118,27 +125,19 @@ TIMED_LAWS: tuple[Law, ...] = (
         "graph-3/twice", {Fact.MERGED_WITH_ITSELF},
         "a message that reaches a merge over two ways comes twice",
         "the union leaves out repetitions",
+        _NOT_ORDER,
     ),
     law(
         "graph-3/merge", {Fact.MERGED},
         "behind a merge come the messages of both sides",
         "one side is forgotten, or overtakes the other",
+        _NOT_ORDER,
     ),
     law(
         "graph-2/branches", {Fact.BRANCHED},
         "a pipeline used twice gives its messages to each branch, one after the other",
         "branches are taken in another order, or all but one are forgotten",
         KINDS,
-    ),
-    law(
-        "window-4/chained", {Fact.CHAINED},
-        "what a window gives has its end minus a nanosecond as event time",
-        "it has the time at which it fired, or its end, and falls into the next window",
-    ),
-    law(
-        "time-3/idle", {Fact.IDLE},
-        "the watermark of a source that is idle runs on by arrival time",
-        "it waits for ever, or runs on too early",
     ),
     law(
         "window-8/timeout", {Fact.FIRED_BY_TIMEOUT},
@@ -149,6 +148,16 @@ TIMED_LAWS: tuple[Law, ...] = (
         "window-8/count", {Fact.FIRED_COUNT},
         "a count window fires with its last message",
         "it counts one too many or too few, or messages that have failed",
+    ),
+    law(
+        "window-4/chained", {Fact.CHAINED},
+        "what a window gives has its end minus a nanosecond as event time",
+        "it has the time at which it fired, or its end, and falls into the next window",
+    ),
+    law(
+        "time-3/idle", {Fact.IDLE},
+        "the watermark of a source that is idle runs on by arrival time",
+        "it waits for ever, or runs on too early",
     ),
     law(
         "window-6/placed", {Fact.LATE_PLACED},
@@ -162,19 +171,9 @@ TIMED_LAWS: tuple[Law, ...] = (
         frozenset({"order", "lineage", "changed"}),
     ),
     law(
-        "time-4/before", {Fact.FIRED_BEFORE_OWN},
-        "what a record makes due comes before its own message",
-        "the message goes down first, into windows that should have fired",
-    ),
-    law(
         "window-6/letter", {Fact.LATE_LETTER},
         "a message is late if every window that it belongs to has fired",
         "one that is within the delay is late, or a late one is lost in silence",
-    ),
-    law(
-        "window-3/delay", {Fact.DELAYED, Fact.FIRED},
-        "a window fires when its step's watermark reaches its end and the delay",
-        "the delay is not added, or added twice",
     ),
     law(
         "time-2/kept", {Fact.EVENT_TIME, Fact.COMPUTED, Fact.FIRED},
@@ -216,6 +215,23 @@ TIMED_LAWS: tuple[Law, ...] = (
         "messages exactly a gap apart are taken together",
     ),
     law(
+        "window-3/delay", {Fact.DELAYED, Fact.FIRED},
+        "a window fires when its step's watermark reaches its end and the delay",
+        "the delay is not added, or added twice",
+    ),
+    law(
+        "window-3/due", {Fact.FIRED},
+        "a window fires when its step's watermark reaches its end",
+        "it fires a little later, when the next message comes",
+        frozenset({"missing", "windows"}), {"missing", "windows"},
+    ),
+    law(
+        "time-4/sequence", {Fact.FIRED},
+        "what fires has the sequence of the record that made it due",
+        "it has that of the record after it",
+        frozenset({"lineage"}),
+    ),
+    law(
         "window-10/gone", {Fact.FIRED},
         "a window that has fired is gone",
         "it stays, empty",
@@ -236,7 +252,7 @@ TIMED_LAWS: tuple[Law, ...] = (
         "window-4/result", {Fact.FIRED},
         "what update, combine and output return counts, and they see only their own",
         "None from update is taken for the new accumulator",
-        frozenset({"letters", "letter fields", "missing"}),
+        frozenset({"letters", "letter fields"}),
     ),
     law(
         "window-2/grid", {Fact.FIRED_RANGE},
