@@ -13,6 +13,7 @@ from wallaroo.errors import UnsupportedTopology
 from wallaroo.failure import describe_error
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.either import AnyCase, assemble, engine_case
+from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.differences import Crash, Result
 
 MOST_CASES_A_JOB = 2_048
@@ -53,10 +54,13 @@ class Runner:
         self.seconds_a_job = 0.0  # of the last job of several cases
 
     def adapted(self, case: AnyCase) -> AnyCase:
-        """Return the case in a mode and with thresholds that the engine has."""
+        """Return the case in a mode and with thresholds that the engine has.
+
+        A timed case keeps its mode: in `isolated` mode its components alter what is not theirs.
+        """
         if case.small and not self.capabilities.small:
             case = replace(case, small=False)
-        if case.isolation in self.capabilities.isolation:
+        if isinstance(case, TimedCase) or case.isolation in self.capabilities.isolation:
             return case
         return replace(case, isolation=min(self.capabilities.isolation, default="isolated"))
 
