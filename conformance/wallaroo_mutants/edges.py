@@ -273,7 +273,7 @@ EDGE_MUTANTS: tuple[Mutant, ...] = (
         Compiled, "__init__", _stops_late,
     ),
     edge(
-        "frame-5",
+        "order-2",
         "last frame of a read lost when trusting",
         "off by one on one path of two",
         Compiled, "feed", _last_of_a_read_lost,
