@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Never, TypeVar, overload
 
 from wallaroo import kinds
@@ -20,6 +20,7 @@ from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
 from wallaroo.declarations import (
     Declarations,
     checked_keys,
+    checked_sinks,
     codec_in,
     described,
     refuse_same_address,
@@ -215,13 +216,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         self, sink_configs: list[TCPSinkConfig[Any]] | tuple[TCPSinkConfig[Any], ...]
     ) -> ApplicationBuilder:
         """End the pipeline in several sinks, each of which gets every message (sink-2)."""
-        if not isinstance(sink_configs, (list, tuple)) or not sink_configs:
-            where = self._where("to_sinks", None)
-            raise WallarooParameterError(
-                f"{where}: expected a list of one sink or more, not {described(sink_configs)}. "
-                "Write: .to_sinks([wallaroo.TCPSinkConfig(HOST, PORT, ENCODER), …])"
-            )
-        return self._sinks("to_sinks", list(sink_configs))
+        return self._sinks("to_sinks", sink_configs)
 
     def done(self) -> ApplicationBuilder:
         """End the pipeline without a sink."""
@@ -298,17 +293,11 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         self._nodes.append(Step(self._pipeline, position, operation, (len(self._nodes) - 1,)))
         return self
 
-    def _sinks(self, method: str, configs: list[Any]) -> ApplicationBuilder:
-        where = self._where(method, None)
-        for config in configs:
-            if not isinstance(config, TCPSinkConfig):
-                raise WallarooParameterError(
-                    f"{where}: expected a sink, not {described(config)}. Write: "
-                    ".to_sink(wallaroo.TCPSinkConfig(HOST, PORT, ENCODER))"
-                )
+    def _sinks(self, method: str, configs: Sequence[TCPSinkConfig[Any]]) -> ApplicationBuilder:
+        checked = checked_sinks(self._where(method, None), configs)
         assert self._pipeline is not None  # `_where` has refused the call otherwise
         origin = (len(self._nodes) - 1,)
-        for index, config in enumerate(configs):
+        for index, config in enumerate(checked):
             self._nodes.append(Sink(self._pipeline, index, config, origin))
         self._ended = f"{method}(…)"
         return self

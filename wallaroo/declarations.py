@@ -7,6 +7,7 @@ from typing import Any
 
 from wallaroo.checks import name_of
 from wallaroo.components import StateBuilder
+from wallaroo.config import TCPSinkConfig
 from wallaroo.errors import WallarooParameterError
 from wallaroo.keys import BadKeyError, Key, encode_key, is_u64
 from wallaroo.times import duration
@@ -77,6 +78,28 @@ def refuse_same_address(where: str, config: SourceConfig, others: Sequence[Sourc
                 f"{where}: its source listens on {config.address}, and so does that of "
                 f"pipeline {source.pipeline!r}; give each its own port"
             )
+
+
+def checked_sinks(
+    where: str, configs: Sequence[TCPSinkConfig[Any]]
+) -> tuple[TCPSinkConfig[Any], ...]:
+    """Return the sinks of a pipeline's end.
+
+    Raises:
+        WallarooParameterError: there is none, or something else; the error begins with `where`.
+    """
+    if not isinstance(configs, (list, tuple)) or not configs:
+        raise WallarooParameterError(
+            f"{where}: expected a list of one sink or more, not {described(configs)}. "
+            "Write: .to_sinks([wallaroo.TCPSinkConfig(HOST, PORT, ENCODER), …])"
+        )
+    for config in configs:
+        if not isinstance(config, TCPSinkConfig):
+            raise WallarooParameterError(
+                f"{where}: expected a sink, not {described(config)}. Write: "
+                ".to_sink(wallaroo.TCPSinkConfig(HOST, PORT, ENCODER))"
+            )
+    return tuple(configs)
 
 
 def codec_in(module: Mapping[str, Any]) -> Codec | None:

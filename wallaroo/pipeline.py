@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -38,7 +38,13 @@ from wallaroo.components import (
     state_computation_of,
 )
 from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
-from wallaroo.declarations import Declarations, codec_in, described, refuse_same_address
+from wallaroo.declarations import (
+    Declarations,
+    checked_sinks,
+    codec_in,
+    described,
+    refuse_same_address,
+)
 from wallaroo.errors import WallarooParameterError
 from wallaroo.keys import Key
 from wallaroo.operations import (
@@ -176,13 +182,7 @@ class Pipeline(Generic[kinds.Message, kinds.MessageKey]):
         sink_configs: list[TCPSinkConfig[M]] | tuple[TCPSinkConfig[M], ...],
     ) -> Pipeline[M, K]:
         """Return the pipeline, ended in several sinks that each get every message (sink-2)."""
-        if not isinstance(sink_configs, (list, tuple)) or not sink_configs:
-            where = self._where("to_sinks", None)
-            raise WallarooParameterError(
-                f"{where}: expected a list of one sink or more, not {described(sink_configs)}. "
-                "Write: .to_sinks([wallaroo.TCPSinkConfig(HOST, PORT, ENCODER), …])"
-            )
-        return self._sinks("to_sinks", tuple(sink_configs))
+        return self._sinks("to_sinks", sink_configs)
 
     def done(self: Pipeline[M, K]) -> Pipeline[M, K]:
         """Return the pipeline, ended without a sink."""
@@ -209,15 +209,9 @@ class Pipeline(Generic[kinds.Message, kinds.MessageKey]):
             ) from None
         return self._next(Stateless(computation, parallel), keyed=self._keyed)
 
-    def _sinks(self, method: str, configs: tuple[TCPSinkConfig[Any], ...]) -> Pipeline[Any, Any]:
-        where = self._where(method, None)
-        for config in configs:
-            if not isinstance(config, TCPSinkConfig):
-                raise WallarooParameterError(
-                    f"{where}: expected a sink, not {described(config)}. Write: "
-                    ".to_sink(wallaroo.TCPSinkConfig(HOST, PORT, ENCODER))"
-                )
-        return self._next(_Sinks(configs), keyed=self._keyed)
+    def _sinks(self, method: str, configs: Sequence[TCPSinkConfig[Any]]) -> Pipeline[Any, Any]:
+        checked = checked_sinks(self._where(method, None), configs)
+        return self._next(_Sinks(checked), keyed=self._keyed)
 
     def _next(self, what: _What, *, keyed: bool) -> Pipeline[Any, Any]:
         return Pipeline(self._name, what, (self,), keyed, next(_calls))

@@ -24,13 +24,13 @@ r"""Run an application in a test or a notebook: payloads in, outputs out, no por
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wallaroo.engine import Case, Isolation, OnError, load_engine
 from wallaroo.results import EntityError, Result, result_of
 from wallaroo.session import Session
-from wallaroo.testing_input import input_log_of
+from wallaroo.testing_input import Payloads, input_log_of
 from wallaroo.topology import Application
 
 __all__ = ["EntityError", "Result", "Session", "run"]
@@ -38,7 +38,7 @@ __all__ = ["EntityError", "Result", "Session", "run"]
 
 def run(
     application: Application,
-    payloads: Mapping[str, Sequence[Any]] | Iterable[Any] = (),
+    payloads: Payloads = (),
     *,
     end: bool = True,
     engine: str = "reference",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from wallaroo.config import GenSourceConfig
 from wallaroo.errors import WallarooParameterError
@@ -18,15 +18,21 @@ from wallaroo.records import (
 )
 from wallaroo.topology import Application
 
+Payloads: TypeAlias = Mapping[str, Sequence[Any]] | Iterable[Record | tuple[str, Any]]
+"""Payloads by source; or records and pairs (source, payload) in the order received."""
 
-def input_log_of(
-    application: Application, payloads: Mapping[str, Sequence[Any]] | Iterable[Any], *, end: bool
-) -> list[Record]:
+
+def input_log_of(application: Application, payloads: Payloads, *, end: bool) -> list[Record]:
     """Return the records that `wallaroo.testing.run` is given; see there.
 
     Raises:
         WallarooParameterError: the application has no such source, or a payload is not bytes.
     """
+    if isinstance(payloads, (bytes, str)):
+        raise WallarooParameterError(
+            f"expected payloads by source, not one {type(payloads).__name__}. "
+            "Write: {SOURCE: [PAYLOAD, …]}"
+        )
     if isinstance(payloads, Mapping):
         for source, items in payloads.items():
             if isinstance(items, (bytes, str)):

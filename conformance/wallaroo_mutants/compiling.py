@@ -9,7 +9,8 @@ from typing import Any
 import wallaroo_reference.codegen
 import wallaroo_reference.compiled
 from wallaroo_conformance.killing import Mutant
-from wallaroo_reference.codegen import Program, Spot
+from wallaroo_reference.codegen import Program
+from wallaroo_reference.codegen_text import Loops, Spot, lineage_of
 from wallaroo_reference.compiled import Compiled, _Stop
 from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.engine import CompiledEngine
@@ -26,9 +27,8 @@ def _mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
     return Mutant(name, rule, says, CompiledEngine, "compiled", during=during)
 
 
-_line = Program._line
-_exactness = Program._exactness
-_lineage_of = wallaroo_reference.codegen._lineage
+_line = Program.line
+_exactness = Program.exactness
 _lineage_when_asked = wallaroo_reference.compiled._lineage
 _fail = Compiled.fail
 _end = Compiled._end
@@ -67,19 +67,21 @@ def _told_by_qualified_name(error: BaseException, reason: Reason) -> DeadLetterE
     return DeadLetterError(dead_letter_from(error, reason).reason, "", type(error).__qualname__)
 
 
-def _only_the_frame(loops: tuple[tuple[str, str], ...]) -> str:
-    return _lineage_of(loops[:1])
+def _only_the_frame(loops: Loops, *_further: int) -> str:
+    return lineage_of(loops[:1])
 
 
-def _any_type(_self: Program, _partition: StatePartition, _key: str) -> str:
+def _any_type(_self: Program, _key: str, _partition: StatePartition | None = None) -> str:
     return "True"
 
 
-def _listed_tuples_are_keys(self: Program, partition: StatePartition, key: str) -> str:
-    listed = partition.keys or ()
+def _listed_tuples_are_keys(
+    self: Program, key: str, partition: StatePartition | None = None
+) -> str:
+    listed = () if partition is None else partition.keys or ()
     if listed and all(type(known) is tuple for known in listed):
         return "True"
-    return _exactness(self, partition, key)
+    return _exactness(self, key, partition)
 
 
 def _rest_of_batch_lost(self: Compiled, names: Mapping[str, Any]) -> None:
@@ -112,13 +114,13 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "dead-1",
         "lines counted without comments",
         "a table of lines made from another text",
-        (Program, "_line", _comments_not_counted),
+        (Program, "line", _comments_not_counted),
     ),
     _mutant(
         "compute-2",
         "the state's own list gone through",
         "a list taken as it is, since it is one already",
-        (Program, "_line", _lists_not_copied),
+        (Program, "line", _lists_not_copied),
     ),
     _mutant(
         "state-2",
@@ -130,19 +132,19 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "state-2",
         "1 taken for True",
         "`in (True, False)`, where 1 is True",
-        (Program, "_line", _numbers_for_flags),
+        (Program, "line", _numbers_for_flags),
     ),
     _mutant(
         "sink-1",
         "an encoder's annotation believed",
         "what says it gives text may give bytes",
-        (Program, "_line", _announced_text_believed),
+        (Program, "line", _announced_text_believed),
     ),
     _mutant(
         "compute-1",
         "None told by ==",
         "`if message == None`, which an object's own class may answer",
-        (Program, "_line", _asked_whether_equal),
+        (Program, "line", _asked_whether_equal),
     ),
     _mutant(
         "dead-1",
@@ -154,7 +156,7 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "order-1",
         "lineage lost in a deep pipeline",
         "a function that continues another gets the frame's number only",
-        (wallaroo_reference.codegen, "_lineage", _only_the_frame),
+        (wallaroo_reference.codegen, "lineage_of", _only_the_frame),
     ),
     _mutant(
         "order-1",
@@ -172,13 +174,13 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "route-2",
         "any key looked up as it is",
         "`states[key]`, where True is 1",
-        (Program, "_exactness", _any_type),
+        (Program, "exactness", _any_type),
     ),
     _mutant(
         "route-2",
         "any key looked up where tuples alone are listed",
         "all tests of types left out, and what is left is true",
-        (Program, "_exactness", _listed_tuples_are_keys),
+        (Program, "exactness", _listed_tuples_are_keys),
     ),
     _mutant(
         "dead-2",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import wallaroo_spark.plans.batch
 import wallaroo_spark.plans.stream
 import wallaroo_spark.worker.nodes
 import wallaroo_spark.worker.operators
-from wallaroo_spark.wire.job import HeadBlock
+from wallaroo_spark.wire.job import HeadBlock, Run
 from wallaroo_spark.worker.flow import Flow
 from wallaroo_spark.worker.segments import Entities, MemoryMap
 from wallaroo_spark.worker.states import ABSENT, IsolatedStates
@@ -83,17 +82,19 @@ def _memory_of_a_batch(original: Any) -> Any:
 def _spare_kept(_: Any) -> Any:
     def take(self: IsolatedStates, entity: bytes) -> Any:
         if entity not in self._spare:
-            blob = self._entities.get(entity)
+            blob = self.entities.get(entity)
             if blob is None:
                 return ABSENT
-            self._spare[entity] = pickle.loads(blob)  # noqa: S301 - bytes the engine made
+            self._spare[entity] = self._form.state(blob)
         return self._spare[entity]
 
     return take
 
 
 def _live_items(_: Any) -> Any:
-    return lambda items, made: [item if item is None else (item, made(item)[1]) for item in items]
+    return lambda items, made, _: [
+        item if item is None else (item, made(item)[1]) for item in items
+    ]
 
 
 def _new_not_dirty(original: Any) -> Any:
@@ -109,8 +110,8 @@ def _new_not_dirty(original: Any) -> Any:
 def _last_of_run_lost(original: Any) -> Any:
     def run_head(block: HeadBlock, shards: int, levels: int) -> Any:
         frames = [
-            (case, source, first, payloads[:-1] if len(payloads) > 1 else payloads)
-            for case, source, first, payloads in block.frames
+            run._replace(items=run.items[:-1]) if len(run.items) > 1 else run
+            for run in block.frames
         ]
         return original(block._replace(frames=frames), shards, levels)
 
@@ -118,9 +119,7 @@ def _last_of_run_lost(original: Any) -> Any:
 
 
 def _one_partition(_: Any) -> Any:
-    return lambda component, partition, key: (
-        key if len(component.partitions) == 1 else b"\0\0" + key
-    )
+    return lambda component, partition, key: key if len(component.members) == 1 else b"\0\0" + key
 
 
 def _own_methods_asked(_: Any) -> Any:
@@ -128,12 +127,12 @@ def _own_methods_asked(_: Any) -> Any:
 
 
 def _decodes_twice(original: Any) -> Any:
-    def decode(self: Flow, source: str, first: int, payloads: Sequence[bytes]) -> None:
-        if first == 0:
-            original(self, source, first, payloads[:1])
-        original(self, source, first, payloads)
+    def take(self: Flow, run: Run) -> None:
+        if run.first == 0:
+            original(self, run._replace(items=run.items[:1]))
+        original(self, run)
 
-    return decode
+    return take
 
 
 _operators = wallaroo_spark.worker.operators
@@ -161,7 +160,7 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
     "partitions of an operator mixed": (
         (wallaroo_spark.worker.nodes, "entity_id", _one_partition),
     ),
-    "first frame tried again": ((Flow, "decode", _decodes_twice),),
+    "first frame tried again": ((Flow, "take", _decodes_twice),),
     "outputs asked for their bytes": (
         (wallaroo_spark.worker.nodes, "encoded", _own_methods_asked),
     ),

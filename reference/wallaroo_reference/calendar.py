@@ -19,7 +19,7 @@ class Calendar:
     def __init__(self, due: Callable[[Hashable], int | None]) -> None:
         self._due = due
         self._noted: dict[Hashable, int] = {}
-        self._waiting: dict[int, dict[Hashable, None]] = {}
+        self._waiting: dict[int, list[Hashable]] = {}
         self._times: list[int] = []
 
     def note(self, key: Hashable) -> None:
@@ -30,23 +30,23 @@ class Calendar:
         self._noted[key] = time
         waiting = self._waiting.get(time)
         if waiting is None:
-            waiting = self._waiting[time] = {}
+            waiting = self._waiting[time] = []
             heapq.heappush(self._times, time)
-        waiting[key] = None
+        waiting.append(key)
 
     def first(self) -> int | None:
         """Return the earliest time for which a key waits; `None`: none waits."""
         while self._times:
             time = self._times[0]
             waiting = self._waiting[time]
-            while waiting:  # one is enough: a look at all would cost every record all open windows
-                key, _ = waiting.popitem()
+            while waiting:
+                key = waiting[-1]
                 if self._noted.get(key) == time:
                     if self._due(key) == time:
-                        waiting[key] = None
                         return time
                     del self._noted[key]
                     self.note(key)
+                waiting.pop()
             heapq.heappop(self._times)
             del self._waiting[time]
         return None

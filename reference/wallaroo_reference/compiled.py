@@ -22,10 +22,13 @@ from functools import lru_cache, partial
 from types import CodeType
 from typing import Any, Literal, cast
 
+from wallaroo.aggregations import WindowBounds
 from wallaroo.canonical import structure_or_kind
-from wallaroo.keys import SINGLE_KEY, decode_key, partition_number, show_key
+from wallaroo.keys import SINGLE_KEY, Key, partition_number, show_key
+from wallaroo.operations import Windowed
 from wallaroo.records import End, Tick, Value
-from wallaroo.topology import Application, SinkId
+from wallaroo.times import BadTimeError, event_time_from
+from wallaroo.topology import Application, SinkId, Step
 from wallaroo.trace import (
     DeadLetter,
     Ended,
@@ -35,10 +38,15 @@ from wallaroo.trace import (
     OpenWindow,
     Reason,
 )
-from wallaroo_reference.codegen import Program, Spot
+from wallaroo.windows import RangeWindows, SessionWindows
+from wallaroo_reference.codegen import Program
+from wallaroo_reference.codegen_text import Spot
+from wallaroo_reference.compiled_gaps import Counts, Sessions
+from wallaroo_reference.compiled_state import Entities
+from wallaroo_reference.compiled_time import FOREVER, Times
+from wallaroo_reference.compiled_windows import KeptWindows, RangePanes, judge, key_of, own
 from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.meter import Meter, TooMuchOutputError
-from wallaroo_reference.places import Store
 from wallaroo_reference.results import items_of, pair_of, written_of
 
 _MISSING = object()
@@ -66,11 +74,24 @@ class Compiled:
         self.meter = Meter(self.outputs.values())
         self._partitions = partitions
         self._stop_on_error = on_error == "stop"
-        self.stores = {part.name: Store[Any](part) for part in application.partitions}
-        self._source = ""
+        self.stores = {part.name: Entities(part) for part in application.partitions}
+        self._expiring = [
+            store for store in self.stores.values() if store.partition.expire_after is not None
+        ]
+        self._times = Times(application)
+        self._windows = {
+            index: _windows(application, index, self._times) for index in application.window_steps
+        }
+        self._times.steps += self._windows.values()
+        self._names = [_step(application, index).name for index in self._windows]
+        self._time_decides = application.time_decides
+        self._source: str | None = None  # of the record that is processed
+        self._start = 0  # the sequence number of the first record that was fed with it
         program = Program(application)
         self._spots = program.spots
-        self._feeds = self._link(program, application.name)
+        names = self._link(program, application.name)
+        self._feeds = {source: names[name] for source, name in program.functions.items()}
+        self._fires: list[Callable[..., None]] = [names[f"fire_{one}"] for one in self._windows]
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -79,69 +100,133 @@ class Compiled:
 
     @property
     def late(self) -> Mapping[tuple[str, str], int]:
-        """None: it runs no windows yet."""
-        return {}
-
-    def take(self, record: Value | Tick | End) -> None:
-        """Count a record that is no frame: it has no effect without windows."""
-        self.sequence += 1
-
-    def due(self) -> int | None:
-        """Return `None`: nothing will be due."""
-        return None
-
-    @property
-    def open_windows(self) -> int:
-        """None: it runs no windows yet."""
-        return 0
-
-    def windows(self) -> list[OpenWindow]:
-        """Return none."""
-        return []
+        """Late messages by (step, ``dropped`` or ``partly``) (window-6)."""
+        found = {}
+        for name, step in zip(self._names, self._windows.values(), strict=True):
+            for what, number in (("dropped", step.dropped), ("partly", step.partly_late)):
+                if number:
+                    found[name, what] = number
+        return found
 
     def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
         """Process frames of one source, in order."""
+        if self.ended is not None or not payloads:
+            return
+        self._run(source, payloads, at)
+
+    def take(self, record: Value | Tick | End) -> None:
+        """Process a record that is no frame; see `Machine.take`."""
         if self.ended is not None:
             return
-        self._source = source
-        start = self.sequence
-        self.meter.begin(payloads, start)
+        if isinstance(record, Value):
+            self._run(record.source, [record.value], record.at)
+            return
+        self._source = record.source if isinstance(record, End) else None
+        if self._time_decides:
+            self._arrive(record.at, None)
+        self._start = self.sequence
+        lineage = (self.sequence,)
+        self.meter.begin([record], self.sequence)
+        self.sequence += 1
         with contextlib.suppress(_Stop):
-            self._feeds[source](payloads, start)
-        self.sequence = start + len(payloads)
+            if isinstance(record, End):
+                self._times.clocks[record.source].ended = True
+            self.turns(lineage)
+            if isinstance(record, End) and record.error_type is not None:
+                reason = None if record.ends_run else Reason.RAISED
+                dead = DeadLetterError(reason, record.error, record.error_type)
+                self._add(_generator(record.source), lineage, dead, None, None)
+
+    def due(self) -> int | None:
+        """Return when time alone makes something due; see `Machine.due`."""
+        earliest = FOREVER
+        for step in self._windows.values():
+            step.settle()
+            timeout = step.next_timeout()
+            earliest = min(earliest, self._times.arrival_of(step))
+            earliest = earliest if timeout is None else min(earliest, timeout)
+        return None if earliest == FOREVER else int(earliest)
+
+    @property
+    def open_windows(self) -> int:
+        """The number of windows that are open now."""
+        return sum([1 for step in self._windows.values() for _ in step.open()])
+
+    def windows(self) -> list[OpenWindow]:
+        """Return the windows that are open now (window-11)."""
+        found = []
+        for name, step in zip(self._names, self._windows.values(), strict=True):
+            for key, _, start, end, parts, _, _ in step.open():
+                try:
+                    value = step.combined(parts, len(parts)) if len(parts) > 1 else parts[0]
+                    shown = structure_or_kind(value)
+                except Exception as error:  # noqa: BLE001 - user code: what it raises is shown
+                    kind = error.error_type if isinstance(error, DeadLetterError) else None
+                    value, shown = None, {"combine raised": kind or type(error).__name__}
+                found.append(OpenWindow(name, key, start, end, shown, value))
+        return found
 
     def entities(self) -> list[Entity]:
         """Return the state entities as they are now."""
         found = []
         for name, store in self.stores.items():
             for known, state in store.entities.items():
-                # A tuple's identity is its encoding, any other key is its own.
-                key: Any = decode_key(known[0]) if isinstance(known, tuple) else known
+                key = key_of(known)
                 number = partition_number(key, self._partitions)
                 structure = structure_or_kind(state)
                 found.append(Entity(name, key, number, structure, partial(_itself, state)))
         return found
 
-    def _link(self, program: Program, name: str) -> dict[str, Feed]:
-        """Return a function per source, bound to this machine's outputs and entities."""
+    def _run(self, source: str, records: Sequence[Any], at: int) -> None:
+        """Process payloads or values of one source that have arrived at one time."""
+        self._source = source
+        if self._time_decides:
+            self._arrive(at, source)
+            self._times.begin(source)
+        start = self._start = self.sequence
+        self.meter.begin(records, start)
+        with contextlib.suppress(_Stop):
+            self._feeds[source](records, start)
+        self.sequence = start + len(records)
+
+    def _arrive(self, at: int, frames_of: str | None) -> None:
+        self._times.arrive(at, frames_of)
+        for store in self._expiring:
+            store.expire_by(self._times.now)
+
+    def _link(self, program: Program, name: str) -> dict[str, Any]:
+        """Return the generated functions, bound to this machine's outputs, entities, windows."""
         names: dict[str, Any] = {
             "__name__": __name__,  # in tracebacks, its frames are the engine's
             "fail": self.fail,
+            "turns": self.turns,
             "portions": self.meter.portions,
-            "enter": _enter,
+            "times": self._times,
+            "enter": self._enter,
+            "judge": judge,
+            "own": own,
+            "time_of": _time_of,
             "items_of": lambda result: items_of(result, self.meter.most),
             "pair_of": pair_of,
             "written_of": written_of,
             "utf8": str.encode,
             "MISSING": _MISSING,
+            "WindowBounds": WindowBounds,
             **program.calls,
         }
+        for index, clock in enumerate(self._times.clocks.values()):
+            names[f"clock_{index}"] = clock
         for index, store in enumerate(self.stores.values()):
             names[f"store_{index}"], names[f"states_{index}"] = store, store.entities
+            names[f"visits_{index}"] = store.visits
+        for index, step in self._windows.items():
+            names[f"take_{index}"], names[f"combined_{index}"] = step.take, step.combined
+            if isinstance(step, RangePanes):
+                names[f"panes_{index}"] = step.panes
         for index, outputs in enumerate(self.outputs.values()):
             names[f"write_{index}"] = outputs.append
         exec(_code(program.source, name), names)  # noqa: S102 - our own text; users' names enter it only as identifiers and by repr
-        return {source: names[function] for source, function in program.functions.items()}
+        return names
 
     # -- what generated code calls off the usual path ---------------------------------------------
 
@@ -163,15 +248,51 @@ class Compiled:
         known = issubclass(type(error), DeadLetterError)
         dead = cast(DeadLetterError, error) if known else dead_letter_from(error, spot.reason)
         lineage = _lineage(spot, names)
-        if dead.reason is None:
-            self._end("exit", spot, lineage, dead.error_type)
-            return
+        if spot.source and self._windows and self._times.is_waiting(self._source):
+            self.turns(lineage)
         key = None
         if spot.key is not None and dead.reason is not Reason.BAD_KEY:
             key = names.get(spot.key, SINGLE_KEY)
+        self._add(spot, lineage, dead, key, names["payload"])
+
+    def turns(self, lineage: Lineage, time: int | None = None) -> None:
+        """Let the window steps fire what is due, in the order of their calls (time-4).
+
+        Args:
+            lineage: the record's.
+            time: the event time of its message, which has not moved the source's time yet.
+        """
+        if lineage[0] != self._start:
+            self._times.catch_up()
+        if time is not None and self._source is not None:
+            self._times.reach(self._source, time)
+
+        steps, fires = list(self._windows.values()), self._fires
+
+        def fire(number: int) -> None:
+            for index, firing in enumerate(steps[number].due()):
+                fires[number](None, (*lineage, number - len(steps), index), *firing)
+
+        self._times.turn(fire)
+
+    def _enter(self, store: Entities, key: Any) -> Any:
+        return store.enter(key, self._times.now)
+
+    def _add(
+        self,
+        spot: Spot,
+        lineage: Lineage,
+        dead: DeadLetterError,
+        key: Key | None,
+        payload: bytes | None,
+    ) -> None:
+        """Add a dead letter; with `--on-error stop` the run ends here."""
+        if dead.reason is None:
+            self._end("exit", spot, lineage, dead.error_type)
+            return
         text = dead.error
-        if key is not None and dead.reason in _MAY_HALF_CHANGE:
-            text += f" [trusting: the entity of {show_key(key)} may be half changed]"
+        if key is not None and dead.reason in _MAY_HALF_CHANGE and spot.half:
+            text += f" [trusting: the {spot.half} of {show_key(key)} may be half changed]"
         self.dead_letters.append(
             DeadLetter(
                 lineage=lineage,
@@ -184,7 +305,7 @@ class Compiled:
                 reason=dead.reason,
                 error_type=dead.error_type,
                 error=text,
-                payload=names["payload"],
+                payload=payload,
                 where=dead.failure.where,
                 causes=dead.failure.causes,
             )
@@ -203,6 +324,36 @@ class Compiled:
         raise _Stop
 
 
+def _windows(application: Application, index: int, times: Times) -> KeptWindows:
+    """Return the windows of a step, none of them open yet."""
+    operation = _step(application, index).operation
+    assert isinstance(operation, Windowed)
+    kind: type[KeptWindows] = Counts
+    if isinstance(operation.windows, RangeWindows):
+        kind = RangePanes
+    elif isinstance(operation.windows, SessionWindows):
+        kind = Sessions
+    return kind(operation, application.ways[index], times)
+
+
+def _step(application: Application, index: int) -> Step:
+    step = application.nodes[index]
+    assert isinstance(step, Step)
+    return step
+
+
+def _generator(source: str) -> Spot:
+    return Spot(source, None, -1, None, Reason.RAISED, ())
+
+
+def _time_of(result: Any) -> int:
+    """Return what an `event_time` function gave, which is no int of the usual range (time-2)."""
+    try:
+        return event_time_from(result)
+    except BadTimeError as error:
+        raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
+
+
 def _itself(state: Any) -> Any:
     return state
 
@@ -212,22 +363,17 @@ def _code(source: str, name: str) -> CodeType:
     return compile(source, f"<compiled {name!r}>", "exec")
 
 
+def compiles(application: Application) -> bool:
+    """Whether the compiled path runs an application: unless it has a codec (key-5).
+
+    Where a codec stands for pickle, values change on every way, and few calls are saved.
+    """
+    return application.codec is None
+
+
 def compiled_source(application: Application) -> str:
     """Return the Python source that `Compiled` runs for `application`."""
     return Program(application).source
-
-
-def _enter(store: Store[Any], key: Any) -> Any:
-    """Return the entity of a key that the generated code did not find: a tuple, or a new key.
-
-    Raises:
-        DeadLetterError: it is no key of the partition. An exception of the builder is not caught.
-    """
-    known = store.judge(key)
-    if known not in store.entities:
-        store.expect(key, known)
-        store.entities[known] = store.partition.builder.call()  # state-1
-    return store.entities[known]
 
 
 def _line_that_raised() -> int:

@@ -17,11 +17,10 @@ from wallaroo.engine import (
     Stepper,
 )
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.parts import refuse_second_part, second_part_of
 from wallaroo.records import Frame, Record
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
-from wallaroo_reference.compiled import Compiled, compiled_source
+from wallaroo_reference.compiled import Compiled, compiled_source, compiles
 from wallaroo_reference.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
 
@@ -72,7 +71,7 @@ class ReferenceEngine:
         """Listen on the application's sources and run until stopped."""
         from wallaroo_reference.server import serve  # asyncio, only where it is served
 
-        compiled = options.isolation == "trusting" and not second_part_of(application)
+        compiled = options.isolation == "trusting" and compiles(application)
         make = Compiled if compiled else Interpreter
 
         def machine() -> Machine:
@@ -85,7 +84,7 @@ class ReferenceEngine:
 
     def _machine(self, case: Case) -> Machine:
         partitions = case.partitions or 1
-        if case.isolation == "trusting" and not second_part_of(case.application):
+        if case.isolation == "trusting" and compiles(case.application):
             return Compiled(case.application, partitions=partitions, on_error=case.on_error)
         return Interpreter(
             case.application,
@@ -121,9 +120,14 @@ class CompiledEngine(ReferenceEngine):
         """Refuse what the compiled path does not run.
 
         Raises:
-            UnsupportedTopology: it has graphs, keys or windows (build-2).
+            UnsupportedTopology: it has a codec (build-2).
         """
-        refuse_second_part(application, "the compiled path")
+        if not compiles(application):
+            raise UnsupportedTopology(
+                "key-5",
+                application.name,
+                "the compiled path copies with pickle only. Write: --engine reference",
+            )
 
 
 class _Stepper:

@@ -180,7 +180,7 @@ class Interpreter:
         self._payload = None
         lineage = (self.sequence,)
         self.sequence += 1
-        self.meter.begin((record,), lineage[0])
+        self.meter.begin([record], lineage[0])
         try:
             if isinstance(record, Value):
                 self._generate(record, lineage)

@@ -2,8 +2,8 @@
 
 A multi computation multiplies its input, so one frame can make more outputs than memory holds. To
 measure after each output would slow down every message. So only long results are measured: they
-are processed in portions, with a measurement after each. Up to `PORTION` items, and whatever the
-application itself allocates in one call, are not seen. The items that an iterator gives are
+are processed in portions, with a measurement after each. What up to `PORTION` items take, and what
+the application itself allocates in one call, is not measured. The items that an iterator gives are
 measured while it is consumed (`results.items_of`).
 """
 
@@ -42,7 +42,7 @@ class Meter:
         self._start = 0
         self._message = -1
         self._before = 0.0  # bytes the feed had made when this message was first measured
-        self._marks: list[int] = []  # and the number of outputs of each sink then
+        self._marks: list[int] = []  # the number of outputs of each sink at that time
         self._seen = [0] * len(self._outputs)
         self._size = 0
 

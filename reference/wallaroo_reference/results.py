@@ -10,7 +10,7 @@ from typing import Any
 from wallaroo.trace import Reason
 from wallaroo_reference.dead_letter import DeadLetterError
 
-_PORTION = 64  # items of an iterator between two looks at how much they are
+_PORTION = 64  # items of an iterator between two measurements
 _ITEM_COST = 48  # bytes to keep an item, at least
 
 _PAIR = "a state computation returns a pair, (output, changed), with changed True or False"
@@ -110,13 +110,13 @@ def items_of(result: Any, most: float = math.inf) -> list[Any]:
 def _consumed(iterator: Iterator[Any], most: float) -> list[Any]:
     """Return what an iterator gives; its length hint, which may be wrong, is not asked for.
 
-    To look at each item would take as long as to make it. So one of each portion is looked at, and
-    all of them only where these stand for too much.
+    To measure each item would take as long as to make it. So one item of each portion is measured,
+    and all items only if the portions seem to take too much.
     """
     items: list[Any] = []
     size = 0
     while len(portion := list(islice(iterator, _PORTION))) == _PORTION:
-        another = len(items) // _PORTION % _PORTION  # each time: large items may come in a rhythm
+        another = len(items) // _PORTION % _PORTION  # large items may come at regular distances
         items += portion
         size += _PORTION * _held_by(portion[another])
         if size > most and (size := sum(map(_held_by, items))) > most:

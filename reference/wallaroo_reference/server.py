@@ -1,7 +1,7 @@
 """The reference engine live: TCP in, a machine, TCP out, in a thread with an event loop of its own.
 
-The caller's thread is free to wait, to show progress and to take signals; user code runs in the
-server's, so that code which never returns cannot keep the caller from giving up on it.
+The caller's thread is free to wait, to show progress and to take signals. User code runs in the
+server's thread. If it never returns, the caller can still end the process.
 
 A sender is told that all was taken (frame-4) once the machine has processed it.
 
@@ -27,7 +27,7 @@ from wallaroo.transport.stop_clock import StopClock
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.server_feeder import Feeder
 
-_LOOK = 0.05  # seconds between looks whether user code has returned after all
+_LOOK = 0.05  # seconds between looks whether user code has returned in the end
 _GRACE = 1.0  # seconds the server's thread has to answer after a stop's time is over
 
 
@@ -104,7 +104,7 @@ class Server:
         self._clock.request()
 
     def kill(self) -> None:
-        """End at once; what the system has been handed it may still send."""
+        """End at once; the system may still send what it has been given."""
         self._thread.post(self._task.cancel)
         self._done.wait(_GRACE)
 
@@ -140,7 +140,7 @@ class Server:
     def when_sequenced(self, close: Callable[[], None]) -> None:
         """See `wallaroo.transport.edges.Core`.
 
-        There is no log: what has its place in the sequence and is not processed, a death loses.
+        There is no log: what is in the sequence and not processed is lost if the process dies.
         """
         self._feeder.when_processed(close)
 
@@ -167,11 +167,11 @@ class Server:
         self._feeder.abandon()
 
     def _fail(self, problem: str) -> None:
-        """End the run: nothing more is received or processed; what is out is delivered."""
+        """End the run: receive and process nothing more; deliver the outputs that were made."""
         self._edges.refuse()
         self._clock.fail(problem)
 
-    # -- and this in both -------------------------------------------------------------------------
+    # -- this in both threads ---------------------------------------------------------------------
 
     def _is_stuck(self) -> bool:
         return self._clock.requested_for() > self._options.stop_timeout + _GRACE

@@ -25,12 +25,12 @@ from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
 from wallaroo_reference.results import TooManyItemsError
 
-_TURN = 0.02  # seconds the machine may run before the loop sees to its connections
+_TURN = 0.02  # seconds the machine may run before the loop serves its connections
 _MOST_FRAMES = 1024  # handed to the machine before its outputs are handed on
 
-# The machine gets its frames in slices, longer ones while little comes of them, so that what
-# exceeds what sinks take is what one slice made, or one message. More than the most of one message
-# ends the run: it would have to be held at once, several times over.
+# The machine gets its frames in slices, longer ones while few outputs come of them. A full sink is
+# noticed after a slice, so one slice's outputs, or one message's, are more than it takes. A message
+# that makes more than its most ends the run: all of it would be in memory at once, several times.
 _LONGEST_SLICE = 64  # frames
 _SLICE = 1 << 20  # bytes of outputs after which a slice goes no further
 _AT_ONCE = 1 << 20  # bytes of outputs that are handed on at once
@@ -159,12 +159,12 @@ class Feeder:
             self._timer = None
         due = None if self._over else self._machine.due()
         if due is not None:
-            # The clock may jump, so it is looked at now and then.
+            # The clock may be set, so it is read again from time to time.
             wait = min(max(0.0, (due - self._clock()) / 1e9), _LOOK)
             self._timer = asyncio.get_running_loop().call_later(wait, self._tick)
 
     def _tick(self) -> None:
-        """Let a tick arrive if something is due, unless other records wait, which move time too."""
+        """Take a tick if something is due; records that wait move time too, and need no tick."""
         self._timer = None
         now, due = self._clock(), self._machine.due()
         if due is not None and due <= now and not self._backlog:
@@ -264,7 +264,7 @@ class Feeder:
 
 
 def _end_child(source: str, first: int) -> NoReturn:
-    """End a process that user code has forked and let come back: there is one engine, no two."""
+    """End a process that user code has forked and let return: there must not be two engines."""
     text = (
         f"wallaroo: pipeline {source}, message {first} or one after it: a process forked in "
         f"{forked_at()} came back into the engine, and ends here, with nothing sent. Let a forked "
@@ -281,8 +281,9 @@ def _described(ended: Ended) -> str:
     if ended.error_type == TooMuchOutputError.__name__:
         return (
             f"one message made more than {MOST_OF_A_MESSAGE / 2**20:g} MiB of outputs, which is "
-            f"more than the engine holds at once: {place}. What was made before it is delivered, "
-            "of it nothing. Let the step give less for one message, or send it less at once"
+            f"more than the engine holds at once: {place}. What was made before it is "
+            "delivered, nothing that it made. Let the step give less for one message, or send "
+            "smaller messages"
         )
     if ended.error_type == TooManyItemsError.__name__:
         return (

@@ -290,9 +290,10 @@ class CountStep(WindowStep):
         found: list[Hashable] = []
         while (time := self._calendar.first()) is not None and time <= now:
             found += self._calendar.take(time)
-        windows = {known: self._keys.pop(known) for known in found}
-        ordered = sorted(windows.values(), key=lambda one: (one.greatest, encode_key(one.key)))
-        for window in ordered:
+        windows = [(known, self._keys[known]) for known in found]
+        windows.sort(key=lambda one: (one[1].greatest, encode_key(one[1].key)))
+        for known, window in windows:
+            del self._keys[known]
             yield _counted(window)
 
     def next_due(self) -> int | None:

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Sequence
 
 from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
-from wallaroo.parts import refuse_second_part
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo_spark.bounded.runs import run_cases
@@ -15,6 +14,7 @@ from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.options import add_arguments, spark_options
 from wallaroo_spark.live.serve import Server
+from wallaroo_spark.live.support import refuse_unserved
 
 
 class SparkEngine:
@@ -27,8 +27,7 @@ class SparkEngine:
         return Capabilities(recovery=True, faults=frozenset({"task"}), small=SMALL)
 
     def check(self, application: Application) -> None:
-        """Refuse what it does not run, and components that cannot be sent to a worker."""
-        refuse_second_part(application, "Spark")
+        """Refuse components that cannot be sent to a worker."""
         pickle_application(application)
 
     def run(self, case: Case) -> Trace:
@@ -41,6 +40,7 @@ class SparkEngine:
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped."""
+        refuse_unserved(application)
         return Server(application, options, spark_options(options.options))
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

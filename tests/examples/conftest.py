@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from wallaroo import testing
+from wallaroo.engine import load_engine
+from wallaroo.errors import UnsupportedTopology
 from wallaroo.loading import load_application, load_module
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -28,6 +30,10 @@ def run(request):
     isolation = "isolated" if request.param == "reference" else "trusting"
 
     def run(application, payloads):
+        try:
+            load_engine(request.param).check(application)
+        except UnsupportedTopology as refused:
+            pytest.skip(f"refused: {refused}")
         result = testing.run(application, payloads, engine=request.param, isolation=isolation)
         assert not result.findings
         return result

@@ -76,6 +76,10 @@ class Terminals:
         """Return what the first server, the receiver, has printed so far."""
         return self.running[0][1].read_bytes()
 
+    def said(self, number):
+        """Return what a server has written to standard error so far."""
+        return self.running[number][2].read_text()
+
     def interrupt(self):
         """Press Ctrl-C in every terminal, the last one first; all must end well."""
         for process, _, says in reversed(self.running):
@@ -103,7 +107,9 @@ def terminals(tmp_path):
     terminals.close()
 
 
-@pytest.mark.parametrize("name", ["word_count", "word_count_classes", "word_count_u64"])
+@pytest.mark.parametrize(
+    "name", ["word_count", "word_count_classes", "word_count_u64", "word_count_pipeline"]
+)
 def test_word_count(name, terminals):
     pipe, *over_tcp = commands_of(name)
     words = re.findall(r"[a-z0-9]\S*", (ROOT / "LICENSE").read_text().lower())
@@ -131,7 +137,8 @@ def test_log_status(terminals):
     terminals.interrupt()
 
 
-def test_market_spread(terminals, example):
+@pytest.mark.parametrize("name", ["market_spread", "market_spread_pipeline"])
+def test_market_spread(name, terminals, example):
     feed, application = example("market_feed"), example("market_spread")
     symbols = feed.generate_symbols()
     rejecting = {}
@@ -142,10 +149,52 @@ def test_market_spread(terminals, example):
         rejecting[data.symbol] = state.should_reject_trades
     orders = map(application.decode_order, feed.generate_orders(5000, 7, symbols))
     rejected = [order.order_id for order in orders if rejecting.get(order.symbol, True)]
-    for command in commands_of("market_spread"):
+    for command in commands_of(name):
         terminals.type(command)
     until(lambda: terminals.output().count(b"\n") >= len(rejected), terminals.output)
     assert re.findall(rb"\((\d{6})\)", terminals.output()) == rejected
+    terminals.interrupt()
+
+
+@pytest.mark.parametrize(("name", "window"), [("log_status_windows", 10), ("sessions", None)])
+def test_a_stop_leaves_the_windows_open_that_a_log_has_not_ended(name, window, terminals):
+    generate, pipe, *over_tcp = commands_of(name)
+    terminals.type(generate)
+    piped = terminals.type(pipe)  # the end of standard input ends the source: all windows fire
+    for command in over_tcp:
+        terminals.type(command)
+    terminals.interrupt()
+    assert piped.startswith(terminals.output())
+    rest = piped.removeprefix(terminals.output()).splitlines()
+    still_open = re.search(r"([\d,]+) windows? (?:was|were) open at the end", terminals.said(1))
+    assert int(still_open[1]) == len({line[:window] for line in rest}) > 0
+
+
+def test_time_3_a_day_ends_on_a_quiet_night_too(terminals):
+    *_, receive, run, send = commands_of("log_status_windows")
+    late = b"".join(
+        b'::1 - - [30/Apr/2026:23:59:%d +0000] "GET / HTTP/1.1" 200 5\n' % second
+        for second in (57, 59, 58)
+    )
+    (terminals.folder / "access.log").write_bytes(late)
+    terminals.type(receive)
+    terminals.type(f"{run} --delay 0 --idle-after 0.05")
+    terminals.type(send)
+    # No further line comes: a tick lets the day fire.
+    until(terminals.output, lambda: terminals.said(1))
+    assert terminals.output() == b"2026-04-30 200 3\n"
+    terminals.interrupt()
+    assert "open at the end" not in terminals.said(1)
+
+
+def test_graph_4_a_run_whose_generator_ends_ends_by_itself(terminals):
+    pipe, receive, run = commands_of("alerts_windowed")
+    piped = terminals.type(pipe)
+    assert re.fullmatch(rb"(\d\d:\d\d:\d0 to \d\d:\d\d:\d0: \w+ spent [12],\d+\n)+", piped)
+    terminals.type(receive)
+    terminals.type(run)
+    until(lambda: len(terminals.output()) >= len(piped), terminals.output)
+    assert terminals.output() == piped
     terminals.interrupt()
 
 

@@ -79,6 +79,83 @@ def crossing() -> wallaroo.Application:
     return ab.build()
 
 
+class Total:
+    def initial_accumulator(self) -> int:
+        return 0
+
+    def update(self, message: bytes, total: int) -> int:
+        return total + 1
+
+    def combine(self, earlier: int, later: int) -> int:
+        return earlier + later
+
+    def output(self, key: object, total: int) -> bytes:
+        return b"%d" % total
+
+
+def totals(name: str) -> object:
+    class Named(Total):
+        def name(self) -> str:
+            return name
+
+    return Named()
+
+
+class Beat:
+    def initial_value(self) -> bytes:
+        return b"x"
+
+    def apply(self, last: bytes) -> bytes | None:
+        return None
+
+
+def when(message: bytes) -> int:
+    return 0
+
+
+@wallaroo.state_computation(name="kept", state=Count, expire_after=wallaroo.hours(1))
+def kept(message: bytes, state: Count) -> bytes:
+    return message
+
+
+@wallaroo.computation(name="pass on")
+def pass_on(message: bytes) -> bytes:
+    return message
+
+
+def branched() -> wallaroo.Application:
+    """Branches of which one merges with another pipeline, windows, and three ends."""
+    clicks = wallaroo.source(
+        "clicks",
+        wallaroo.TCPSourceConfig(
+            "127.0.0.1", 0, decode, event_time=when, idle_after=wallaroo.seconds(5)
+        ),
+    )
+    beats = wallaroo.source("beats", wallaroo.GenSourceConfig(Beat()))
+    keyed = clicks.key_by(first_byte)
+    sliding = (
+        wallaroo.range_windows(wallaroo.minutes(1))
+        .with_slide(wallaroo.seconds(10))
+        .with_delay(wallaroo.seconds(2))
+        .with_late_data_policy("drop")
+    )
+    per_key = keyed.to(sliding.over(totals("per minute"))).to_sinks([sink(), sink(7003)])
+    visits = keyed.to(wallaroo.session_windows(wallaroo.minutes(30)).over(totals("visits"))).done()
+    both = keyed.merge(beats.to(pass_on).collect()).to(kept)
+    some = both.to(wallaroo.count_windows(5).with_timeout(wallaroo.seconds(1)).over(Total))
+    return wallaroo.build_application(
+        "branched", per_key, visits, some.to_sink(sink(7004)), both.done()
+    )
+
+
+def diamond() -> wallaroo.Application:
+    """A pipeline that branches and is merged with itself, and one that merges with it."""
+    begin = wallaroo.source("one", source())
+    other = wallaroo.source("two", source())
+    there = begin.to(pass_on).merge(begin)
+    return wallaroo.build_application("diamond", there.merge(other).to_sink(sink()))
+
+
 def named(name: str) -> wallaroo.Application:
     ab = wallaroo.ApplicationBuilder(name).new_pipeline(name, source())
     return ab.to_state_partition(step(name), Count, name, first_byte).to_sink(sink()).build()
@@ -101,12 +178,80 @@ def test_the_tree_shows_pipelines_and_who_shares_a_partition() -> None:
     )
 
 
+def test_the_tree_shows_branches_merges_keys_windows_and_times() -> None:
+    assert tree(branched()) == dedent(
+        """\
+        application branched
+        ├─ pipeline clicks
+        │  ├─ source  127.0.0.1, any port (decoder decode, event time when, idle after 5 s)
+        │  ├─ key     first_byte
+        │  ├─ branch  0
+        │  │  ├─ window  per minute (range 1 min, slide 10 s, delay 2 s, late drop)
+        │  │  ├─ sink 0  127.0.0.1:7002 (encoder encode)
+        │  │  └─ sink 1  127.0.0.1:7003 (encoder encode)
+        │  ├─ branch  1
+        │  │  ├─ window  visits (sessions, gap 30 min)
+        │  │  └─ done    no sink
+        │  └─ branch  2
+        │     ├─ merge              clicks and beats
+        │     ├─ state computation  kept → kept
+        │     ├─ branch             0
+        │     │  ├─ window  Total (count 5, timeout 1 s)
+        │     │  └─ sink 2  127.0.0.1:7004 (encoder encode)
+        │     └─ branch             1
+        │        └─ done  no sink
+        ├─ pipeline beats
+        │  ├─ source       generator Beat
+        │  ├─ computation  pass on
+        │  ├─ key          () (one key for all)
+        │  └─ merge        clicks and beats, in pipeline clicks
+        └─ state partitions
+           └─ kept  any key, Count, expires after 1 h"""
+    )
+
+
+def test_graph_3_what_follows_a_merge_stands_once() -> None:
+    assert tree(diamond()) == dedent(
+        """\
+        application diamond
+        ├─ pipeline one
+        │  ├─ source  127.0.0.1, any port (decoder decode)
+        │  ├─ branch  0
+        │  │  ├─ computation  pass on
+        │  │  ├─ merge        pass on and branch 1
+        │  │  ├─ merge        one and two
+        │  │  └─ sink         127.0.0.1:7002 (encoder encode)
+        │  └─ branch  1
+        │     └─ merge  pass on and branch 1, in pipeline one
+        └─ pipeline two
+           ├─ source  127.0.0.1, any port (decoder decode)
+           └─ merge   one and two, in pipeline one"""
+    )
+
+
+def test_mermaid_shows_each_way_and_each_end() -> None:
+    lines = [line.strip() for line in mermaid(branched()).splitlines()]
+    assert [line for line in lines if "done" in line] == [
+        'done8(("done"))',
+        "node8 --> done8",
+        'done17(("done"))',
+        "node17 --> done17",
+    ]
+    assert {"node11 --> node12", "node10 --> node12"} < set(lines)  # the merge has two inputs
+    assert (
+        'node4[["window<br><b>per minute</b>'
+        '<br>range 1 min, slide 10 s, delay 2 s, late drop"]]' in lines
+    )
+    assert 'node2{{"key<br><b>first_byte</b>"}}' in lines
+    assert 'node12["merge<br><b>clicks and beats</b>"]' in lines
+
+
 def test_mermaid_ties_a_shared_partition_to_each_of_its_steps() -> None:
     lines = [line.strip() for line in mermaid(market_spread()).splitlines()]
     assert lines[0] == "flowchart LR"
     assert [line for line in lines if "-.-" in line] == ["node1 -.- state0", "node4 -.- state0"]
     assert [line for line in lines if "-->" in line] == [
-        "node4 --> done1",
+        "node4 --> done4",
         "node0 --> node1",
         "node1 --> node2",
         "node3 --> node4",
@@ -162,8 +307,8 @@ def test_steps_that_share_a_partition_are_level() -> None:
     assert x[1] == x[4] == plan.partitions[0].x
 
 
-@pytest.mark.parametrize("make", [market_spread, crossing])
-def test_boxes_do_not_overlap_and_ties_cross_none(make: object) -> None:
+@pytest.mark.parametrize("make", [market_spread, crossing, branched, diamond])
+def test_boxes_do_not_overlap_and_no_line_crosses_one(make: object) -> None:
     plan = layout(make())  # type: ignore[operator]
     boxes = [*plan.nodes, *plan.partitions]
     for number, one in enumerate(boxes):
@@ -172,7 +317,7 @@ def test_boxes_do_not_overlap_and_ties_cross_none(make: object) -> None:
         for other in boxes[number + 1 :]:
             apart = one.right <= other.x or other.right <= one.x
             assert apart or one.bottom <= other.y or other.bottom <= one.y
-    for corners in plan.ties:
+    for corners in [*plan.ties, *plan.flows, *plan.dones]:
         for (x1, y1), (x2, y2) in itertools.pairwise(corners):
             for box in boxes:
                 across = max(min(x1, x2), box.x + 1) < min(max(x1, x2), box.right - 1)

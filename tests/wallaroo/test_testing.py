@@ -144,6 +144,7 @@ def test_testing_reports_findings_at_every_call(app):
         ([("q", b"a")], "has no source 'q'"),
         ({"p": b"a"}, "source 'p': expected a list of payloads, not one bytes"),
         ({"p": "a"}, "expected a list of payloads, not one str"),
+        ("a", "expected payloads by source, not one str"),
         ({"p": ["a"]}, "source 'p': a payload is bytes, not str 'a'"),
         ({"p": [bytearray(b"a")]}, "a payload is bytes, not bytearray"),
         ({"p": [None]}, "a payload is bytes, not NoneType"),

@@ -61,9 +61,11 @@ def as_lines(application: Application, engine: str, summary: Summary) -> list[st
         if count:
             lines.append(f"  {pipeline}: {count:,} outputs of sink {index} undelivered")
     for (step, what), count in sorted(summary.late.items()):
-        said = "late, dropped" if what == "dropped" else "late for some of their windows"
-        lines.append(f"  {step}: {count:,} messages {said}")
-    if summary.open_windows:
+        said = "late, dropped" if what == "dropped" else "late for some of the windows"
+        lines.append(f"  {step}: {count:,} message{'s' * (count > 1)} {said}")
+    if summary.open_windows == 1:
+        lines.append("  1 window was open at the end, and what is in it is lost")
+    elif summary.open_windows:
         lines.append(
             f"  {summary.open_windows:,} windows were open at the end, and what is in them is lost"
         )

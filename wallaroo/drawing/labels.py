@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from wallaroo.keys import SINGLE_KEY
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
 from wallaroo.text import escaped
-from wallaroo.topology import Application, Node, Sink, Source, StatePartition, Step
+from wallaroo.topology import (
+    Application,
+    Node,
+    Sink,
+    Source,
+    SourceConfig,
+    StatePartition,
+    Step,
+)
+from wallaroo.windows import show_duration
 
 
 @dataclass(frozen=True)
@@ -28,8 +37,7 @@ class Label:
 def node_label(application: Application, node: Node) -> Label:
     """Return the label of a source, step or sink."""
     if isinstance(node, Source):
-        decoder = "" if node.config.decoder is None else f"decoder {node.config.decoder.name}"
-        return _label("source", _place(node.config.address), decoder)
+        return _label("source", _place(node.config.address), _source_detail(node.config))
     if isinstance(node, Sink):
         several = sum(sink.pipeline == node.pipeline for sink in application.sinks.values()) > 1
         encoder = f"encoder {node.config.encoder.name}"
@@ -37,7 +45,7 @@ def node_label(application: Application, node: Node) -> Label:
         return _label(kind, _place(node.config.address), encoder)
     operation = node.operation
     if not isinstance(operation, (Stateless, Stateful)):
-        return _other_label(node, operation)
+        return _other_label(application, node, operation)
     many = "one to many" if operation.computation.multi else ""
     if isinstance(operation, Stateful):
         key = "" if operation.route is None else f"key {operation.route.name}"
@@ -46,7 +54,20 @@ def node_label(application: Application, node: Node) -> Label:
     return _label(kind, node.name, many)
 
 
-def _other_label(node: Step, operation: Windowed | KeyBy | Collect | Merge | Branch) -> Label:
+def _source_detail(config: SourceConfig) -> str:
+    facts = []
+    if config.decoder is not None:
+        facts.append(f"decoder {config.decoder.name}")
+    if config.event_time is not None:
+        facts.append(f"event time {config.event_time.name}")
+    if config.idle_after is not None:
+        facts.append(f"idle after {show_duration(config.idle_after)}")
+    return ", ".join(facts)
+
+
+def _other_label(
+    application: Application, node: Step, operation: Windowed | KeyBy | Collect | Merge | Branch
+) -> Label:
     """Return the label of a step that makes no other message of a message, or of a window step."""
     if isinstance(operation, Windowed):
         key = "" if operation.route is None else f"key {operation.route.name}"
@@ -56,8 +77,17 @@ def _other_label(node: Step, operation: Windowed | KeyBy | Collect | Merge | Bra
         return _label("key", node.name, "")
     if isinstance(operation, Collect):
         return _label("key", "()", "one key for all")
-    kind = "merge" if isinstance(operation, Merge) else "branch"
-    return _label(kind, "" if kind == "merge" else str(node.operation.name), "")
+    if isinstance(operation, Merge):
+        return _label("merge", " and ".join(_merged(application, node)), "")
+    return _label("branch", str(operation.number), "")
+
+
+def _merged(application: Application, merge: Step) -> list[str]:
+    """Return what a merge unites: pipelines, or the ways of one pipeline."""
+    inputs = [application.nodes[index] for index in merge.inputs]
+    if len({node.pipeline for node in inputs}) > 1:
+        return [node.pipeline for node in inputs]
+    return [node.name if isinstance(node, Step) else node.pipeline for node in inputs]
 
 
 def partition_label(application: Application, partition: StatePartition) -> Label:
@@ -71,7 +101,10 @@ def partition_label(application: Application, partition: StatePartition) -> Labe
         keys = "one entity"
     else:
         keys = f"{len(partition.keys)} {number}{'s' if len(partition.keys) > 1 else ''}"
-    return _label(kind, partition.name, f"{keys}, {partition.builder.name}")
+    expires = ""
+    if partition.expire_after is not None:
+        expires = f", expires after {show_duration(partition.expire_after)}"
+    return _label(kind, partition.name, f"{keys}, {partition.builder.name}{expires}")
 
 
 def sharing(application: Application, partition: StatePartition) -> list[str]:
@@ -82,6 +115,15 @@ def sharing(application: Application, partition: StatePartition) -> list[str]:
         if isinstance(step.operation, Stateful) and step.operation.partition == partition.name
     ]
     return list(dict.fromkeys(names))
+
+
+def ends_open(application: Application) -> list[int]:
+    """Return the indices of the nodes behind which a pipeline ends with `done()`."""
+    return [
+        index
+        for index, node in enumerate(application.nodes)
+        if not isinstance(node, Sink) and not application.consumers[index]
+    ]
 
 
 def _place(address: str) -> str:

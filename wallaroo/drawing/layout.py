@@ -1,6 +1,8 @@
 """The positions of all parts of the picture, in pixels. `svg` draws it.
 
-Each pipeline is a lane, left to right. A state partition is placed below the first lane that uses
+Each pipeline is a lane, left to right; the ways of a branched pipeline are rows of its lane. A flow
+runs along its node's row and changes rows and lanes in the gap before the node that it leads to, so
+that it crosses no box. A state partition is placed below the first lane that uses
 it, with a line, a *tie*, to every step that uses it. Steps that share a partition are put into one
 column if their order allows, so that the tie between two lanes is a straight line.
 """
@@ -10,9 +12,9 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 
-from wallaroo.drawing.labels import Label, node_label, partition_label
-from wallaroo.operations import Stateful
-from wallaroo.topology import Application, Sink, Source, Step
+from wallaroo.drawing.labels import Label, ends_open, node_label, partition_label
+from wallaroo.operations import Branch, Stateful
+from wallaroo.topology import Application, Source, Step
 
 MARGIN = 24
 TITLE = 44  # height of the application's name
@@ -21,11 +23,12 @@ PARTITION_HEIGHT = 82
 NAME_SIZE = 15.5  # as wide as bold text of 14 pixels is
 SMALL_SIZE = 11.5
 _GAP = 52  # between columns: room for arrows and for ties
-_SINK_GAP = 14  # between the sinks of one lane
+_ROW_GAP = 18  # between the rows of one lane
 _LANE_TITLE = 34
 _LANE_PADDING = 20
 _LANE_GAP = 28
-_NARROWEST, _WIDEST = 132, 230
+_NARROWEST, _WIDEST = 132, 400
+_TURN = 22  # before a column, where flows change rows and lanes
 _TRACKS = 4  # ties that run side by side in one gap between columns
 
 Point = tuple[float, float]
@@ -59,12 +62,11 @@ class Box:
 
 @dataclass(frozen=True)
 class Lane:
-    """A pipeline's background, and where it ends if it ends in `done()`."""
+    """A pipeline's background."""
 
     pipeline: str
     y: float
     height: float
-    done: Point | None
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ class Layout:
         lanes: the pipelines.
         nodes: a box per node of the application.
         partitions: a box per state partition.
-        flows: (from, to) indices of nodes.
+        flows: for each flow from a node to the next its corners.
+        dones: for each end by `done()` the corners of the flow to it; the last is its place.
         ties: for each tie between a step and its partition its corners.
     """
 
@@ -86,7 +89,8 @@ class Layout:
     lanes: list[Lane]
     nodes: list[Box]
     partitions: list[Box]
-    flows: list[tuple[int, int]]
+    flows: list[list[Point]]
+    dones: list[list[Point]]
     ties: list[list[Point]]
 
 
@@ -113,6 +117,8 @@ class _Plan:
         self.labels = [node_label(application, node) for node in nodes]
         self.partition_labels = [partition_label(application, p) for p in application.partitions]
         self.columns = self._columns()
+        self.ends = ends_open(application)
+        self.rows, self.depths = self._rows_of_lanes()
         self.x, self.widths = self._places()
 
     def _columns(self) -> list[int]:
@@ -144,6 +150,33 @@ class _Plan:
             if columns == before:
                 return columns
         return None
+
+    def _rows_of_lanes(self) -> tuple[list[int], list[int]]:
+        """Return each node's row in its lane, and the number of rows of each lane."""
+        nodes = self.application.nodes
+        taken: set[tuple[int, int, int]] = set()  # lane, row, column
+        rows = [0] * len(nodes)
+        depths = [1] * len(self.lane_of)
+        for index, node in enumerate(nodes):
+            lane = self._lane(index)
+            inputs = () if isinstance(node, Source) else node.inputs
+            row = next((rows[origin] for origin in inputs if self._lane(origin) == lane), 0)
+            if (
+                isinstance(node, Step)
+                and isinstance(node.operation, Branch)
+                and node.operation.number
+            ):
+                row = depths[lane]  # below all that the ways before it lead to
+            # What it leads to may stand further right: the way there belongs to it.
+            furthest = [self.columns[one] for one in self.application.consumers[index]]
+            last = max(furthest, default=self.columns[index] + (2 if index in self.ends else 1))
+            wanted = range(self.columns[index], max(last, self.columns[index] + 1))
+            while any((lane, row, column) in taken for column in wanted):
+                row += 1
+            taken.update((lane, row, column) for column in wanted)
+            rows[index] = row
+            depths[lane] = max(depths[lane], row + 1)
+        return rows, depths
 
     def _places(self) -> tuple[list[float], list[float]]:
         """Return each column's left edge and width; the last is the right edge of all."""
@@ -202,23 +235,18 @@ class _Plan:
         last_column = max(self.columns)
         for name, lane in self.lane_of.items():
             members = [i for i, node in enumerate(nodes) if node.pipeline == name]
-            sinks = [i for i in members if isinstance(nodes[i], Sink)]
-            inside = max(1, len(sinks)) * (HEIGHT + _SINK_GAP) - _SINK_GAP
             top = y + _LANE_TITLE
-            spine = top + (inside - HEIGHT) / 2
             for index in members:
-                node = nodes[index]
-                own_y = top + node.index * (HEIGHT + _SINK_GAP) if isinstance(node, Sink) else spine
                 column = self.columns[index]
-                width, label = self.widths[column], self.labels[index]
-                boxes[index] = Box(self.x[column], own_y, width, HEIGHT, label)
-            done = None
-            if not sinks:
-                end = self.columns[members[-1]] + 1
-                last_column = max(last_column, end)
-                done = (self.x[end] + 12, spine + HEIGHT / 2)
+                own_y = top + self.rows[index] * (HEIGHT + _ROW_GAP)
+                boxes[index] = Box(
+                    self.x[column], own_y, self.widths[column], HEIGHT, self.labels[index]
+                )
+                if index in self.ends:
+                    last_column = max(last_column, column + 1)
+            inside = self.depths[lane] * (HEIGHT + _ROW_GAP) - _ROW_GAP
             height = _LANE_TITLE + inside + _LANE_PADDING
-            lanes.append(Lane(name, y, height, done))
+            lanes.append(Lane(name, y, height))
             y += height + _LANE_GAP
             for row in self._rows(lane):
                 for partition in row:
@@ -230,11 +258,12 @@ class _Plan:
         placed = [boxes[index] for index in range(len(nodes))]
         states = [partitions[index] for index in range(len(self.users))]
         flows = [
-            (origin, index)
+            self._flow(placed[origin], placed[index], self.columns[index])
             for index, node in enumerate(nodes)
             if not isinstance(node, Source)
             for origin in node.inputs
         ]
+        dones = [self._done(placed[index], self.columns[index]) for index in self.ends]
         title = text_width(self.application.name, 20) + 2 * MARGIN
         return Layout(
             max(right, min(title, 2 * _WIDEST)),
@@ -243,7 +272,29 @@ class _Plan:
             placed,
             states,
             flows,
+            dones,
             self._ties(placed, states),
+        )
+
+    def _flow(self, origin: Box, end: Box, column: int) -> list[Point]:
+        """Return the corners of a flow, which changes its height in the gap before `column`."""
+        (_, from_y), (_, to_y) = origin.middle, end.middle
+        if from_y == to_y:
+            return [(origin.right, from_y), (end.x, to_y)]
+        turn = self.x[column] - _TURN
+        return [(origin.right, from_y), (turn, from_y), (turn, to_y), (end.x, to_y)]
+
+    def _done(self, box: Box, column: int) -> list[Point]:
+        """Return the corners of the flow to a `done()`, which stands in the next column."""
+        y = box.middle[1]
+        return [(box.right, y), (self.x[column + 1] + 12, y)]
+
+    def _free(self, node: int, rows: range) -> bool:
+        """Return whether no box stands in these rows of a node's lane and column."""
+        place = self._lane(node), self.columns[node]
+        return not any(
+            (self._lane(other), self.columns[other]) == place and self.rows[other] in rows
+            for other in range(len(self.rows))
         )
 
     def _ties(self, nodes: list[Box], partitions: list[Box]) -> list[list[Point]]:
@@ -255,22 +306,27 @@ class _Plan:
             for user in self.users[partition]:
                 step, column, lane = nodes[user], self.columns[user], self._lane(user)
                 x = step.middle[0]
-                if lane == first and column == home:
+                below = self._free(user, range(self.rows[user] + 1, self.depths[lane]))
+                above = self._free(user, range(self.rows[user]))
+                if lane == first and column == home and below:
                     ties.append([(x, step.bottom), (x, box.y)])
                     continue
-                if lane == first + 1 and column == home:
+                if lane == first + 1 and column == home and above:
                     ties.append([(x, step.y), (x, box.bottom)])
                     continue
                 side = box.x if column < home else box.right
-                if lane == first:
+                if lane == first and below:
                     ties.append([(x, step.bottom), (x, level), (side, level)])
                 else:
                     # Through the gap beside the step's column, so that it crosses no box.
                     track = step.right + 12 + 9 * (tracks % _TRACKS)
                     tracks += 1
-                    start, over = step.right - 18, step.y - 9
-                    up = [(start, step.y), (start, over), (track, over), (track, level)]
-                    ties.append([*up, (side, level)])
+                    start = step.right - 18
+                    edge, beside = (
+                        (step.bottom, step.bottom + 9) if lane == first else (step.y, step.y - 9)
+                    )
+                    way = [(start, edge), (start, beside), (track, beside), (track, level)]
+                    ties.append([*way, (side, level)])
                 level = min(level + 9, box.bottom - 14)
         return ties
 

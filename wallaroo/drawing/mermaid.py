@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from wallaroo.drawing.labels import Label, node_label, partition_label
-from wallaroo.operations import Stateful
+from wallaroo.drawing.labels import Label, ends_open, node_label, partition_label
+from wallaroo.operations import Collect, KeyBy, Stateful, Windowed
 from wallaroo.text import escaped
 from wallaroo.topology import Application, Node, Sink, Source, Step
 
@@ -17,15 +17,15 @@ def mermaid(application: Application) -> str:
     """Return the application as a Mermaid flowchart, without a last newline."""
     lines = ["flowchart LR"]
     numbers = {id(node): index for index, node in enumerate(application.nodes)}
+    ends = ends_open(application)
     for index, name in enumerate(application.sources):
         lines.append(f'  subgraph pipeline{index}["{_safe(name)}"]')
-        nodes = application.pipeline(name)
-        for node in nodes:
+        for node in application.pipeline(name):
             shape = _shape(node, _text(node_label(application, node)))
             lines.append(f"    node{numbers[id(node)]}{shape}")
-        if not isinstance(nodes[-1], Sink):
-            lines.append(f'    done{index}(("done"))')
-            lines.append(f"    node{numbers[id(nodes[-1])]} --> done{index}")
+            if numbers[id(node)] in ends:
+                lines.append(f'    done{numbers[id(node)]}(("done"))')
+                lines.append(f"    node{numbers[id(node)]} --> done{numbers[id(node)]}")
         lines.append("  end")
     for index, node in enumerate(application.nodes):
         for origin in () if isinstance(node, Source) else node.inputs:
@@ -45,8 +45,10 @@ def mermaid(application: Application) -> str:
 def _shape(node: Node, text: str) -> str:
     if isinstance(node, Source | Sink):
         return f'(["{text}"])'
-    if isinstance(node.operation, Stateful):
+    if isinstance(node.operation, Stateful | Windowed):
         return f'[["{text}"]]'
+    if isinstance(node.operation, KeyBy | Collect):
+        return f'{{{{"{text}"}}}}'
     return f'["{text}"]'
 
 

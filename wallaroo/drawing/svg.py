@@ -18,7 +18,7 @@ from wallaroo.drawing.layout import (
     text_width,
 )
 from wallaroo.drawing.tree import tree
-from wallaroo.operations import Stateful
+from wallaroo.operations import Stateful, Windowed
 from wallaroo.text import escaped
 from wallaroo.topology import Application, Sink, Source
 
@@ -75,12 +75,14 @@ def svg(application: Application) -> str:
     ]
     parts += _lanes(plan)
     parts += [f'<path class="tie" d="{_elbow(corners)}"/>' for corners in plan.ties]
-    parts += [_flow(plan.nodes[origin], plan.nodes[end]) for origin, end in plan.flows]
+    parts += [_arrow(corners) for corners in plan.flows]
+    parts += [_done(corners) for corners in plan.dones]
     for node, box in zip(application.nodes, plan.nodes, strict=True):
         if isinstance(node, Source | Sink):
             kind, radius = ("source" if isinstance(node, Source) else "sink"), HEIGHT / 2
         else:
-            kind, radius = ("stateful" if isinstance(node.operation, Stateful) else "step"), 8
+            has_state = isinstance(node.operation, Stateful | Windowed)
+            kind, radius = ("stateful" if has_state else "step"), 8
         parts.append(_group(kind, box, _rectangle(box, radius)))
     for box in plan.partitions:
         kind = "partition" if box.label.kind == "state" else "partition shared"
@@ -98,13 +100,6 @@ def _lanes(plan: Layout) -> list[str]:
         )
         place = (MARGIN + 20, lane.y + 22)
         parts.append(_text("pipeline", place, f"pipeline {lane.pipeline}", width - 40, 13))
-        if lane.done is not None:
-            x, y = lane.done
-            last = [box for box in plan.nodes if abs(box.middle[1] - y) < 1]
-            end = max(box.right for box in last)
-            parts.append(_arrow((end, y), (x - 9, y)))
-            parts.append(f'<circle class="head" cx="{_number(x)}" cy="{_number(y)}" r="9"/>')
-            parts.append(_text("kind", (x, y + 26), "done", 60, 11))
     return parts
 
 
@@ -151,24 +146,22 @@ def _cylinder(box: Box) -> str:
     )
 
 
-def _flow(origin: Box, end: Box) -> str:
-    return _arrow((origin.right, origin.middle[1]), (end.x, end.middle[1]))
-
-
-def _arrow(start: Point, end: Point) -> str:
-    (x, y), (tip, level) = start, end
-    stop = tip - 8
-    half = (x + stop) / 2 if tip - x < 120 else stop - 30
-    if y == level:
-        path = f"M{_number(x)} {_number(y)} H{_number(stop)}"
-    else:
-        begin = max(x, half - 30)
-        path = (
-            f"M{_number(x)} {_number(y)} H{_number(begin)} C{_number(half)} {_number(y)}"
-            f" {_number(half)} {_number(level)} {_number(stop)} {_number(level)}"
-        )
+def _arrow(corners: list[Point]) -> str:
+    *before, (tip, level) = corners
     head = f"M{_number(tip)} {_number(level)} l-9 -4.5 v9 Z"
+    path = _elbow([*before, (tip - 8, level)])
     return f'<path class="flow" d="{path}"/><path class="head" d="{head}"/>'
+
+
+def _done(corners: list[Point]) -> str:
+    *before, (x, y) = corners
+    return "\n".join(
+        [
+            _arrow([*before, (x - 9, y)]),
+            f'<circle class="head" cx="{_number(x)}" cy="{_number(y)}" r="9"/>',
+            _text("kind", (x, y + 26), "done", 60, 11),
+        ]
+    )
 
 
 def _elbow(corners: list[Point]) -> str:

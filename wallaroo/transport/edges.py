@@ -42,12 +42,12 @@ class Core(Protocol):
     def when_sequenced(self, close: Callable[[], None]) -> None:
         """Have `close` called, in the loop's thread, once all that was delivered is sequenced.
 
-        It then tells the sender that all is taken (frame-4); where the engine ends before that,
-        it is not called.
+        It then tells the sender that all is taken (frame-4). If the engine ends before that, it is
+        not called.
         """
 
     def sinks_have_room(self) -> None:
-        """Go on: a sink was full and is no more."""
+        """Go on: a sink that was full has room again."""
 
     def input_ended(self, problem: str | None) -> None:
         """Stop: standard input has ended, with what was wrong if anything was."""
@@ -73,7 +73,7 @@ class OutputSink(Protocol):
         """Wait until they are delivered."""
 
     def close(self) -> None:
-        """Let go; what is not delivered stays `pending`."""
+        """Close; what is not delivered stays `pending`."""
 
 
 class Edges:
@@ -278,8 +278,8 @@ class Edges:
             raise UnsupportedTopology("build-2", f"{id_[0]}/{id_[1]}", f"no sink for a {kind}")
         if not config.port:
             raise WallarooParameterError(
-                f"sink {id_[0]}/{id_[1]} cannot connect to {config.address}: port 0 is nobody's; "
-                "give it an address (--out HOST:PORT), or write to --stdout"
+                f"sink {id_[0]}/{id_[1]} cannot connect to {config.address}: nobody listens on "
+                "port 0; give it an address (--out HOST:PORT), or write to --stdout"
             )
         return TCPSink(id_, config.host, config.port, on_room=self._core.sinks_have_room)
 
@@ -294,7 +294,7 @@ class Edges:
         (name,) = sources
 
         def deliver(lines: list[bytes]) -> None:
-            # Once the loop has ended nobody takes lines, nor waits for this thread.
+            # Once the loop has ended, nobody takes lines or waits for this thread.
             with contextlib.suppress(RuntimeError, concurrent.futures.CancelledError):
                 self._loop.call(self._deliver_lines, name, lines)
                 self._may_read.wait()
@@ -307,6 +307,6 @@ class Edges:
 
     def _deliver_lines(self, source: str, lines: list[bytes]) -> None:
         if self._reader is None or self._reader.stopped:
-            return  # read when the stop had begun: not received
+            return  # it was read after the stop had begun, so it counts as not received
         self._taken[source] += len(lines)
         self._core.deliver(source, lines)

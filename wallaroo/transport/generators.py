@@ -12,7 +12,7 @@ from wallaroo.records import End, Value
 from wallaroo.topology import Source
 
 _MOST = 64  # values handed on at once
-_TURN = 0.005  # seconds that generators may run before the loop sees to its connections
+_TURN = 0.005  # seconds that generators may run before the loop serves its connections
 
 
 class Generators:

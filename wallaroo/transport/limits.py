@@ -1,4 +1,4 @@
-"""What a listener does not put up with: too many connections, and those that send nothing."""
+"""The limits of a listener: how many connections are open, and how long one may send nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ConnectionLimit:
 
 
 class MayBeIdle(Protocol):
-    """A connection that knows when it last heard something."""
+    """A connection that knows when a byte last came."""
 
     def close_if_idle(self, timeout: float) -> None:
         """Close if nothing came for `timeout` seconds."""
@@ -51,7 +51,7 @@ class IdleSweep:
     """Closes idle connections from time to time.
 
     Args:
-        connections: those that are open; looked at anew each time.
+        connections: those that are open; read again at each check.
         timeout: seconds without a byte after which a connection is closed; `None`: never.
     """
 
@@ -61,7 +61,7 @@ class IdleSweep:
         self._next: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Look now, and from time to time, in the running loop."""
+        """Check now, and from time to time, in the running loop."""
         if self._timeout is None:
             return
         for connection in list(self._connections):
@@ -69,6 +69,6 @@ class IdleSweep:
         self._next = asyncio.get_running_loop().call_later(self._timeout / 4, self.start)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Check no more."""
         if self._next is not None:
             self._next.cancel()

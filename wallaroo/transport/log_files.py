@@ -63,7 +63,7 @@ def create(directory: Path, first: int) -> Segment:
 
 
 def keep_reserve(directory: Path) -> None:
-    """Reserve disk space for one more file, if there is any: see `give_up_reserve`."""
+    """Reserve disk space for one more file, if there is room: see `give_up_reserve`."""
     path = directory / _RESERVE
     try:
         if not path.exists() or path.stat().st_size < _RESERVE_BYTES:
@@ -102,7 +102,7 @@ def recover(directory: Path) -> list[Segment]:
     segments: list[Segment] = []
     for path in paths:
         if not path.stem.isdecimal():
-            raise InputLogError(f"{path} is no file of an input log; move it elsewhere")
+            raise InputLogError(f"{path} is not a file of an input log; move it elsewhere")
         segment = Segment(path, int(path.stem))
         if segments and segment.first != segments[-1].next:
             raise InputLogError(

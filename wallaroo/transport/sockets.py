@@ -2,7 +2,8 @@
 
 A connection ends with a reset, however the process ends, unless `end_in_order` was called for it:
 only that lets its sender see an orderly close, which means that everything was taken (frame-4).
-The options are set on the listening socket and inherited, so no connection is ever without them.
+The options are set on the listening socket and inherited, so every connection has them from its
+first moment.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""When a served run has to stop, and when a stop has had its time (stop-1).
+"""When a served run has to stop, and when a stop has taken too long (stop-1).
 
 Somebody asks for a stop (a signal, a failure), or standard input ends. A stop that was asked for
-has `stop_timeout` seconds. At the end of standard input nobody is in a hurry: then the seconds
-count from the last progress, and a slow reader of standard output is waited for without end. A
-signal may still come meanwhile, and is a stop that was asked for.
+has `stop_timeout` seconds. At the end of standard input the seconds count from the last progress,
+and a slow reader of standard output is waited for without end. If a signal comes meanwhile, that is
+a stop that was asked for.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class StopClock:
         edges: what is delivered there is progress, and is waited for.
         progress: returns what changes whenever the engine goes on.
         counts_from_progress: the time of a stop that was asked for counts from the last progress,
-            not from the request: for engines that do a lot in one piece.
+            not from the request: for engines whose steps take long.
         least: seconds without progress that the end of standard input allows at least, as of now.
 
     Attributes:
@@ -73,13 +73,13 @@ class StopClock:
         self.request()
 
     def requested_for(self) -> float:
-        """Return for how many seconds a stop has been asked for; 0 if it has not."""
+        """Return how many seconds ago a stop was asked for; 0 if it was not."""
         return 0.0 if self._requested_at is None else time.monotonic() - self._requested_at
 
     # -- in the loop's thread ----------------------------------------------------------------
 
     def input_ended(self, problem: str | None) -> None:
-        """Begin a stop that is in no hurry: standard input has ended, with what was wrong if so."""
+        """Begin a stop without hurry: standard input has ended, or has a problem."""
         self.problem = self.problem or problem
         self._begun.set()
 
@@ -93,7 +93,7 @@ class StopClock:
         return await unless(self._overdue, work)
 
     def given_up(self, waiting: int) -> str:
-        """Return what to say of a stop that was given up with so many frames not processed."""
+        """Return the text for a stop that was given up with `waiting` frames not processed."""
         said = f"the stop was given up after {self._options.stop_timeout:g} s"
         return f"{said}, with {waiting} frames received and not processed" if waiting else said
 

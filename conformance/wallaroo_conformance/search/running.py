@@ -13,6 +13,7 @@ from wallaroo.errors import UnsupportedTopology
 from wallaroo.failure import describe_error
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.either import AnyCase, assemble, engine_case
+from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.differences import Crash, Result
 
 MOST_CASES_A_JOB = 2_048
@@ -65,6 +66,8 @@ class Runner:
         can = self.capabilities
         if case.isolation not in can.isolation:
             return f"it has no {case.isolation} mode"
+        if isinstance(case, TimedCase) and case.alters and case.isolation == "trusting":
+            return "trusting mode is not promised to components that alter what they read"
         if case.batches is not None and not can.batches:
             return "it takes no chosen batches"
         if case.number is not None and case.number > 1 and not can.partitions:

@@ -38,14 +38,14 @@ class StreamCase:
     """A case of a job: what workers need, its input, and its batches, at least one."""
 
     spec: CaseSpec
-    input_log: Sequence[Record]
+    records: Sequence[Record]
     batches: Sequence[tuple[int, int]]
 
     def until(self, end: Order) -> StreamCase:
         """Return the same case without the calls and the input after `end`."""
         stop = end[0][0] + 1
         batches = [(first, min(last, stop)) for first, last in self.batches if first < stop]
-        return StreamCase(limited(self.spec, end), self.input_log, batches)
+        return StreamCase(limited(self.spec, end), self.records, batches)
 
 
 class StreamJob:
@@ -79,7 +79,7 @@ class StreamJob:
         frames: Frames = []
         for number, made in self._made.items():
             case = self._cases[number]
-            frames += frames_of(number, case.input_log, *case.batches[made])
+            frames += frames_of(number, case.records, *case.batches[made])
             self._made[number] = made + 1
         # The last micro-batch also asks for the entities, which saves another one.
         last = all(made == len(self._cases[number].batches) for number, made in self._made.items())
@@ -232,7 +232,7 @@ def stretches(case: Case) -> list[tuple[int, int]]:
     """Return where each of a case's batches begins and ends; at least one."""
     found = []
     start = 0
-    total = len(case.records)
+    total = len(case.input_log)
     for size in case.batches or ():
         stop = min(start + size, total)
         found.append((start, stop))

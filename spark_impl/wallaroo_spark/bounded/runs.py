@@ -70,8 +70,9 @@ def _in_a_batch(
     while indices:
         frames: Frames = []
         for index in indices:
-            log, limit = cases[index].records, specs[index].limit
-            frames += frames_of(index, log, 0, len(log) if limit is None else limit[0][0] + 1)
+            records, limit = cases[index].records, specs[index].limit
+            stop = len(records) if limit is None else limit[0][0] + 1
+            frames += frames_of(index, records, 0, stop)
         some = {index: specs[index].in_batch(0) for index in indices}
         report = Report.merged(
             run_batch(session.spark, some, frames, levels, session.cores, shipment)

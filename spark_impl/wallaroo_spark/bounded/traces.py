@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import logging
-import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from wallaroo.canonical import structure_or_kind
 from wallaroo.engine import Case
+from wallaroo.failure import describe_error
 from wallaroo.keys import decode_key, encoded_partition_number
-from wallaroo.records import Frame, Record
-from wallaroo.trace import Entity, Trace, sorted_entities
+from wallaroo.records import End, Frame, Record, Tick
+from wallaroo.trace import Entity, OpenWindow, Trace, sorted_entities, sorted_windows
 from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
-from wallaroo_spark.wire.job import SEGMENT_BYTES, CaseSpec, Frames
+from wallaroo_spark.wire.job import SEGMENT_BYTES, CaseSpec, Frames, Kind, Run, pack
 from wallaroo_spark.wire.outbox import Finished, Order
 from wallaroo_spark.wire.shards import Address
 from wallaroo_spark.worker.faults import MOST_ATTEMPTS
 from wallaroo_spark.worker.plan import Plan
 from wallaroo_spark.worker.states import entity_of
+from wallaroo_spark.worker.stored import Form
+from wallaroo_spark.worker.window_step import open_windows
 
 SMALL = {"segment_bytes": 64}
 """`Case.options` under which a few entities fill several segments."""
@@ -56,25 +59,31 @@ def spec_of(case: Case) -> CaseSpec:
     )
 
 
-def frames_of(number: int, input_log: Sequence[Record], start: int, stop: int) -> Frames:
-    """Return a part of a case's input log, as runs of frames of one source."""
+def frames_of(number: int, records: Sequence[Record], start: int, stop: int) -> Frames:
+    """Return a part of a case's input log, as runs of records that are alike."""
     frames: Frames = []
     for sequence in range(start, stop):
-        record = input_log[sequence]
-        assert isinstance(record, Frame)  # others are refused with what they are for (build-2)
-        source, payload = record.source, record.payload
-        if not frames or frames[-1][1] != source:
-            frames.append((number, source, sequence, []))
-        frames[-1][3].append(payload)
+        run = _run_of(number, records[sequence], sequence)
+        last = frames[-1] if frames else None
+        if last is not None and run._replace(first=last.first, items=last.items) == last:
+            last.items.extend(run.items)
+        else:
+            frames.append(run)
     return frames
 
 
-def _frames(case: Case) -> dict[int, tuple[str, bytes]]:
-    return {
-        sequence: (record.source, record.payload)
-        for sequence, record in enumerate(case.records)
-        if isinstance(record, Frame)
-    }
+def _run_of(number: int, record: Record, sequence: int) -> Run:
+    if isinstance(record, Frame):
+        return Run(number, record.source, sequence, [record.payload], record.at)
+    if isinstance(record, Tick):
+        return Run(number, "", sequence, [b""], record.at, Kind.TICK)
+    if isinstance(record, End):
+        return Run(number, record.source, sequence, [pack(record)], record.at, Kind.END)
+    try:
+        item, kind = pack(record.value), Kind.VALUES
+    except Exception as error:  # noqa: BLE001 - user code: what it makes may not be portable
+        item, kind = f"{type(error).__name__}: {describe_error(error)}".encode(), Kind.UNPORTABLE
+    return Run(number, record.source, sequence, [item], record.at, kind)
 
 
 def limited(spec: CaseSpec, limit: Order) -> CaseSpec:
@@ -90,16 +99,42 @@ def trace_of(
 ) -> Trace:
     """Return the trace of a case that was run without the calls after its end, if it has one."""
     end = first_end(finished)
+    last = len(case.records) - 1 if end is None else end.lineage[0]
+    now = case.records[last].at if case.records else 0
     found = []
+    windows: list[OpenWindow] = []
     for address, entity, structure, state in entities:
-        partition, encoded = entity_of(plan.components[address.component], entity)
-        key = decode_key(encoded)
+        component = plan.components[address.component]
+        member, encoded = entity_of(component, entity)
+        if isinstance(member, int):
+            windows += open_windows(case.application, member, encoded, state)
+            continue
+        form = Form(case.application, component)
+        expire_after = case.application.partition[member].expire_after
+        if expire_after is not None and now - form.visited(state) >= expire_after:
+            continue  # gone, though no message of its key has come to find that out (key-4)
         number = encoded_partition_number(encoded, case.partitions or 1)
-        # The state came through Spark's own channels, as the report did.
-        found.append(Entity(partition, key, number, structure, partial(pickle.loads, state)))
+        load = partial(form.state, state)
+        shown = structure_or_kind(load()) if form.coded else structure
+        found.append(Entity(member, decode_key(encoded), number, shown, load))
     return Trace(
         outputs=outputs_of(case.application, finished),
-        dead_letters=dead_letters_of(finished.letters, _frames(case)),
+        dead_letters=dead_letters_of(
+            case.application,
+            finished.letters,
+            {
+                letter.lineage[0]: _source_and_payload(case.records[letter.lineage[0]])
+                for letter in finished.letters
+            },
+        ),
         entities=sorted_entities(found),
         ended=None if end is None else ended_of(end),
+        windows=sorted_windows(windows),
+        late=dict(finished.late),
     )
+
+
+def _source_and_payload(record: Record) -> tuple[str | None, bytes | None]:
+    """Return a record's source, and its payload if it is a frame."""
+    source = None if isinstance(record, Tick) else record.source
+    return source, record.payload if isinstance(record, Frame) else None

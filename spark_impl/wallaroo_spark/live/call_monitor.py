@@ -61,8 +61,8 @@ class CallMonitor:
     def _note(self, report: dict[str, Any]) -> None:
         call = report["call"]
         if call is not None:
-            lineage, position, sink, pipeline, step = call
-            call = End((tuple(lineage), position, sink), "exit", pipeline, step, None)
+            lineage, node, sink, pipeline, step = call
+            call = End((tuple(lineage), node, sink), "exit", pipeline, step, None)
         self._calls[report["worker"]] = call
 
 

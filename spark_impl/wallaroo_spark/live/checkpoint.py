@@ -1,8 +1,8 @@
 """A run's checkpoint directory: its identity, Spark's checkpoint, the input log, and a lock.
 
-A checkpoint belongs to one application, one topology and one number of partitions; a run with
-another one is refused, with the difference. State is unpickled from it, which can run any code. So
-only its owner may use it, and a directory that others can write is refused.
+A checkpoint belongs to one application, one topology and one number of partitions. A run with
+another one is refused, and the error says what differs. State is unpickled from it, which can run
+any code. So only its owner may use it, and a directory that others can write is refused.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class Checkpoint:
             for part in (self.spark, self.input_log):
                 if part.exists():
                     _trust(part)
-                    part.chmod(0o700)  # what an earlier version made, others could read
+                    part.chmod(0o700)  # earlier versions let others read it
             self._spark_part = read_spark_part(self.spark)
             if self._spark_part.planned and not any(self.input_log.glob("*.log")):
-                # Known before an empty log is begun there, which a copy would be mixed with.
+                # Refused before an empty log is made: a copy that is restored would mix with it.
                 raise self._ends_before(0)
             self.partitions = self._identify(application, partitions, default_partitions)
             make_private(self.spark)  # the files that Spark makes in it follow the umask

@@ -89,6 +89,7 @@ class Delivery:
             sequences = {letter.lineage[0] for letter in letters}
             frames = {number: self._frame(number) for number in sequences}
             dead = dead_letters_of(
+                self._application,
                 letters,
                 {number: (record.source, record.payload) for number, record in frames.items()},
             )
@@ -101,7 +102,7 @@ class Delivery:
             raise RunEndedError("a sink did not take its outputs before the stop was given up")
         if end is not None:
             where = f"step {end.step!r}" if end.step else ended_of(end).where
-            message = ".".join(map(str, end.order[0]))
+            message = ".".join(map(str, end.lineage))
             cause = (
                 "a dead letter (--on-error stop)"
                 if end.kind == "on-error"

@@ -1,7 +1,8 @@
 """Frames into the input log, as fast as it takes them; in the edges' thread.
 
-A full log stops the reading, and senders feel it by TCP. So does a full disk: what was read and
-cannot be logged waits here, at most what one read of each connection gives, until there is room.
+While the log is full nothing is read, and TCP makes the senders wait. The same holds for a full
+disk: what was read and cannot be logged waits here until there is room. That is at most what one
+read of each connection gives.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ class Intake:
     """Takes frames from the edges.
 
     Args:
-        feed: goes through to the input log.
+        feed: appends to the input log.
         edges: paused while no more should be read.
-        failed: called with what is wrong with the log, for good.
+        failed: called with an error's text if the log can take nothing any more.
     """
 
     def __init__(self, feed: LogFeed, edges: Edges, failed: Callable[[str], None]) -> None:
@@ -60,7 +61,7 @@ class Intake:
             self._feed.when_durable(close)
 
     def go_on(self) -> None:
-        """Take what waits, and read on, as far as there is room by now."""
+        """Take what waits, and read again, as far as there is room now."""
         if self._waiting:
             while self._waiting and self._logged(*self._waiting[0]):
                 self._waiting.popleft()
@@ -74,7 +75,7 @@ class Intake:
             self._edges.resume()
 
     def _logged(self, source: str, payloads: list[bytes]) -> bool:
-        """Append to the log, and say whether it has taken them."""
+        """Append to the log; return whether it has taken them."""
         try:
             self._feed.append(source, payloads)
         except InputLogFullError as error:

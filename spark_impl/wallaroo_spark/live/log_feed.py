@@ -13,6 +13,7 @@ from collections.abc import Callable
 from wallaroo.transport.input_log import InputLog, InputLogError, Record, Run
 from wallaroo_spark.plans.feed import Feed
 from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, pack
+from wallaroo_spark.wire.job import Run as WireRun
 
 _WAIT = 0.2  # seconds that `latest` may wait for input; to stop a query can take as long
 _SMALL = 64 * 1024  # bytes of payloads; fewer are not divided among tasks
@@ -175,27 +176,27 @@ def _joined(runs: list[Run]) -> Frames:
     """Return a log's runs, with consecutive runs of one source joined."""
     frames: Frames = []
     for source, first, payloads in runs:
-        if not frames or frames[-1][1] != source:
-            frames.append((0, source, first, []))
-        frames[-1][3].extend(payloads)
+        if not frames or frames[-1].source != source:
+            frames.append(WireRun(0, source, first, []))
+        frames[-1].items.extend(payloads)
     return frames
 
 
 def _divided(frames: Frames, parts: int) -> list[Frames]:
     """Return frames in consecutive parts of about equal number; in one part if they are small."""
-    if sum([sum(map(len, payloads)) for _, _, _, payloads in frames]) <= _SMALL:
+    if sum([sum(map(len, run.items)) for run in frames]) <= _SMALL:
         return [frames]
-    size = -(-sum([len(payloads) for _, _, _, payloads in frames]) // parts)
+    size = -(-sum([len(run.items) for run in frames]) // parts)
     divided: list[Frames] = [[]]
     room = size
-    for case, source, first, payloads in frames:
+    for run in frames:
         start = 0
-        while start < len(payloads):
+        while start < len(run.items):
             if not room:
                 divided.append([])
                 room = size
-            some = payloads[start : start + room]
-            divided[-1].append((case, source, first + start, some))
+            some = run.items[start : start + room]
+            divided[-1].append(run._replace(first=run.first + start, items=some))
             start += len(some)
             room -= len(some)
     return divided

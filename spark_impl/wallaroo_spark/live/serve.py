@@ -1,10 +1,11 @@
 """Wallaroo applications live on Spark: TCP in, a streaming query, TCP out.
 
-The edges are in this process, in an event loop of their own; the query runs in Spark's JVM. One
-thread of ours brings Spark up while frames are already received, and sees the query to its end.
+The edges are in this process, in an event loop of their own; the query runs in Spark's JVM. A
+thread starts Spark while frames are already received, and waits for the query's end.
 
 A stop goes in order (stop-1, `wallaroo.transport.stop_clock`). Its seconds count from the last
-progress, and Spark's coming up is progress too. At the end of stdin the first batch may take long.
+progress; each step of Spark's start is progress too. After the end of standard input the first
+batch gets more time.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.worker.plan import plan
 
 _LOOK = 0.01  # seconds between looks whether all is committed
-_FIRST_BATCH = 60.0  # seconds without progress that a stop in no hurry waits for it at least
+_FIRST_BATCH = 60.0  # least seconds without progress for it, after the end of standard input
 
 _log = logging.getLogger("wallaroo.spark")
 
@@ -72,7 +73,7 @@ class Server:
         self._done = threading.Event()
         self._result: Summary | None = None
         self._killed = False
-        self._up = contextlib.ExitStack()  # what is to be closed, in the opposite order
+        self._up = contextlib.ExitStack()  # what is to be closed, the last opened first
         if not SubmittingJvm.is_there():
             find_java()
         try:
@@ -125,10 +126,10 @@ class Server:
             temporary=self._temporary,
         )
 
-    # -- coming up ---------------------------------------------------------------------------
+    # -- the start ---------------------------------------------------------------------------
 
     def _open(self, pickled: bytes, addresses: Mapping[str, Address] | None) -> None:
-        """Open everything of ours, so that what is wrong is known before Spark comes up."""
+        """Open everything but Spark, so that errors are found before Spark starts."""
         options, own = self._options, self._own
         directory = own.checkpoint
         if directory is None:

@@ -9,7 +9,7 @@ from wallaroo.keys import decode_key
 from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.trace import DeadLetter, Ended, Reason
 from wallaroo_spark.wire.columns import Outputs, outputs_in_order
-from wallaroo_spark.wire.outbox import NO_SINK, End, Finished, Letter, Order
+from wallaroo_spark.wire.outbox import NO_SINK, End, Finished, Letter, Order, order_of
 
 
 def first_end(finished: Finished) -> End | None:
@@ -33,30 +33,37 @@ def outputs_of(
         sink = cast("Sink", application.nodes[node])
         ordered = outputs_in_order(some)
         if end is not None:
-            position = application.position(sink)
-            ordered = [output for output in ordered if (output[0], position, sink.index) < end]
+            ordered = [output for output in ordered if order_of(output[0], node, sink.index) < end]
         outputs[sink.id] = tuple([output for _, output in ordered])
     return outputs
 
 
 def dead_letters_of(
-    letters: Iterable[Letter], frames: Mapping[int, tuple[str, bytes]]
+    application: Application,
+    letters: Iterable[Letter],
+    records: Mapping[int, tuple[str | None, bytes | None]],
 ) -> tuple[DeadLetter, ...]:
-    """Return the dead letters in their order, with the frames they came from."""
+    """Return the dead letters in their order, with the records they came from.
+
+    Args:
+        application: the application.
+        letters: the letters.
+        records: each record's source, and its payload if it is a frame, by sequence.
+    """
     return tuple(
         [
             DeadLetter(
                 lineage=letter.lineage,
-                source=frames[letter.lineage[0]][0],
+                source=records[letter.lineage[0]][0],
                 pipeline=letter.pipeline,
                 step=letter.step,
-                position=letter.position,
+                position=application.position(application.nodes[letter.node]),
                 sink=None if letter.sink == NO_SINK else letter.sink,
                 key=None if letter.key is None else decode_key(letter.key),
                 reason=Reason(letter.reason),
                 error_type=letter.error_type,
                 error=letter.error,
-                payload=frames[letter.lineage[0]][1],
+                payload=None if letter.given else records[letter.lineage[0]][1],
                 where=letter.failure.where,
                 causes=letter.failure.causes,
             )
@@ -68,9 +75,8 @@ def dead_letters_of(
 def ended_of(end: End) -> Ended:
     """Return an end in the form that a trace has."""
     kind = cast("Literal['on-error', 'exit']", end.kind)
-    lineage, _, sink = end.order
-    index = None if sink == NO_SINK else sink
-    return Ended(kind, end.pipeline, end.step, lineage, end.error_type, index)
+    index = None if end.order[2] == NO_SINK else end.order[2]
+    return Ended(kind, end.pipeline, end.step, end.lineage, end.error_type, index)
 
 
 def _order_of_letter(letter: Letter) -> Order:

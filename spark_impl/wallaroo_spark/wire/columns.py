@@ -4,6 +4,7 @@ An object for each message would cost more, to make and to pickle, than all othe
 message. So a *run* holds lists of equal length, and when it is pickled its lineages are one array
 of numbers. A run is in order of lineage: a flow processes messages in that order, depth first, and
 appends their results. Several runs have to be merged, because Spark keeps no order among rows.
+Lineages are compared by `wallaroo.trace.lineage_order` everywhere.
 """
 
 from __future__ import annotations
@@ -11,14 +12,28 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import chain, pairwise, repeat
-from operator import itemgetter
-from typing import Any
+from itertools import chain, islice, pairwise, repeat
+from typing import Any, NamedTuple, TypeAlias
 
-from wallaroo.trace import Lineage
+from wallaroo.trace import Lineage, lineage_order
 
-Arrival = tuple[Lineage, int, bytes, Any]
-"""(lineage, the state step's node, encoded key, frozen message)."""
+
+class Context(NamedTuple):
+    """What a message has to do with time; carried along only where time decides.
+
+    Args:
+        arrived: the arrival time of its record.
+        time: its event time.
+        given: a window gave it, or what it was made of; its dead letters have no payload.
+    """
+
+    arrived: int
+    time: int
+    given: bool
+
+
+Arrival = tuple[Lineage, int, bytes, Any, Context | None]
+"""(lineage, the state step's node, encoded key, frozen message, context)."""
 
 
 @dataclass(slots=True)
@@ -28,17 +43,20 @@ class Messages:
     Args:
         node: the state step's index in the topology.
         lineages: the messages' lineages.
-        keys: the encoded keys that the partition function returned.
+        keys: the messages' encoded keys.
         messages: frozen (`wallaroo_spark.worker.portable`).
+        contexts: the messages' contexts; empty where time decides nothing.
     """
 
     node: int
     lineages: list[Lineage] = field(default_factory=list)
     keys: list[bytes] = field(default_factory=list)
     messages: list[Any] = field(default_factory=list)
+    contexts: list[Context] = field(default_factory=list)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _messages, (self.node, *_packed(self.lineages), self.keys, self.messages)
+        columns = (self.keys, self.messages, self.contexts)
+        return _messages, (self.node, *_packed(self.lineages), *columns)
 
 
 @dataclass(slots=True)
@@ -64,12 +82,21 @@ def arrivals(runs: Iterable[Messages]) -> list[Arrival]:
     ordered = sorted([run for run in runs if run.lineages], key=_first)
     found = list(
         chain.from_iterable(
-            [zip(run.lineages, repeat(run.node), run.keys, run.messages) for run in ordered]
+            [
+                zip(
+                    run.lineages,
+                    repeat(run.node),
+                    run.keys,
+                    run.messages,
+                    run.contexts or repeat(None),
+                )
+                for run in ordered
+            ]
         )
     )
     if _overlap(ordered):
-        # Nodes stand in topological order: an index orders the steps of one pipeline.
-        found.sort(key=itemgetter(0, 1))
+        # Nodes stand in topological order: an index orders the steps that a message meets.
+        found.sort(key=lambda arrival: (lineage_order(arrival[0]), arrival[1]))
     return found
 
 
@@ -80,35 +107,53 @@ def outputs_in_order(runs: Iterable[Outputs]) -> list[tuple[Lineage, bytes]]:
         chain.from_iterable([zip(run.lineages, run.outputs, strict=True) for run in ordered])
     )
     if _overlap(ordered):
-        found.sort(key=itemgetter(0))
+        found.sort(key=lambda output: lineage_order(output[0]))
     return found
 
 
 def _first(run: Messages | Outputs) -> Lineage:
-    return run.lineages[0]
+    return lineage_order(run.lineages[0])
 
 
 def _overlap(ordered: list[Any]) -> bool:
-    return any(one.lineages[-1] >= other.lineages[0] for one, other in pairwise(ordered))
+    return any(
+        lineage_order(one.lineages[-1]) >= lineage_order(other.lineages[0])
+        for one, other in pairwise(ordered)
+    )
 
 
-def _packed(lineages: list[Lineage]) -> tuple[int, array[int]]:
-    """Return lineages as one array, and how many numbers each lineage has.
+_Widths: TypeAlias = "int | array[int]"
+"""How many numbers each lineage has; one `int` where all have the same number."""
 
-    All have the same number, since a node's messages have gone through the same multi steps.
+
+def _packed(lineages: list[Lineage]) -> tuple[_Widths, array[int]]:
+    """Return lineages as one array of numbers.
+
+    Mostly a node's messages have gone through the same multi steps; behind a merge or a window
+    they may not have.
     """
-    return len(lineages[0]) if lineages else 1, array("q", chain.from_iterable(lineages))
+    widths = list(map(len, lineages)) or [1]
+    same = widths.count(widths[0]) == len(widths)
+    return widths[0] if same else array("q", widths), array("q", chain.from_iterable(lineages))
 
 
-def _unpacked(width: int, numbers: array[int]) -> list[Lineage]:
-    return list(zip(*[iter(numbers)] * width, strict=True))
+def _unpacked(widths: _Widths, numbers: array[int]) -> list[Lineage]:
+    if isinstance(widths, int):
+        return list(zip(*[iter(numbers)] * widths, strict=True))
+    rest = iter(numbers)
+    return [tuple(islice(rest, width)) for width in widths]
 
 
 def _messages(
-    node: int, width: int, numbers: array[int], keys: list[bytes], messages: list[Any]
+    node: int,
+    widths: _Widths,
+    numbers: array[int],
+    keys: list[bytes],
+    messages: list[Any],
+    contexts: list[Context],
 ) -> Messages:
-    return Messages(node, _unpacked(width, numbers), keys, messages)
+    return Messages(node, _unpacked(widths, numbers), keys, messages, contexts)
 
 
-def _outputs(node: int, width: int, numbers: array[int], outputs: list[bytes]) -> Outputs:
-    return Outputs(node, _unpacked(width, numbers), outputs)
+def _outputs(node: int, widths: _Widths, numbers: array[int], outputs: list[bytes]) -> Outputs:
+    return Outputs(node, _unpacked(widths, numbers), outputs)

@@ -17,6 +17,7 @@ import logging
 import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from wallaroo.engine import TaskFault
@@ -24,6 +25,7 @@ from wallaroo.user_output import Line
 from wallaroo_spark.wire.columns import Messages
 from wallaroo_spark.wire.outbox import Finished, Order
 from wallaroo_spark.wire.shards import Address
+from wallaroo_spark.wire.tracks import Track
 
 ROW_SCHEMA = "shard int, level int, block binary"
 
@@ -81,8 +83,40 @@ class CaseSpec:
 
 Specs = dict[int, CaseSpec]
 
-Frames = list[tuple[int, str, int, list[bytes]]]
-"""(case, source, sequence of the first, payloads): frames that follow each other."""
+
+class Kind(StrEnum):
+    """What the records of a `Run` are."""
+
+    FRAMES = "frames"
+    VALUES = "values"
+    UNPORTABLE = "unportable"
+    TICK = "tick"
+    END = "end"
+
+
+class Run(NamedTuple):
+    """Records that follow each other in the input log.
+
+    Args:
+        case: the case's number.
+        source: the records' source; `""` for a tick, which has none.
+        first: the sequence of the first record.
+        items: one for each record: a frame's payload; a generator's value, pickled; the error text
+            of a value that cannot be pickled; nothing for a tick; the pickled record for an end.
+        at: the records' arrival time.
+        kind: what they are.
+    """
+
+    case: int
+    source: str
+    first: int
+    items: list[bytes]
+    at: int = 0
+    kind: Kind = Kind.FRAMES
+
+
+Frames = list[Run]
+"""Records in the order received, in runs; most are frames."""
 
 
 class HeadBlock(NamedTuple):
@@ -102,10 +136,11 @@ class HeadBlock(NamedTuple):
 
 
 class LevelBlock(NamedTuple):
-    """Messages for one shard: by address, in runs."""
+    """Messages for one shard, by address, in runs; and tracks for the windows that it holds."""
 
     cases: Specs
     messages: dict[Address, list[Messages]]
+    tracks: dict[Address, list[Track]]
 
 
 @dataclass

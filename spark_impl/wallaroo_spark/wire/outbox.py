@@ -6,25 +6,39 @@ modules.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wallaroo.failure import Failure
-from wallaroo.trace import Lineage
+from wallaroo.trace import Lineage, lineage_order
 from wallaroo_spark.wire.columns import Messages, Outputs
 
 Order = tuple[Lineage, int, int]
-"""Lineage, the step's position, the sink's index or -1: the order in which calls are made."""
+"""What a lineage is sorted by, the node, the sink's index or -1: the order of calls.
+
+Nodes stand in topological order, so a message of one lineage meets them in order of their indices;
+positions in pipelines are no such order, since a merge goes from one pipeline into another.
+"""
 
 NO_SINK = -1
 
 
+def order_of(lineage: Lineage, node: int, sink: int = NO_SINK) -> Order:
+    """Return when a call with a message of that lineage is made at a node."""
+    return lineage_order(lineage), node, sink
+
+
 class Letter(NamedTuple):
-    """A dead letter without its frame's source and payload, which the driver adds."""
+    """A dead letter without its record's source and payload, which the driver adds.
+
+    `given`: it has no payload, since a window gave the message.
+    """
 
     lineage: Lineage
-    position: int
+    node: int
     sink: int
+    given: bool
     pipeline: str
     step: str | None
     key: bytes | None
@@ -36,7 +50,7 @@ class Letter(NamedTuple):
     @property
     def order(self) -> Order:
         """Its position in the order of calls."""
-        return (self.lineage, self.position, self.sink)
+        return order_of(self.lineage, self.node, self.sink)
 
 
 class End(NamedTuple):
@@ -48,11 +62,16 @@ class End(NamedTuple):
     step: str | None
     error_type: str | None
 
+    @property
+    def lineage(self) -> Lineage:
+        """The lineage of the call's message."""
+        return self.order[0][:-1]  # without the number that `lineage_order` appends
+
 
 def just_before(order: Order) -> Order:
     """Return a limit that allows all calls before `order`, but not `order` itself."""
-    lineage, position, sink = order
-    return lineage, position, sink - 1
+    lineage, node, sink = order
+    return lineage, node, sink - 1
 
 
 @dataclass
@@ -63,20 +82,24 @@ class Finished:
         outputs: runs of outputs, each of one sink.
         letters: dead letters.
         ends: calls at which the run ends; the first in order is the one that counts.
+        late: numbers of late messages by (step, what became of them), see `wallaroo.trace.Trace`.
     """
 
     outputs: list[Outputs] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
+    late: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def __bool__(self) -> bool:
-        return bool(self.letters or self.ends or any(run.lineages for run in self.outputs))
+        outputs = any(run.lineages for run in self.outputs)
+        return bool(self.letters or self.ends or self.late or outputs)
 
     def add(self, other: Finished) -> None:
         """Add the results of another part."""
         self.outputs += [run for run in other.outputs if run.lineages]
         self.letters += other.letters
         self.ends += other.ends
+        self.late += other.late
 
 
 @dataclass

@@ -10,19 +10,23 @@ flow's last call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
-from wallaroo.failure import Failure, describe_error
+from wallaroo.failure import describe_error
+from wallaroo.keys import SINGLE_KEY, encode_key
 from wallaroo.trace import Lineage, Reason
-from wallaroo_spark.wire.outbox import End, Letter, Order, Outbox
+from wallaroo_spark.wire.columns import Context
+from wallaroo_spark.wire.outbox import End, Letter, Order, Outbox, order_of
 from wallaroo_spark.worker.call_reporter import CallReporter
 from wallaroo_spark.worker.captured_output import Printer
-from wallaroo_spark.worker.portable import freeze, freeze_checked, thaw
 from wallaroo_spark.worker.program import Place, Program
 from wallaroo_spark.worker.results import DeadLetterError, where_it_failed
 
 Made = tuple[Any, Any]
 """A new message: a value for user code, and its frozen form."""
+
+SINGLE = encode_key(SINGLE_KEY)
+"""The key of messages that have been given none, encoded."""
 
 
 class RunEnded(Exception):  # noqa: N818 - no error: user code, or a dead letter, ended the run
@@ -42,6 +46,8 @@ class Calls:
 
     Attributes:
         outbox: what the flow sends.
+        key: the encoded key of the message that is processed (key-1).
+        context: what it has to do with time; `None` where time decides nothing.
     """
 
     def __init__(
@@ -58,6 +64,8 @@ class Calls:
         self.isolated = isolated
         self.printer = printer
         self.outbox = Outbox()
+        self.key = SINGLE
+        self.context: Context | None = None
         self._stop_on_error = stop_on_error
         self._limit = limit
         self._reporter = reporter
@@ -66,10 +74,12 @@ class Calls:
     @property
     def again(self) -> Callable[[Any, Any], Any]:
         """Return a function that gives the next call the message: a copy, or the same object."""
+        thaw = self.program.copies.thaw
         return (lambda _, frozen: thaw(frozen)) if self.isolated else (lambda value, _: value)
 
     def maker(self, node: int) -> Callable[[Any], Made]:
         """Return a function that makes a message of a call's result, or raises `unportable`."""
+        freeze, freeze_checked = self.program.copies.freeze, self.program.copies.freeze_checked
         if self.isolated:
 
             def made(value: Any) -> Made:
@@ -88,6 +98,10 @@ class Calls:
 
         return made
 
+    def within_limit(self, at: Order) -> bool:
+        """Whether a call is to be made."""
+        return self._limit is None or at <= self._limit
+
     def bounded(self, index: int, take: Callable[..., None]) -> Callable[..., None]:
         """Return `take`; if there is a limit, a function that calls it only up to the limit."""
         limit, place = self._limit, self.program.places[index]
@@ -95,7 +109,7 @@ class Calls:
             return take
 
         def bounded(lineage: Lineage, *message: Any) -> None:
-            if limit is None or (lineage, place.position, place.sink) <= limit:
+            if limit is None or order_of(lineage, index, place.sink) <= limit:
                 self._lineage = lineage
                 take(lineage, *message)
 
@@ -108,7 +122,7 @@ class Calls:
             return call
 
         def reported(*given: Any) -> Any:
-            order = (self._lineage, place.position, place.sink)
+            order = order_of(self._lineage, place.node, place.sink)
             reporter.begins(order, place.pipeline, place.step)
             try:
                 return call(*given)
@@ -130,19 +144,30 @@ class Calls:
         Raises:
             RunEnded: the run ends here.
         """
-        at = (lineage, place.position, place.sink)
+        at = order_of(lineage, place.node, place.sink)
+        if not self.within_limit(at):  # a decoder's call is made all the same, for its event time
+            return
         where = (place.pipeline, place.step)
-        why: tuple[bytes | None, str, str | None, str, Failure]
+        kind: str | None = type(error).__name__
+        known = cast(DeadLetterError, error)
         if issubclass(type(error), DeadLetterError):  # not `isinstance`: __class__ may be faked
-            known = cast(DeadLetterError, error)
-            why = (known.key or key, known.reason.value, None, str(known), known.failure)
+            if known.ends_run:
+                self._ends(at, *where, known.error_type)
+            key, reason, kind = known.key or key, known.reason, known.error_type
+            text, failure = str(known), known.failure
         elif isinstance(error, Exception):
-            error_type, text = type(error).__name__, describe_error(error)
-            why = (key, reason.value, error_type, text, where_it_failed(error))
+            text, failure = describe_error(error), where_it_failed(error)
         else:
-            self.outbox.finished.ends.append(End(at, "exit", *where, type(error).__name__))
-            raise RunEnded
-        self.outbox.finished.letters.append(Letter(*at, *where, *why))
+            self._ends(at, *where, kind)
+        given = self.context is not None and self.context.given
+        letter = Letter(
+            lineage, place.node, place.sink, given, *where, key, reason.value, kind, text, failure
+        )
+        self.outbox.finished.letters.append(letter)
         if self._stop_on_error:
-            self.outbox.finished.ends.append(End(at, "on-error", *where, None))
-            raise RunEnded
+            self._ends(at, *where, None)
+
+    def _ends(self, at: Order, pipeline: str, step: str | None, error_type: str | None) -> NoReturn:
+        kind = "on-error" if error_type is None else "exit"
+        self.outbox.finished.ends.append(End(at, kind, pipeline, step, error_type))
+        raise RunEnded

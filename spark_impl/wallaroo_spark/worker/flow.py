@@ -1,10 +1,10 @@
 """An application's code, run from one state partition to the next.
 
-A `Flow` takes frames (`decode`) or messages before a state step (`visit`). It processes each, depth
-first, through stateless steps, through state steps whose entities it holds, and into sinks. If a
-message needs an entity that another shard holds, the flow computes the key and puts the message
-into the outbox. The work at each node is a function (`worker.nodes`), made when the first message
-comes to the node.
+A `Flow` takes records of the input log (`take`) or messages before a state step (`visit`). It
+processes each, depth first, through stateless steps, through state steps whose entities it holds,
+and into sinks. If a message needs an entity that another shard holds, the flow computes the key and
+puts the message into the outbox. The work at each node is a function (`worker.nodes`,
+`worker.passing`), made when the first message comes to the node.
 
 In trusting mode a flow raises `NeedsIsolation` if the rules cannot be kept without copies (a state
 computation failed and its entity may be half changed). The caller then processes the same messages
@@ -13,20 +13,29 @@ again in isolated mode.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable
 from typing import Any, cast
 
-from wallaroo.operations import Stateful, Stateless
+from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
+from wallaroo.records import End
 from wallaroo.topology import Sink, Source, Step
 from wallaroo.trace import Lineage, Reason
-from wallaroo_spark.wire.columns import Arrival
+from wallaroo_spark.wire.columns import Arrival, Context
+from wallaroo_spark.wire.job import Kind, Run
 from wallaroo_spark.wire.outbox import Outbox
-from wallaroo_spark.worker import nodes
+from wallaroo_spark.wire.tracks import NO_TIME, What
+from wallaroo_spark.worker import nodes, passing
 from wallaroo_spark.worker.calls import Calls, Made, RunEnded
 from wallaroo_spark.worker.nodes import TakeItems, TakeMessage, VisitEntity
 from wallaroo_spark.worker.plan import Component
-from wallaroo_spark.worker.portable import thaw
-from wallaroo_spark.worker.states import States
+from wallaroo_spark.worker.portable import UnportableError
+from wallaroo_spark.worker.results import GeneratorError
+from wallaroo_spark.worker.states import States, entity_id
+from wallaroo_spark.worker.watermarks import Tracker
+from wallaroo_spark.worker.window_step import WindowStep
+
+_WHAT = {Kind.TICK: What.TICK, Kind.END: What.END}
 
 
 class Flow:
@@ -43,6 +52,11 @@ class Flow:
         self._held: tuple[Component, States] | None = None
         self._takes: dict[int, TakeMessage] = {}
         self._visits: dict[int, VisitEntity] = {}
+        self._windows: dict[int, WindowStep] = {}
+        self._sources = frozenset(calls.program.sources.values())
+        self._time = NO_TIME  # the event time of the record that is processed
+        application = calls.program.application
+        self.tracker = Tracker(application) if application.window_steps else None
 
     @property
     def outbox(self) -> Outbox:
@@ -53,29 +67,68 @@ class Flow:
         """Hold a component's entities: its state steps are run here from now on."""
         self._held = (component, states)
 
-    def decode(self, source: str, first: int, payloads: Iterable[bytes]) -> None:
-        """Process consecutive frames of one source.
-
-        Args:
-            source: its name.
-            first: the first frame's sequence.
-            payloads: of the frames.
-        """
-        take = self._take_at(self._program.sources[source])
+    def take(self, run: Run) -> None:
+        """Process consecutive records of the input log."""
+        calls, what = self._calls, _WHAT.get(run.kind, What.MESSAGE)
         if self._ended:
             return
         try:
-            for sequence, payload in enumerate(payloads, first):
-                take((sequence,), payload, None)
+            for sequence, item in enumerate(run.items, run.first):
+                if calls.program.timed:
+                    calls.context = Context(run.at, run.at, given=False)
+                self._time = NO_TIME
+                try:
+                    self._take_one(run, (sequence,), item)
+                finally:
+                    if self.tracker is not None:
+                        self.tracker.note(sequence, run.at, what, run.source, self._time)
+        except RunEnded:
+            self._ended = True
+
+    def _take_one(self, run: Run, lineage: Lineage, item: bytes) -> None:
+        """Process a record."""
+        if run.kind is Kind.TICK:
+            return
+        index = self._program.sources[run.source]
+        place, failed = self._program.places[index], self._calls.failed
+        if run.kind is Kind.FRAMES:
+            self._take_at(index)(lineage, item, None)
+        elif run.kind is Kind.VALUES:
+            self._take_at(index)(lineage, pickle.loads(item), None)  # noqa: S301 - the driver's
+        elif run.kind is Kind.UNPORTABLE:
+            failed(place, lineage, Reason.UNPORTABLE, UnportableError(item.decode()))
+        else:
+            end: End = pickle.loads(item)  # noqa: S301 - the driver's
+            if end.error_type is not None:
+                failed(place, lineage, Reason.RAISED, GeneratorError(end))
+
+    def turn(self, index: int, watermark: float, lineage: Lineage, arrived: int) -> None:
+        """Let a window step that is held here fire what is due (time-4).
+
+        Args:
+            index: the step's node.
+            watermark: the step's, from now on.
+            lineage: the turn's; that of what fires has one more number.
+            arrived: the record's arrival time.
+        """
+        if self._ended:
+            return
+        self._calls.context = Context(arrived, arrived, given=False)
+        try:
+            self.windows_at(index).turn(watermark, lineage, arrived)
         except RunEnded:
             self._ended = True
 
     def visit(self, arrivals: Iterable[Arrival]) -> None:
         """Process messages, in their order, from their state steps on, which are held here."""
-        visits = self._visits
+        if self._ended:
+            return
+        visits, calls, thaw = self._visits, self._calls, self._program.copies.thaw
         try:
-            for lineage, node, key, frozen in arrivals:
+            for lineage, node, key, frozen, context in arrivals:
                 visit = visits.get(node) or self._visit_at(node)
+                calls.key = key
+                calls.context = context
                 value = frozen if type(frozen) is not tuple else thaw(frozen)
                 visit(lineage, key, value, frozen)
         except RunEnded:
@@ -88,7 +141,10 @@ class Flow:
         if index not in self._takes:
             # The nodes behind come first, so that a long pipeline needs no deep recursion.
             for node in sorted(self._missing(index), reverse=True):
-                self._takes[node] = self._calls.bounded(node, self._take_of(node))
+                take = self._take_of(node)
+                # Watermarks move before anything fires, so event times are found in any case.
+                unbounded = self.tracker is not None and node in self._sources
+                self._takes[node] = take if unbounded else self._calls.bounded(node, take)
         return self._takes[index]
 
     def _missing(self, index: int) -> set[int]:
@@ -99,58 +155,99 @@ class Flow:
             number = waiting.pop()
             if number not in self._takes and number not in missing:
                 missing.add(number)
-                node = self._program.application.nodes[number]
-                operation = node.operation if isinstance(node, Step) else None
-                if not isinstance(operation, Stateful) or self._is_held(operation):
+                if number not in self._program.holder or self._is_held(number):
                     waiting += self._program.application.consumers[number]
         return missing
 
-    def _is_held(self, operation: Stateful) -> bool:
-        """Whether a state step's entities are held here."""
-        component = self._program.component_of(operation)
-        return self._held is not None and self._held[0] is component
+    def _is_held(self, index: int) -> bool:
+        """Whether a step's entities or windows are held here."""
+        return self._held is not None and self._held[0] is self._program.holder[index]
 
     def _take_of(self, index: int) -> TakeMessage:
         """Return the function of a node."""
         calls = self._calls
         node = self._program.application.nodes[index]
         if isinstance(node, Source):
-            decoder = node.config.decoder
-            assert decoder is not None  # generators are refused (build-2)
-            decode = decoder.call
-            return nodes.one_from_one(calls, index, decode, Reason.DECODE, self._follow(index))
+            return self._take_of_source(index, node)
         if isinstance(node, Sink):
             return nodes.encoder(calls, index, node)
         operation = node.operation
-        if isinstance(operation, Stateful):
-            if self._is_held(operation):
+        if isinstance(operation, (Stateful, Windowed)):
+            if self._is_held(index):
                 take_keyed = nodes.to_entity_here(calls, self._visit_at(index))
             else:
-                take_keyed = nodes.to_outbox(calls, index, self._program.component_of(operation))
+                take_keyed = nodes.to_outbox(calls, index, self._program.holder[index])
             return nodes.route(calls, index, operation, take_keyed)
-        assert isinstance(operation, Stateless)  # all others are refused (build-2)
+        if isinstance(operation, Branch):
+            return passing.branch(operation, self._follow(index))
+        if isinstance(operation, Collect):
+            return passing.collect(calls, self._follow(index))
+        if isinstance(operation, KeyBy):
+            return passing.key_by(calls, index, operation, self._follow(index))
+        if isinstance(operation, Merge):
+            return self._follow(index)
         if operation.computation.multi:
             return nodes.many_from_one(calls, index, operation, self._follow_items(index))
         compute = operation.computation.call
         return nodes.one_from_one(calls, index, compute, Reason.RAISED, self._follow(index))
+
+    def _take_of_source(self, index: int, node: Source) -> TakeMessage:
+        calls, config = self._calls, node.config
+        follow = self._follow(index)
+        if config.event_time is not None:
+            follow = nodes.timed(calls, index, config.event_time, self._move, follow)
+        if config.decoder is None:
+            return nodes.generated(calls, index, follow)
+        return nodes.one_from_one(calls, index, config.decoder.call, Reason.DECODE, follow)
+
+    def _move(self, time: int) -> None:
+        """Give the message that is processed its event time."""
+        self._time = time
+        calls = self._calls
+        if calls.context is not None:
+            calls.context = calls.context._replace(time=time)
 
     def _visit_at(self, index: int) -> VisitEntity:
         """Return the function that takes a message with a known key to a state step held here."""
         visit = self._visits.get(index)
         if visit is None:
             step = cast("Step", self._program.application.nodes[index])
-            operation = cast("Stateful", step.operation)
             assert self._held is not None
-            made = nodes.state_step(
-                self._calls,
-                index,
-                operation,
-                self._held,
-                self._follow(index),
-                self._follow_items(index),
-            )
+            if isinstance(step.operation, Stateful):
+                made = nodes.state_step(
+                    self._calls,
+                    index,
+                    step.operation,
+                    self._held,
+                    self._follow(index),
+                    self._follow_items(index),
+                )
+            else:
+                made = self.windows_at(index).take
             visit = self._visits[index] = self._calls.bounded(index, made)
         return visit
+
+    def windows_at(self, index: int) -> WindowStep:
+        """Return the windows of a step, which are held here."""
+        step = self._windows.get(index)
+        if step is None:
+            assert self._held is not None
+            component, states = self._held
+            store = (states.entities, entity_id(component, index, b""))
+            step = WindowStep(self._calls, index, store, self._follow(index))
+            self._windows[index] = step
+        return step
+
+    def flush(self) -> None:
+        """Write what has changed in the entities and windows that are held here.
+
+        Raises:
+            NeedsIsolation: some entities cannot be pickled.
+        """
+        for step in self._windows.values():
+            step.flush()
+        if self._held is not None:
+            self._held[1].flush()
 
     def _follow(self, origin: int) -> TakeMessage:
         """Return the function that takes a node's message through all nodes behind it (order-1)."""

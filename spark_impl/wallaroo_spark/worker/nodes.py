@@ -4,25 +4,26 @@ Such a function knows what is the same for all messages: the user's call, the pl
 dead letter, the functions of the nodes behind. Its arguments are a message's lineage, a value for
 user code, and the frozen message.
 
-A value of an exact immutable type is its own frozen form in both modes. Most messages are such
-values, so this is checked before the function that freezes is called.
+A value of an exact immutable type is its own frozen form in both modes, unless the application has
+a codec. Most messages are such values, so this is checked before the function that freezes is
+called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
-from wallaroo.keys import SINGLE_KEY
-from wallaroo.operations import Stateful, Stateless
+from wallaroo.components import EventTime
+from wallaroo.operations import Stateful, Stateless, Windowed
+from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Sink
 from wallaroo.trace import Lineage, Reason
 from wallaroo_spark.wire.columns import Messages, Outputs
-from wallaroo_spark.worker.calls import Calls, Made
+from wallaroo_spark.worker.calls import SINGLE, Calls, Made
 from wallaroo_spark.worker.plan import Component
-from wallaroo_spark.worker.portable import ATOMS
 from wallaroo_spark.worker.program import Place
-from wallaroo_spark.worker.results import encoded, iterator_of, split_pair
+from wallaroo_spark.worker.results import RefusedTimeError, encoded, iterator_of, split_pair
 from wallaroo_spark.worker.states import ABSENT, NeedsIsolation, States, entity_id
 
 TakeMessage = Callable[[Lineage, Any, Any], None]
@@ -44,7 +45,7 @@ def one_from_one(
     """Return the function of a decoder, or of a computation that gives one message."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     name, call = place.name, calls.reported(call, place)
-    made = calls.maker(index)
+    made, atoms = calls.maker(index), calls.program.copies.atoms
 
     def take(lineage: Lineage, value: Any, frozen: Any) -> None:
         printer.step = name
@@ -52,12 +53,66 @@ def one_from_one(
             message = frozen = call(value)
             if message is None:
                 return
-            if type(message) not in ATOMS:
+            if type(message) not in atoms:
                 message, frozen = made(message)
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             failed(place, lineage, reason, error)
             return
         follow(lineage, message, frozen)
+
+    return take
+
+
+def generated(calls: Calls, index: int, follow: TakeMessage) -> TakeMessage:
+    """Return the function of a generator source: its values are messages (graph-4)."""
+    place, failed = calls.program.places[index], calls.failed
+    made, atoms = calls.maker(index), calls.program.copies.atoms
+
+    def take(lineage: Lineage, value: Any, frozen: Any) -> None:
+        frozen = value
+        try:
+            if type(value) not in atoms:
+                value, frozen = made(value)
+        except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
+            failed(place, lineage, Reason.UNPORTABLE, error)
+            return
+        follow(lineage, value, frozen)
+
+    return take
+
+
+def timed(
+    calls: Calls,
+    index: int,
+    event_time: EventTime,
+    found: Callable[[int], None],
+    follow: TakeMessage,
+) -> TakeMessage:
+    """Return the function that finds a decoded message's event time (time-2).
+
+    Args:
+        calls: how user code is called.
+        index: the source's node.
+        event_time: finds event times.
+        found: gets each event time before the message goes on.
+        follow: takes the message to the nodes behind.
+    """
+    place, printer, failed = calls.program.places[index], calls.printer, calls.failed
+    name, call, again = event_time.name, calls.reported(event_time.call, place), calls.again
+
+    def take(lineage: Lineage, value: Any, frozen: Any) -> None:
+        printer.step = name
+        try:
+            result = call(value)
+            try:
+                time = event_time_from(result)
+            except BadTimeError as error:
+                raise RefusedTimeError(str(error)) from None
+        except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
+            failed(place, lineage, Reason.RAISED, error)
+            return
+        found(time)
+        follow(lineage, again(value, frozen), frozen)
 
     return take
 
@@ -69,12 +124,13 @@ def many_from_one(
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     name, call = place.name, calls.reported(operation.computation.call, place)
     consume, made = calls.reported(_consume, place), calls.maker(index)
+    atoms = calls.program.copies.atoms
 
     def take(lineage: Lineage, value: Any, _: Any) -> None:
         printer.step = name
         try:
             # Consuming the result is part of the call (compute-2).
-            items = _all_made(consume(call(value)), made)
+            items = _all_made(consume(call(value)), made, atoms)
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             failed(place, lineage, Reason.RAISED, error)
             return
@@ -83,12 +139,21 @@ def many_from_one(
     return take
 
 
-def route(calls: Calls, index: int, operation: Stateful, take_keyed: TakeKeyed) -> TakeMessage:
+def route(
+    calls: Calls, index: int, operation: Stateful | Windowed, take_keyed: TakeKeyed
+) -> TakeMessage:
     """Return the function that finds a message's key and takes the message to its entity."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
-    keys = calls.program.keys[operation.partition]
+    keys = calls.program.keys[index]
     if operation.route is None:
-        single = keys.judge(SINGLE_KEY)
+        number_of = keys.number
+        if operation.keyed:  # key-1
+
+            def take_with_key(lineage: Lineage, value: Any, frozen: Any) -> None:
+                take_keyed(lineage, calls.key, number_of(calls.key), value, frozen)
+
+            return take_with_key
+        single = SINGLE, number_of(SINGLE)  # route-6, key-2
         return lambda lineage, value, frozen: take_keyed(lineage, *single, value, frozen)
     known, judge = keys.known, keys.judge
     name, call = place.name, calls.reported(operation.route.call, place)
@@ -112,18 +177,26 @@ def to_outbox(calls: Calls, index: int, component: Component) -> TakeKeyed:
     """Return the function that puts a message into the outbox, for its entity's shard."""
     outbox = calls.outbox
     appends: dict[int, tuple[Callable[[Any], None], ...]] = {}
+    timed = calls.program.timed
 
     def send(lineage: Lineage, key: bytes, number: int, _: Any, frozen: Any) -> None:
         found = appends.get(number)
         if found is None:
             run = Messages(index)
             outbox.messages.append((component.index, number, run))
-            found = run.lineages.append, run.keys.append, run.messages.append
+            found = (
+                run.lineages.append,
+                run.keys.append,
+                run.messages.append,
+                run.contexts.append,
+            )
             appends[number] = found
-        add_lineage, add_key, add_message = found
+        add_lineage, add_key, add_message, add_context = found
         add_lineage(lineage)
         add_key(key)
         add_message(frozen)
+        if timed:
+            add_context(calls.context)
 
     return send
 
@@ -157,12 +230,14 @@ def state_step(
         follow_items: takes the items of a multi output to the nodes behind.
     """
     place, printer = calls.program.places[index], calls.printer
-    name, multi = place.name, operation.computation.multi
+    name, multi, pair = place.name, operation.computation.multi, operation.computation.pair
     component, states = held
+    atoms = calls.program.copies.atoms
     prefix = entity_id(component, operation.partition, b"")
     keep, add = states.keep, states.build
-    application = calls.program.application
-    build = calls.reported(application.partition[operation.partition].builder.call, place)
+    partition = calls.program.application.partition[operation.partition]
+    expire_after = partition.expire_after
+    build = calls.reported(partition.builder.call, place)
     call = calls.reported(operation.computation.call, place)
     consume, made = calls.reported(_consume, place), calls.maker(index)
     failed = calls.failed if calls.isolated else _needs_isolation
@@ -170,19 +245,24 @@ def state_step(
     def visit(lineage: Lineage, key: bytes, value: Any, _: Any) -> None:
         printer.step = name
         entity = prefix + key if prefix else key
+        if expire_after is not None:
+            assert calls.context is not None  # time decides in this application
+            states.visit(entity, calls.context.arrived, expire_after)
         state = states[entity]
         try:
             if state is ABSENT:  # state-1
                 state = add(entity, build())
             result = call(value, state)
-            if type(result) is tuple and len(result) == 2 and type(result[1]) is bool:
+            if not pair:  # key-3
+                output, changed = result, True
+            elif type(result) is tuple and len(result) == 2 and type(result[1]) is bool:
                 output, changed = result
             else:
                 output, changed = split_pair(result)
             frozen = output
             if multi:
-                items = _all_made(consume(output), made)
-            elif type(output) not in ATOMS:
+                items = _all_made(consume(output), made, atoms)
+            elif output is not None and type(output) not in atoms:
                 output, frozen = made(output)
             if changed:
                 keep(entity, state)
@@ -235,9 +315,11 @@ def _consume(result: Any) -> list[Any]:
     return [item for item in iterator_of(result)]  # noqa: C416 - see above
 
 
-def _all_made(items: list[Any], made: Callable[[Any], Made]) -> list[Made | None]:
+def _all_made(
+    items: list[Any], made: Callable[[Any], Made], atoms: Container[type]
+) -> list[Made | None]:
     """Return the messages of a multi result, with `None` for items that are left out."""
     return [
-        None if item is None else (item, item) if type(item) in ATOMS else made(item)
+        None if item is None else (item, item) if type(item) in atoms else made(item)
         for item in items
     ]

@@ -9,7 +9,8 @@ import functools
 import gc
 import itertools
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from wallaroo.canonical import structure_or_kind
 from wallaroo_spark.wire.columns import Arrival, Messages, arrivals
@@ -25,14 +26,17 @@ from wallaroo_spark.wire.job import (
 )
 from wallaroo_spark.wire.outbox import Finished, Outbox
 from wallaroo_spark.wire.shards import Address, shard_ids, shard_of
+from wallaroo_spark.wire.tracks import Moment, Track, moments
 from wallaroo_spark.worker.call_reporter import CallReporter
 from wallaroo_spark.worker.calls import Calls
 from wallaroo_spark.worker.captured_output import Printer, printing
 from wallaroo_spark.worker.faults import die_if_asked
 from wallaroo_spark.worker.flow import Flow
 from wallaroo_spark.worker.program import program_for, program_of
+from wallaroo_spark.worker.replay import replay
 from wallaroo_spark.worker.segments import Entities, Map, stored
-from wallaroo_spark.worker.states import IsolatedStates, NeedsIsolation, TrustingStates
+from wallaroo_spark.worker.states import IsolatedStates, NeedsIsolation, States, TrustingStates
+from wallaroo_spark.worker.stored import Form, Stored
 
 _FIRST_TASKS = 4
 
@@ -51,15 +55,16 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     printer = Printer()
     flows: dict[int, Flow] = {}
     with printing(printer, block.cases):
-        for number, source, first, payloads in block.frames:
-            flow = flows.get(number)
+        for run in block.frames:
+            flow = flows.get(run.case)
             if flow is None:
-                case = block.cases[number]
-                flow = flows[number] = _flow(case, printer, isolated=case.isolated)
-            flow.decode(source, first, payloads)
+                case = block.cases[run.case]
+                flow = flows[run.case] = _flow(case, printer, isolated=case.isolated)
+            flow.take(run)
     outboxes = [(case, flow.outbox) for case, flow in flows.items()]
+    tracks = {case: flow.tracker.track for case, flow in flows.items() if flow.tracker is not None}
     report = Report(printed=printer.finish(), span=block.span)
-    rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0])
+    rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0], tracks)
     for case in block.cases.values():
         die_if_asked(case.faults, 0)
     if block.list_entities:
@@ -79,18 +84,21 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
     _set_aside()
     cases: Specs = {}
     messages: dict[Address, list[Messages]] = {}
+    tracks: dict[Address, list[Track]] = {}
     for block in blocks:
         cases.update(block.cases)
         for address, runs in block.messages.items():
             messages.setdefault(address, []).extend(runs)
+        for address, some in block.tracks.items():
+            tracks.setdefault(address, []).extend(some)
     printer = Printer()
     report = Report()
     outboxes: list[tuple[int, Outbox]] = []
     with printing(printer, cases):
-        for address in sorted(messages):
+        for address in sorted(messages.keys() | tracks.keys()):
             case = cases[address.case]
-            arrived = arrivals(messages[address])
-            outbox, report.counts[address] = _run_address(case, address, arrived, store, printer)
+            given = (arrivals(messages.get(address, ())), moments(tracks.get(address, ())))
+            outbox, report.counts[address] = _run_address(case, address, given, store, printer)
             outboxes.append((address.case, outbox))
             die_if_asked(
                 case.faults, program_for(case).plan.components[address.component].level + 1
@@ -119,24 +127,36 @@ def list_entities(shard: int, store: Map) -> Row:
     listed = []
     for address, entity, state in stored(store):
         value = pickle.loads(state)  # noqa: S301 - bytes the states made
+        if isinstance(value, Stored):  # without its application, a coded one cannot be read
+            value = None if value.coded else pickle.loads(value.blob)  # noqa: S301 - ours too
         listed.append((address, entity, structure_or_kind(value), state))
     return Row(shard, FINISHED, pack(Report(entities=listed)))
 
 
 def _run_address(
-    case: CaseSpec, address: Address, arrived: list[Arrival], store: Map, printer: Printer
+    case: CaseSpec,
+    address: Address,
+    given: tuple[list[Arrival], list[Moment]],
+    store: Map,
+    printer: Printer,
 ) -> tuple[Outbox, int]:
     """Return the outbox, and the number of entities there are now."""
-    component = program_for(case).plan.components[address.component]
+    program = program_for(case)
+    component = program.plan.components[address.component]
+    form = Form(program.application, component)
     for isolated in (case.isolated, True):
         printed = len(printer.lines)
         entities = Entities(store, address, case.segment_bytes)
-        states = IsolatedStates(entities) if isolated else TrustingStates(entities)
+        kind = IsolatedStates if isolated else TrustingStates
+        states: States = kind(entities, program.copies, form)
         flow = _flow(case, printer, isolated=isolated)
         flow.hold(component, states)
         try:
-            flow.visit(arrived)
-            states.flush()
+            if component.windows:
+                replay(flow, program, component, entities, *given)
+            else:
+                flow.visit(given[0])
+            flow.flush()
         except NeedsIsolation:
             del printer.lines[printed:]
             continue
@@ -158,21 +178,38 @@ def _flow(case: CaseSpec, printer: Printer, *, isolated: bool) -> Flow:
 
 
 def _rows(
-    cases: Specs, outboxes: list[tuple[int, Outbox]], report: Report, shards: int, shard: int
+    cases: Specs,
+    outboxes: list[tuple[int, Outbox]],
+    report: Report,
+    shards: int,
+    shard: int,
+    tracks: Mapping[int, Track] = MappingProxyType({}),
 ) -> list[Row]:
-    """Pack the outboxes: a row for each shard and level that gets messages, one for the driver."""
+    """Pack the outboxes: a row for each shard and level that gets messages, one for the driver.
+
+    The tracks, by case, go to all shards that hold windows.
+    """
     blocks: dict[tuple[int, int], LevelBlock] = {}
+
+    def block_for(address: Address, level: int) -> LevelBlock:
+        target = (shard_of(address, shards), level)
+        block = blocks.setdefault(target, LevelBlock({}, {}, {}))
+        block.cases[address.case] = cases[address.case]
+        return block
+
     for number, outbox in outboxes:
-        case = cases[number]
-        components = program_for(case).plan.components
+        components = program_for(cases[number]).plan.components
         for component, partition, run in outbox.messages:
             address = Address(number, component, partition)
-            target = (shard_of(address, shards), components[component].level)
-            block = blocks.setdefault(target, LevelBlock({}, {}))
-            block.cases[number] = case
+            block = block_for(address, components[component].level)
             block.messages.setdefault(address, []).append(run)
         if outbox.finished:
             report.finished.setdefault(number, Finished()).add(outbox.finished)
+    for number, track in tracks.items():
+        for holder in program_for(cases[number]).plan.components:
+            if holder.windows:
+                address = Address(number, holder.index, 0)
+                block_for(address, holder.level).tracks.setdefault(address, []).append(track)
     rows = [Row(target, level, pack(block)) for (target, level), block in blocks.items()]
     if report:
         rows.append(Row(shard, FINISHED, pack(report)))

@@ -6,6 +6,9 @@ first (order-1), which no chain of operators can do. They form one *fused* compo
 shard holds and processes depth first. Every other partition is a component of its own and is
 sharded by key. Components are put on *levels*, each after every level that feeds it, with one Spark
 operator per level.
+
+The windows of a window step are held like a state partition. One shard holds all windows of a step,
+since windows of all keys that fire together are numbered in one order (time-4).
 """
 
 from __future__ import annotations
@@ -14,25 +17,40 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from wallaroo.operations import Stateful
-from wallaroo.topology import Application, Source, Step
+from wallaroo.operations import Stateful, Windowed
+from wallaroo.topology import Application, Node, Source, Step
+
+Member = str | int
+"""What a component holds: a state partition, by its name; a window step's windows, by its node."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """State partitions that one shard must hold together.
+    """State partitions, and window steps, that one shard must hold together.
 
     Args:
         index: its number in the plan.
         level: the operator that holds it, from 0.
         partitions: the state partitions' names.
         fused: whether messages can come back to it; then one shard holds all its keys.
+        windows: the window steps' nodes; then one shard holds all its keys too.
     """
 
     index: int
     level: int
     partitions: tuple[str, ...]
     fused: bool
+    windows: tuple[int, ...] = ()
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """All that it holds."""
+        return (*self.partitions, *self.windows)
+
+    @property
+    def sharded(self) -> bool:
+        """Whether its keys are divided into partitions."""
+        return not self.fused and not self.windows
 
 
 @dataclass(frozen=True)
@@ -51,6 +69,16 @@ class Plan:
     def component(self) -> dict[str, Component]:
         """The components by the names of their state partitions."""
         return {name: component for component in self.components for name in component.partitions}
+
+    @cached_property
+    def holder(self) -> dict[int, Component]:
+        """What holds the entities or windows of each step that has some, by the step's node."""
+        of = {member: component for component in self.components for member in component.members}
+        return {
+            index: of[member]
+            for index, node in enumerate(self.application.nodes)
+            if (member := _member(index, node)) is not None
+        }
 
 
 def plan(application: Application) -> Plan:
@@ -76,35 +104,51 @@ def plan(application: Application) -> Plan:
         application,
         tuple(
             [
-                Component(index, level(index), group, len(group) > 1 or group[0] in feeds[group[0]])
+                Component(
+                    index,
+                    level(index),
+                    tuple([member for member in group if isinstance(member, str)]),
+                    len(group) > 1 or group[0] in feeds[group[0]],
+                    tuple([member for member in group if isinstance(member, int)]),
+                )
                 for index, group in enumerate(groups)
             ]
         ),
     )
 
 
-def _feeds(application: Application) -> dict[str, set[str]]:
-    """Return for each state partition the partitions that a message can visit next."""
-    feeds: dict[str, set[str]] = {partition.name: set() for partition in application.partitions}
-    last: list[set[str]] = []  # for each node, the partitions its messages may have visited last
-    for node in application.nodes:
+def _member(index: int, node: Node) -> Member | None:
+    """Return what holds a step's entities or windows; `None` if it has none."""
+    operation = node.operation if isinstance(node, Step) else None
+    if isinstance(operation, Stateful):
+        return operation.partition
+    return index if isinstance(operation, Windowed) else None
+
+
+def _feeds(application: Application) -> dict[Member, set[Member]]:
+    """Return for each member the members that a message can visit next."""
+    feeds: dict[Member, set[Member]] = {part.name: set() for part in application.partitions}
+    feeds.update({index: set() for index in application.window_steps})
+    last: list[set[Member]] = []  # for each node, the members its messages may have visited last
+    for index, node in enumerate(application.nodes):
         if isinstance(node, Source):
             last.append(set())
             continue
         before = set().union(*[last[origin] for origin in node.inputs])
-        if isinstance(node, Step) and isinstance(node.operation, Stateful):
-            for name in before:
-                feeds[name].add(node.operation.partition)
-            before = {node.operation.partition}
+        member = _member(index, node)
+        if member is not None:
+            for other in before:
+                feeds[other].add(member)
+            before = {member}
         last.append(before)
     return feeds
 
 
-def _circles(feeds: dict[str, set[str]]) -> list[tuple[str, ...]]:
-    """Return the strongly connected groups of partitions, in the order of their first members."""
+def _circles(feeds: dict[Member, set[Member]]) -> list[tuple[Member, ...]]:
+    """Return the strongly connected groups of members, in the order of their first members."""
     reach = {name: set(_reached(feeds, name)) for name in feeds}
-    groups: list[tuple[str, ...]] = []
-    placed: set[str] = set()
+    groups: list[tuple[Member, ...]] = []
+    placed: set[Member] = set()
     for name in feeds:
         if name not in placed:
             group = [
@@ -117,8 +161,8 @@ def _circles(feeds: dict[str, set[str]]) -> list[tuple[str, ...]]:
     return groups
 
 
-def _reached(feeds: dict[str, set[str]], start: str) -> Iterator[str]:
-    seen: set[str] = set()
+def _reached(feeds: dict[Member, set[Member]], start: Member) -> Iterator[Member]:
+    seen: set[Member] = set()
     waiting = list(feeds[start])
     while waiting:
         name = waiting.pop()

@@ -3,59 +3,96 @@
 The pickler is the standard library's `pickle.dumps` at protocol 5. A value of an exact immutable
 type (`ATOMS`) is its own copy and travels unchanged. Any other value travels as a tuple of one
 `bytes`; no atom is a tuple. Each value is pickled on its own, so no two values share an object.
+
+If the application has a codec, its functions stand for pickle, and for every value (key-5).
 """
 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from wallaroo.failure import describe_error
+from wallaroo.topology import Codec
 from wallaroo.trace import Reason
 from wallaroo_spark.worker.results import DeadLetterError, where_it_failed
 
-ATOMS = frozenset({str, bytes, int, float, bool, type(None)})
+ATOMS: frozenset[type] = frozenset({str, bytes, int, float, bool, type(None)})
 PROTOCOL = 5
 
 
 class UnportableError(DeadLetterError):
-    """A value that does not survive a pickle round trip (`unportable`)."""
+    """A value that does not survive a round trip (`unportable`)."""
 
     reason = Reason.UNPORTABLE
 
 
-def freeze(value: Any) -> Any:
-    """Return `value` in the form in which it travels.
+@dataclass(frozen=True)
+class Copies:
+    """How an application's values are copied.
 
-    Raises:
-        UnportableError: it cannot be pickled.
+    Args:
+        atoms: exact types of values that are their own copies.
+        dumps: returns a value as bytes.
+        loads: returns the value that bytes hold.
     """
-    if type(value) in ATOMS:
-        return value
-    try:
-        return (pickle.dumps(value, PROTOCOL),)
-    except Exception as error:
-        raise _unportable(value, "pickled", error) from error
+
+    atoms: frozenset[type]
+    dumps: Callable[[Any], bytes]
+    loads: Callable[[bytes], Any]
+
+    def freeze(self, value: Any) -> Any:
+        """Return `value` in the form in which it travels.
+
+        Raises:
+            UnportableError: it cannot be written.
+        """
+        if type(value) in self.atoms:
+            return value
+        try:
+            return (self.dumps(value),)
+        except Exception as error:
+            raise _unportable(value, "pickled", error) from error
+
+    def thaw(self, frozen: Any) -> Any:
+        """Return a copy of a frozen value that nothing else refers to."""
+        return self.loads(frozen[0]) if type(frozen) is tuple else frozen
+
+    def freeze_checked(self, value: Any) -> tuple[Any, Any]:
+        """Return `value` frozen, and a copy of it, which proves that it can be read back.
+
+        Raises:
+            UnportableError: it cannot be written, or what was written cannot be read.
+        """
+        frozen = self.freeze(value)
+        try:
+            return frozen, self.thaw(frozen)
+        except Exception as error:
+            raise _unportable(value, "read back from its pickle", error) from error
 
 
-def thaw(frozen: Any) -> Any:
-    """Return a copy of a frozen value that nothing else refers to."""
-    if type(frozen) is tuple:
-        return pickle.loads(frozen[0])  # noqa: S301 - bytes that `freeze` made on our side
-    return frozen
+def _pickled(value: Any) -> bytes:
+    return pickle.dumps(value, PROTOCOL)
 
 
-def freeze_checked(value: Any) -> tuple[Any, Any]:
-    """Return `value` frozen, and a copy of it, which proves that it can be read back.
+PICKLED = Copies(ATOMS, _pickled, pickle.loads)
+"""Copies by pickle."""
 
-    Raises:
-        UnportableError: it cannot be pickled, or its pickle cannot be read.
-    """
-    frozen = freeze(value)
-    try:
-        return frozen, thaw(frozen)
-    except Exception as error:
-        raise _unportable(value, "read back from its pickle", error) from error
+
+def copies_by(codec: Codec | None) -> Copies:
+    """Return how the values of an application with that codec are copied."""
+    if codec is None:
+        return PICKLED
+
+    def dumps(value: Any) -> bytes:
+        blob = codec.serialize(value)
+        if type(blob) is not bytes:
+            raise TypeError(f"serialize returned a {type(blob).__name__}, not bytes")
+        return blob
+
+    return Copies(frozenset(), dumps, codec.deserialize)
 
 
 def _unportable(value: Any, what: str, error: Exception) -> UnportableError:

@@ -6,11 +6,12 @@ import functools
 import pickle
 from dataclasses import dataclass
 
-from wallaroo.operations import Stateful
+from wallaroo.operations import Branch, Collect, KeyBy, Merge, Operation, Stateful, Windowed
 from wallaroo.topology import Application, Node, Sink, Source, Step
 from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.wire.outbox import NO_SINK
-from wallaroo_spark.worker.plan import Component, plan
+from wallaroo_spark.worker.plan import plan
+from wallaroo_spark.worker.portable import copies_by
 from wallaroo_spark.worker.routing import Keys
 
 _PROGRAMS = 1024  # applications a process remembers; a job of `run_many` has hundreds
@@ -24,14 +25,14 @@ class Place:
         pipeline: its pipeline.
         step: the computation's name; `None` for a decoder or an encoder.
         name: its name for people.
-        position: the step's place in its pipeline, see `wallaroo.trace.DeadLetter`.
+        node: its index in the topology.
         sink: the sink's index, or `NO_SINK`.
     """
 
     pipeline: str
     step: str | None
     name: str
-    position: int
+    node: int
     sink: int = NO_SINK
 
 
@@ -45,33 +46,54 @@ class Program:
     Attributes:
         plan: where its state is held.
         places: the place of each node.
-        feeds_state: for each node, whether its messages go to a state step. Such messages are
-            frozen when they are made, because the step's entities may be in another process.
+        holder: what holds the entities or windows of each step that has some, by its node.
+        feeds_state: for each node, whether its messages go to a step with entities or windows.
+            Such messages are frozen when they are made, because these may be in another process.
         sources: the sources' nodes by name.
-        keys: the keys of each state partition, by its name.
+        keys: the keys at each step that finds keys or needs them, by its node.
+        copies: how its values are copied.
+        timed: whether messages carry a context.
     """
 
     def __init__(self, application: Application, partitions: int) -> None:
         self.application = application
         self.plan = plan(application)
         nodes = application.nodes
-        self.places = [_place(node, application.position(node)) for node in nodes]
-        self.feeds_state = [
-            any(_is_stateful(nodes[index]) for index in consumers)
-            for consumers in application.consumers
-        ]
+        self.holder = self.plan.holder
+        self.places = [_place(node, index) for index, node in enumerate(nodes)]
+        self.feeds_state = self._feeds_state()
+        self.copies = copies_by(application.codec)
+        self.timed = application.time_decides
         self.sources = {
             node.pipeline: index for index, node in enumerate(nodes) if isinstance(node, Source)
         }
-        component = self.plan.component
-        self.keys = {
-            partition.name: Keys(partition, 1 if component[partition.name].fused else partitions)
+        any_key = Keys(None, 1)
+        of_partition = {
+            partition.name: Keys(
+                partition, partitions if self.plan.component[partition.name].sharded else 1
+            )
             for partition in application.partitions
         }
+        self.keys = {
+            index: of_partition[step.partition] if isinstance(step, Stateful) else any_key
+            for index, node in enumerate(nodes)
+            if isinstance(step := _operation(node), (Stateful, Windowed, KeyBy))
+        }
 
-    def component_of(self, step: Stateful) -> Component:
-        """Return what holds a state step's entities."""
-        return self.plan.component[step.partition]
+    def _feeds_state(self) -> list[bool]:
+        nodes, consumers = self.application.nodes, self.application.consumers
+        feeds = [False] * len(nodes)
+        for index in reversed(range(len(nodes))):
+            feeds[index] = any(
+                consumer in self.holder
+                or (feeds[consumer] and isinstance(_operation(nodes[consumer]), _PASSING_ON))
+                for consumer in consumers[index]
+            )
+        return feeds
+
+
+_PASSING_ON = (Branch, Collect, KeyBy, Merge)
+"""Operations that make no other message of a message."""
 
 
 def program_for(case: CaseSpec) -> Program:
@@ -85,13 +107,13 @@ def program_of(application: bytes, partitions: int) -> Program:
     return Program(pickle.loads(application), partitions)  # noqa: S301 - the driver's, over Spark's own channels
 
 
-def _place(node: Node, position: int) -> Place:
+def _place(node: Node, index: int) -> Place:
     if isinstance(node, Source):
-        return Place(node.pipeline, None, node.name, position)
+        return Place(node.pipeline, None, node.name, index)
     if isinstance(node, Sink):
-        return Place(node.pipeline, None, node.config.encoder.name, position, node.index)
-    return Place(node.pipeline, node.name, node.name, position)
+        return Place(node.pipeline, None, node.config.encoder.name, index, node.index)
+    return Place(node.pipeline, node.name, node.name, index)
 
 
-def _is_stateful(node: Node) -> bool:
-    return isinstance(node, Step) and isinstance(node.operation, Stateful)
+def _operation(node: Node) -> Operation | None:
+    return node.operation if isinstance(node, Step) else None

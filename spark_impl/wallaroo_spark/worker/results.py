@@ -6,6 +6,7 @@ from collections.abc import Mapping, Set
 from typing import Any
 
 from wallaroo.failure import Failure, failure_of
+from wallaroo.records import End
 from wallaroo.trace import Reason
 
 _PAIR_LENGTH = 2
@@ -18,11 +19,15 @@ class DeadLetterError(Exception):
         reason: the dead letter's reason.
         key: the encoded key, if only the code that raises this knows it.
         failure: where user code raised, if it did so while its result was looked at.
+        error_type: the class name of what user code raised, if it did so on the driver.
+        ends_run: that was `SystemExit` or `KeyboardInterrupt` (dead-3).
     """
 
     reason: Reason
     key: bytes | None = None
     failure: Failure = Failure()
+    error_type: str | None = None
+    ends_run: bool = False
 
 
 class BadResultError(DeadLetterError):
@@ -35,6 +40,23 @@ class BadOutputError(DeadLetterError):
     """An encoder's result is neither bytes nor text, or is text that UTF-8 refuses (sink-1)."""
 
     reason = Reason.ENCODE
+
+
+class RefusedTimeError(DeadLetterError):
+    """What an event time function returned is no event time (time-2)."""
+
+    reason = Reason.BAD_TIME
+
+
+class GeneratorError(DeadLetterError):
+    """A generator has raised (graph-4); its source's end says what."""
+
+    reason = Reason.RAISED
+
+    def __init__(self, end: End) -> None:
+        super().__init__(end.error)
+        self.error_type = end.error_type
+        self.ends_run = end.ends_run
 
 
 def where_it_failed(error: BaseException) -> Failure:

@@ -31,10 +31,10 @@ class RefusedKeyError(DeadLetterError):
 
 
 class Keys:
-    """The keys of a state partition.
+    """The keys of a state partition, of a window step, or of a step that finds keys.
 
     Args:
-        partition: the state partition.
+        partition: the state partition; `None`: any key is allowed.
         partitions: number of partitions the keys are divided into.
 
     Attributes:
@@ -42,14 +42,14 @@ class Keys:
             the same key. There are no tuples in it: their type says nothing about their items'.
     """
 
-    def __init__(self, partition: StatePartition, partitions: int) -> None:
+    def __init__(self, partition: StatePartition | None, partitions: int) -> None:
         self.known: dict[type, dict[Any, tuple[bytes, int]]] = {str: {}, bytes: {}, int: {}}
-        self._name = partition.name
-        self._u64 = partition.u64
+        self._name = None if partition is None else partition.name
+        self._u64 = partition is not None and partition.u64
         self._partitions = partitions
-        self._listed = (
-            None if partition.keys is None else {encode_key(key) for key in partition.keys}
-        )
+        self._listed: set[bytes] | None = None
+        if partition is not None and partition.keys is not None:
+            self._listed = {encode_key(key) for key in partition.keys}
 
     def judge(self, key: Any) -> tuple[bytes, int]:
         """Return a key's encoding and its partition number (route-2, -3, -4, -5).
@@ -70,13 +70,17 @@ class Keys:
                 f"{respelling_hint(key, self._lists)}",
                 encoded,
             )
-        number = encoded_partition_number(encoded, self._partitions) if self._partitions > 1 else 0
+        number = self.number(encoded)
         memory = self.known.get(type(key))
         if memory is not None and len(encoded) <= _LONGEST:
             if len(memory) >= _REMEMBERED:
                 memory.clear()
             memory[key] = encoded, number
         return encoded, number
+
+    def number(self, encoded: bytes) -> int:
+        """Return the partition number of a valid key by its encoding."""
+        return encoded_partition_number(encoded, self._partitions) if self._partitions > 1 else 0
 
     def _lists(self, key: Key) -> bool:
         return self._listed is None or encode_key(key) in self._listed

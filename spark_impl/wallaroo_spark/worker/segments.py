@@ -89,6 +89,15 @@ class Entities:
         segment[entity] = state
         self._dirty.add(number)
 
+    def remove(self, entity: bytes) -> None:
+        """Remove the entity with that id, if there is one; `flush` writes it."""
+        number = self._place(_hash(entity))
+        state = self._segment(number).pop(entity, None)
+        if state is not None:
+            self.count -= 1
+            self._weight -= self._weighed(entity, state)
+            self._dirty.add(number)
+
     def flush(self) -> None:
         """Add segments for the entities that were added, and write the changed segments."""
         while self._weight > self._number * self._segment_bytes:

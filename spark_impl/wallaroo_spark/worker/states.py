@@ -4,18 +4,20 @@
 pickled at once, so an entity is never half replaced. `TrustingStates` keeps live objects and
 pickles the changed ones when the batch ends; if that fails, the batch is processed again in
 isolated mode, to find the call whose state cannot be pickled.
+
+An entity that expires has its last visit stored beside its state, and is found to be gone when its
+next message comes (key-4).
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from wallaroo_spark.worker.plan import Component
-from wallaroo_spark.worker.portable import PROTOCOL, UnportableError, freeze, freeze_checked
+from wallaroo_spark.worker.plan import Component, Member
+from wallaroo_spark.worker.portable import Copies, UnportableError
 from wallaroo_spark.worker.segments import Entities
-from wallaroo_spark.worker.stored import restored
+from wallaroo_spark.worker.stored import Form
 
 
 class NeedsIsolation(Exception):  # noqa: N818 - a request, not an error
@@ -28,6 +30,10 @@ ABSENT: Any = object()
 
 class States(Protocol):
     """Entities by id, see `entity_id`."""
+
+    @property
+    def entities(self) -> Entities:
+        """Where they are stored."""
 
     def __getitem__(self, entity: bytes) -> Any:
         """Return the state for a call to work on, or `ABSENT`."""
@@ -47,6 +53,15 @@ class States(Protocol):
             UnportableError: it cannot be pickled; the entity is as it was.
         """
 
+    def visit(self, entity: bytes, now: int, expire_after: int) -> None:
+        """Note a visit of an entity, or of none yet; if it had expired by then, it is gone (key-4).
+
+        Args:
+            entity: its id.
+            now: the arrival time of the message.
+            expire_after: nanoseconds after its last visit at which it is gone.
+        """
+
     def flush(self) -> None:
         """Write the changed entities.
 
@@ -55,33 +70,68 @@ class States(Protocol):
         """
 
 
-def entity_id(component: Component, partition: str, key: bytes) -> bytes:
+def entity_id(component: Component, member: Member, key: bytes) -> bytes:
     """Return the entity's id, which is unique within its component."""
-    if len(component.partitions) == 1:
+    if len(component.members) == 1:
         return key
-    return component.partitions.index(partition).to_bytes(2, "big") + key
+    return component.members.index(member).to_bytes(2, "big") + key
 
 
-def entity_of(component: Component, entity: bytes) -> tuple[str, bytes]:
-    """Return the state partition and encoded key of an entity id."""
-    if len(component.partitions) == 1:
-        return component.partitions[0], entity
-    return component.partitions[int.from_bytes(entity[:2], "big")], entity[2:]
+def entity_of(component: Component, entity: bytes) -> tuple[Member, bytes]:
+    """Return the member and the encoded key of an entity id."""
+    if len(component.members) == 1:
+        return component.members[0], entity
+    return component.members[int.from_bytes(entity[:2], "big")], entity[2:]
+
+
+class _Visits:
+    """The last visits of entities that expire, during a batch."""
+
+    def __init__(self, entities: Entities, form: Form) -> None:
+        self._entities = entities
+        self._form = form
+        self._at: dict[bytes, int] = {}
+
+    def packed(self, entity: bytes, frozen: Any) -> bytes:
+        """Return an entity as it is stored."""
+        return self._form.packed(frozen, self._at.get(entity, 0))
+
+    def visit(self, entity: bytes, now: int, expire_after: int) -> bool:
+        """Note a visit; return whether the entity had expired, and remove it from the store."""
+        last = self._at.get(entity)
+        if last is None:
+            blob = self._entities.get(entity)
+            last = now if blob is None else self._form.visited(blob)
+        self._at[entity] = now
+        expired = now - last >= expire_after
+        if expired:
+            self._entities.remove(entity)
+        return expired
+
+    def flush(self) -> None:
+        """Write the visits of entities that are there."""
+        for entity, now in self._at.items():
+            blob = self._entities.get(entity)
+            if blob is not None and self._form.visited(blob) != now:
+                self._entities.put(entity, self._form.visited_at(blob, now))
 
 
 class IsolatedStates:
     """Entities in isolated mode: every call gets a copy."""
 
-    def __init__(self, entities: Entities) -> None:
-        self._entities = entities
+    def __init__(self, entities: Entities, copies: Copies, form: Form) -> None:
+        self.entities = entities
+        self._copies = copies
+        self._form = form
+        self._visits = _Visits(entities, form)
         self._spare: dict[bytes, Any] = {}  # copies made to check that a state can be read back
 
     def __getitem__(self, entity: bytes) -> Any:
         """See `States`."""
         if entity in self._spare:
             return self._spare.pop(entity)
-        blob = self._entities.get(entity)
-        return ABSENT if blob is None else restored(blob)
+        blob = self.entities.get(entity)
+        return ABSENT if blob is None else self._form.state(blob)
 
     def build(self, entity: bytes, state: Any) -> Any:
         """See `States`."""
@@ -90,13 +140,19 @@ class IsolatedStates:
 
     def keep(self, entity: bytes, state: Any) -> None:
         """See `States`."""
-        frozen, spare = freeze_checked(state)
-        self._entities.put(entity, _blob(frozen))
+        frozen, spare = self._copies.freeze_checked(state)
+        self.entities.put(entity, self._visits.packed(entity, frozen))
         self._spare[entity] = spare
+
+    def visit(self, entity: bytes, now: int, expire_after: int) -> None:
+        """See `States`."""
+        if self._visits.visit(entity, now, expire_after):
+            self._spare.pop(entity, None)
 
     def flush(self) -> None:
         """See `States`."""
-        self._entities.flush()
+        self._visits.flush()
+        self.entities.flush()
 
 
 class TrustingStates(dict[bytes, Any]):
@@ -106,18 +162,21 @@ class TrustingStates(dict[bytes, Any]):
     hundreds of messages for each entity of a batch, this saves much time.
     """
 
-    def __init__(self, entities: Entities) -> None:
+    def __init__(self, entities: Entities, copies: Copies, form: Form) -> None:
         super().__init__()
-        self._entities = entities
+        self.entities = entities
+        self._copies = copies
+        self._form = form
+        self._visits = _Visits(entities, form)
         self._changed: dict[bytes, Any] = {}
         self.keep = self._changed.setdefault
 
     def __missing__(self, entity: bytes) -> Any:
         """Read an entity."""
-        blob = self._entities.get(entity)
+        blob = self.entities.get(entity)
         if blob is None:
             return ABSENT
-        state = self[entity] = restored(blob)
+        state = self[entity] = self._form.state(blob)
         return state
 
     def build(self, entity: bytes, state: Any) -> Any:
@@ -125,19 +184,24 @@ class TrustingStates(dict[bytes, Any]):
         self[entity] = self._changed[entity] = state
         return state
 
+    def visit(self, entity: bytes, now: int, expire_after: int) -> None:
+        """See `States`."""
+        if self._visits.visit(entity, now, expire_after):
+            self.pop(entity, None)
+            self._changed.pop(entity, None)
+
     def flush(self) -> None:
         """See `States`."""
+        freeze, packed = self._copies.freeze, self._visits.packed
         try:
             # Sorted, so that the order is the same in every process.
             blobs = [
-                (entity, _blob(freeze(self._changed[entity]))) for entity in sorted(self._changed)
+                (entity, packed(entity, freeze(self._changed[entity])))
+                for entity in sorted(self._changed)
             ]
         except UnportableError as error:
             raise NeedsIsolation from error
         for entity, blob in blobs:
-            self._entities.put(entity, blob)
-        self._entities.flush()
-
-
-def _blob(frozen: Any) -> bytes:
-    return frozen[0] if type(frozen) is tuple else pickle.dumps(frozen, PROTOCOL)
+            self.entities.put(entity, blob)
+        self._visits.flush()
+        self.entities.flush()

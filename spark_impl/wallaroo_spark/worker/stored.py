@@ -1,18 +1,95 @@
-"""Reading an entity back from a checkpoint, and the error when that fails."""
+"""An entity as it is stored: reading it back, and the error when that fails."""
 
 from __future__ import annotations
 
 import io
 import pickle
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from wallaroo.errors import WallarooError
 from wallaroo.failure import describe_error
 from wallaroo.loading import MODULE_PREFIX
 from wallaroo.text import escaped
+from wallaroo.topology import Application
+from wallaroo_spark.worker.plan import Component
+from wallaroo_spark.worker.portable import PROTOCOL, copies_by
 
 _EARLIER_NAME = re.compile(rf"({MODULE_PREFIX}\w+)_[0-9a-f]{{12}}")
+
+
+class Stored(NamedTuple):
+    """An entity that is more than its pickled state.
+
+    Args:
+        blob: its state.
+        coded: the application's codec wrote the state (key-5).
+        visited: the arrival time of its last visit; 0 where entities do not expire (key-4).
+    """
+
+    blob: bytes
+    coded: bool
+    visited: int
+
+
+class Form:
+    """How the entities of a component are stored: as pickled states, or as `Stored`.
+
+    Args:
+        application: the application.
+        component: the component.
+
+    Attributes:
+        coded: the application's codec writes the states.
+    """
+
+    def __init__(self, application: Application, component: Component) -> None:
+        of = application.partition
+        expiring = any(of[name].expire_after is not None for name in component.partitions)
+        self.coded = application.codec is not None
+        self._copies = copies_by(application.codec)
+        self._plain = not expiring and not self.coded
+
+    def packed(self, frozen: Any, visited: int = 0) -> bytes:
+        """Return a frozen state as it is stored."""
+        blob = frozen[0] if type(frozen) is tuple else pickle.dumps(frozen, PROTOCOL)
+        return blob if self._plain else _packed(Stored(blob, self.coded, visited))
+
+    def state(self, blob: bytes) -> Any:
+        """Return a copy of the state that was stored.
+
+        Raises:
+            StateError: see `restored`.
+        """
+        if self._plain:
+            return restored(blob)
+        stored = _unpacked(blob)
+        if not self.coded:
+            return restored(stored.blob)
+        try:
+            return self._copies.loads(stored.blob)
+        except Exception as error:
+            raise StateError(
+                "an entity cannot be read back from the checkpoint: the application's deserialize "
+                f"raised {type(error).__name__}: {escaped(describe_error(error))}"
+            ) from error
+
+    def visited(self, blob: bytes) -> int:
+        """Return the arrival time of a stored entity's last visit."""
+        return _unpacked(blob).visited
+
+    def visited_at(self, blob: bytes, now: int) -> bytes:
+        """Return a stored entity with a later visit."""
+        return _packed(_unpacked(blob)._replace(visited=now))
+
+
+def _packed(stored: Stored) -> bytes:
+    return pickle.dumps(stored, PROTOCOL)
+
+
+def _unpacked(blob: bytes) -> Stored:
+    stored: Stored = pickle.loads(blob)  # noqa: S301 - bytes we made; nobody else can write a checkpoint
+    return stored
 
 
 class StateError(WallarooError):

@@ -99,7 +99,7 @@ def test_replay_of_what_is_no_case(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_replay_as_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = next(STORED.glob("state-6-*.json"))
+    path = next(STORED.glob("state-6-builder-*.json"))
     assert main(["replay", str(path), "--python"]) == KEPT
     script = tmp_path / "case.py"
     script.write_text(capsys.readouterr().out)

@@ -120,7 +120,7 @@ def test_graph_4_values_are_records_of_the_log(run):
     assert by_itself.trace.comparable() == given.trace.comparable()
 
 
-def test_graph_4_a_session_generates_when_it_is_told():
+def test_graph_4_a_session_generates_when_it_is_letters():
     session = Session(built(generator(Counting(2)).to_sink(sink())))
     assert session.output == []
     session.generate("numbers")

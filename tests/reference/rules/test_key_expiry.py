@@ -95,7 +95,7 @@ def test_key_4_one_of_many_expires(run, application):
 def coded(serialize, deserialize):
     """Two functions of a module, which builds an application of what it is given."""
     module = types.ModuleType("coded")
-    module.serialize, module.deserialize, module.wallaroo = serialize, deserialize, wallaroo
+    vars(module).update(serialize=serialize, deserialize=deserialize, wallaroo=wallaroo)
     exec(
         "def build(*pipelines): return wallaroo.build_application('app', *pipelines)", vars(module)
     )

@@ -63,7 +63,7 @@ def test_recover_1_a_batch_that_is_asked_for_again_is_the_same(open_feed):
     assert [part.span for part in parts] == [(0, 14), None]
     assert [part.cases for part in parts] == [{0: CASE}, {0: CASE}]
     frames = [run for part in parts for run in part.frames]
-    assert [(source, first, len(payloads)) for _, source, first, payloads in frames] == [
+    assert [(run.source, run.first, len(run.items)) for run in frames] == [
         ("p", 0, 7),
         ("p", 7, 3),
         ("q", 10, 4),

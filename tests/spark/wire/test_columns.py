@@ -29,14 +29,20 @@ def messages(node, *lineages):
 )
 def test_order_1_runs_are_merged_by_lineage(runs):
     merged = arrivals(runs)
-    assert merged == [((n,), 3, b"key", str((n,))) for n in (0, 1, 2, 5)]
+    assert merged == [((n,), 3, b"key", str((n,)), None) for n in (0, 1, 2, 5)]
     outputs = [Outputs(4, run.lineages, run.messages) for run in runs]
-    assert outputs_in_order(outputs) == [(lineage, text) for lineage, _, _, text in merged]
+    assert outputs_in_order(outputs) == [(lineage, text) for lineage, _, _, text, _ in merged]
+
+
+def test_time_4_what_windows_gave_comes_before_the_record_itself():
+    ordered = [(3, -2, 0), (3, -1, 0), (3, -1, 1, 4), (3,), (3, 0)]
+    runs = [messages(1, *ordered[1::2]), messages(1, *ordered[::2])]
+    assert [arrival[0] for arrival in arrivals(runs)] == ordered
 
 
 def test_order_1_of_one_lineage_the_earlier_step_comes_first():
     runs = [messages(5, (0, 1), (1, 0)), messages(2, (0,), (1, 0))]
-    assert [(lineage, node) for lineage, node, _, _ in arrivals(runs)] == [
+    assert [(lineage, node) for lineage, node, *_ in arrivals(runs)] == [
         ((0,), 2),
         ((0, 1), 5),
         ((1, 0), 2),
@@ -44,7 +50,9 @@ def test_order_1_of_one_lineage_the_earlier_step_comes_first():
     ]
 
 
-@pytest.mark.parametrize("lineages", [[], [(0,), (7,)], [(0, 2, 1), (1 << 40, 0, 3)]], ids=str)
+@pytest.mark.parametrize(
+    "lineages", [[], [(0,), (7,)], [(0, 2, 1), (1 << 40, 0, 3)], [(0, -1, 0), (0,)]], ids=str
+)
 def test_a_run_travels_as_it_is(lineages):
     run = messages(1, *lineages)
     assert pickle.loads(pickle.dumps(run, 5)) == run

@@ -1,0 +1,174 @@
+"""Session and count windows in the compiled path (window-7, window-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+from wallaroo.operations import Windowed
+from wallaroo.windows import CountWindows, SessionWindows
+from wallaroo_reference.calendar import Calendar
+from wallaroo_reference.compiled_time import FOREVER, Times
+from wallaroo_reference.compiled_windows import Firing, KeptWindows, encoded, judge, key_of
+
+
+class _Session:
+    """An open session: its least and greatest event time, and its accumulator."""
+
+    __slots__ = ("first", "last", "part")
+
+    def __init__(self, first: int, last: int, part: Any) -> None:
+        self.first = first
+        self.last = last
+        self.part = part
+
+
+class Sessions(KeptWindows):
+    """Session windows, by the identities of their keys, each key's in order of time."""
+
+    def __init__(self, operation: Windowed, ways: Mapping[str, int], times: Times) -> None:
+        super().__init__(operation, ways, times)
+        windows = operation.windows
+        assert isinstance(windows, SessionWindows)
+        self._gap, self._delay, self._policy = windows.gap, windows.delay, windows.late
+        self._open: dict[Hashable, list[_Session]] = {}
+        self._calendar = Calendar(self._first_end)
+
+    def take(self, message: Any, key: Any, time: int) -> Firing | None:
+        """See `KeptWindows.take`."""
+        known = judge(key)
+        self.refresh()
+        gap = self._gap
+        sessions = self._open.get(known, [])
+        meeting = [one for one in sessions if one.first < time + gap and time < one.last + gap]
+        if not meeting and time + gap + self._delay <= self.watermark:
+            return self.late(message, key, time, self._policy)
+        part = self.updated(message)
+        if len(meeting) == 1:
+            (one,) = meeting
+            in_order = (one.part, part) if one.first <= time else (part, one.part)
+            one.part = self.combined(in_order)
+            one.first, one.last = min(one.first, time), max(one.last, time)
+            return None  # it ends no earlier than it did
+        new = _Session(time, time, part)
+        if meeting:
+            # `sorted` is stable: on a tie, what was there comes first.
+            bridged = sorted([*meeting, new], key=lambda one: one.first)
+            new.part = self.combined([one.part for one in bridged])
+            new.first = bridged[0].first
+            new.last = max([one.last for one in bridged])
+        rest = [one for one in sessions if one not in meeting]
+        self._open[known] = sorted([*rest, new], key=lambda one: one.first)
+        self._calendar.note(known)
+        due = self._open[known][0].last + gap + self._delay
+        if due < self.next_due:
+            self.next_due = due
+            self._times.settle()
+        return None
+
+    def due(self) -> Iterator[Firing]:
+        """See `KeptWindows.due`."""
+        while (end := self._calendar.first()) is not None and end + self._delay <= self.watermark:
+            for known in self._calendar.take(end, encoded):
+                sessions = self._open[known]
+                session = sessions.pop(0)
+                if sessions:
+                    self._calendar.note(known)
+                else:
+                    del self._open[known]  # window-10
+                yield self._window(known, session)
+        self.settle()
+
+    def settle(self) -> None:
+        """See `KeptWindows.settle`: a session that goes on ends later than was noted."""
+        end = self._calendar.first()
+        self.next_due = FOREVER if end is None else end + self._delay
+
+    def open(self) -> Iterator[Firing]:
+        """See `KeptWindows.open`."""
+        for known, sessions in self._open.items():
+            for session in sessions:
+                yield self._window(known, session)
+
+    def _window(self, known: Hashable, session: _Session) -> Firing:
+        end = session.last + self._gap
+        return key_of(known), end - 1, session.first, end, (session.part,), 0, False
+
+    def _first_end(self, known: Hashable) -> int | None:
+        sessions = self._open.get(known)
+        return sessions[0].last + self._gap if sessions else None
+
+
+class _Count:
+    """An open count window."""
+
+    __slots__ = ("greatest", "last", "least", "number", "opened", "part")
+
+    def __init__(self, time: int, opened: int, part: Any) -> None:
+        self.number = 1
+        self.least = self.greatest = self.last = time
+        self.opened = opened
+        self.part = part
+
+
+class Counts(KeptWindows):
+    """Count windows, by the identities of their keys."""
+
+    def __init__(self, operation: Windowed, ways: Mapping[str, int], times: Times) -> None:
+        super().__init__(operation, ways, times)
+        windows = operation.windows
+        assert isinstance(windows, CountWindows)
+        self._count, self._timeout = windows.count, windows.timeout
+        self._open: dict[Hashable, _Count] = {}
+        self._calendar = Calendar(self._timeout_of)
+
+    def take(self, message: Any, key: Any, time: int) -> Firing | None:
+        """See `KeptWindows.take`."""
+        known = judge(key)
+        window = self._open.get(known)
+        if window is None:
+            part = self.updated(message)
+            window = self._open[known] = _Count(time, self._times.now, part)
+            if self._timeout is not None:
+                self._calendar.note(known)
+        else:
+            window.part = self.updated(message, window.part)
+            window.number += 1
+            window.last = time
+            if time < window.least:
+                window.least = time
+            elif time > window.greatest:
+                window.greatest = time
+        if window.number < self._count:
+            return None
+        return self._taken(known)
+
+    def due(self) -> Iterator[Firing]:
+        """See `KeptWindows.due`: those whose timeout has passed, by their ends."""
+        found: list[Hashable] = []
+        while (time := self._calendar.first()) is not None and time <= self._times.now:
+            found += self._calendar.take(time)
+        found.sort(key=lambda known: (self._open[known].greatest, encoded(known)))
+        for known in found:
+            yield self._taken(known)
+
+    def next_timeout(self) -> int | None:
+        """See `KeptWindows.next_timeout`."""
+        return None if self._timeout is None else self._calendar.first()
+
+    def open(self) -> Iterator[Firing]:
+        """See `KeptWindows.open`."""
+        for known, window in self._open.items():
+            yield _window(known, window)
+
+    def _taken(self, known: Hashable) -> Firing:
+        return _window(known, self._open.pop(known))
+
+    def _timeout_of(self, known: Hashable) -> int | None:
+        window = self._open.get(known)
+        return None if window is None or self._timeout is None else window.opened + self._timeout
+
+
+def _window(known: Hashable, window: _Count) -> Firing:
+    end = window.greatest + 1
+    return key_of(known), window.last, window.least, end, (window.part,), 0, False

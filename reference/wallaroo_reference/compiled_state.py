@@ -1,0 +1,56 @@
+"""State entities in the compiled path, those that expire among them (key-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from wallaroo.topology import StatePartition
+from wallaroo_reference.calendar import Calendar
+from wallaroo_reference.places import Store
+
+
+class Entities(Store[Any]):
+    """The entities of one state partition.
+
+    Attributes:
+        visits: the arrival time of each entity's last visit, by the identity of its key; the
+            generated code keeps it where entities expire.
+    """
+
+    def __init__(self, partition: StatePartition) -> None:
+        super().__init__(partition)
+        self.visits: dict[Hashable, int] = {}
+        self._calendar = Calendar(self._end_of)
+
+    def enter(self, key: Any, now: int) -> Any:
+        """Return the entity of a key that the generated code did not find: a tuple, or a new key.
+
+        Args:
+            key: what user code gave for a key.
+            now: the arrival time of the record.
+
+        Raises:
+            DeadLetterError: it is no key of the partition. An exception of the builder is not
+                caught.
+        """
+        known = self.judge(key)
+        new = known not in self.entities
+        if new:
+            self.expect(key, known)
+            self.entities[known] = self.partition.builder.call()  # state-1
+        if self.partition.expire_after is not None:
+            self.visits[known] = now
+            if new:
+                self._calendar.note(known)
+        return self.entities[known]
+
+    def expire_by(self, now: int) -> None:
+        """Forget the entities last visited `expire_after` or longer before `now` (key-4)."""
+        while (time := self._calendar.first()) is not None and time <= now:
+            for known in self._calendar.take(time):
+                del self.entities[known], self.visits[known]
+
+    def _end_of(self, known: Hashable) -> int | None:
+        visited, expire_after = self.visits.get(known), self.partition.expire_after
+        return None if visited is None or expire_after is None else visited + expire_after

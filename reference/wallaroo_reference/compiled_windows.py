@@ -1,0 +1,315 @@
+"""Windows in the compiled path: what the kinds share, and range windows (window-2 to window-6).
+
+Accumulators are not copied between calls, as states are not in `trusting` mode; but a pane that
+belongs to further windows keeps its own, since `combine` and `output` may alter theirs.
+
+Range windows are kept as panes: for each pane that has messages the accumulators of its keys. So
+what is due is found by looking at the first pane, and firing touches what fires, and no other key.
+"""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from wallaroo.failure import describe_error
+from wallaroo.keys import BadKeyError, Key, decode_key, encode_key, identity
+from wallaroo.operations import Windowed
+from wallaroo.trace import Reason
+from wallaroo.windows import LateDataPolicy, RangeWindows
+from wallaroo_reference.compiled_time import FOREVER, NEVER, Times
+from wallaroo_reference.dead_letter import DeadLetterError
+
+Firing: TypeAlias = tuple[Key, int, int, int, Sequence[Any], int, bool]
+"""A window that fires: its key, the event time of what it gives, its start and end, its
+accumulators in order of time, how many of these, from the end, further windows need too, and
+whether it was made for one late message (window-6)."""
+
+_Pane: TypeAlias = "dict[Hashable, Any]"
+"""Accumulators by the identities of their keys."""
+
+_UNCHANGEABLE: Final = frozenset({int, float, str, bytes, bool, type(None)})
+_NOTHING: Final = object()
+
+
+def own(value: Any) -> Any:
+    """Return a copy of a value; the value itself if it cannot be changed.
+
+    Raises:
+        DeadLetterError: `unportable`: it does not survive a pickle round trip.
+    """
+    if type(value) in _UNCHANGEABLE:
+        return value
+    try:
+        return pickle.loads(pickle.dumps(value, 5))  # noqa: S301 - our own bytes
+    except Exception as error:  # noqa: BLE001 - the user's classes say how they are pickled
+        text = f"{type(error).__name__}: {describe_error(error)}"
+        raise DeadLetterError(Reason.UNPORTABLE, text) from None
+
+
+def judge(key: Any) -> Hashable:
+    """Return the identity of a key (route-2).
+
+    Raises:
+        DeadLetterError: `bad-key`: it is none.
+    """
+    try:
+        return identity(key)
+    except BadKeyError as error:
+        raise DeadLetterError(Reason.BAD_KEY, str(error)) from None
+
+
+def key_of(known: Any) -> Key:
+    """Return the key of an identity: a tuple's is its encoding, any other's the key itself."""
+    key: Key = decode_key(known[0]) if isinstance(known, tuple) else known
+    return key
+
+
+def encoded(known: Any) -> bytes:
+    """Return the canonical encoding of an identity's key."""
+    return known[0] if isinstance(known, tuple) else encode_key(known)
+
+
+class KeptWindows(ABC):
+    """The windows of one step.
+
+    Args:
+        operation: the step's operation.
+        ways: its sources, with the delays on the way.
+        times: the application's time.
+
+    Attributes:
+        watermark: the step's watermark, as far as anything has asked for it.
+        next_due: the least watermark at which a window fires.
+        dropped: late messages that the policy `drop` has dropped.
+        partly_late: messages for which some windows had fired and others not.
+    """
+
+    def __init__(self, operation: Windowed, ways: Mapping[str, int], times: Times) -> None:
+        self.ways = ways
+        self.watermark: float = NEVER
+        self.next_due: float = FOREVER
+        self.dropped = 0
+        self.partly_late = 0
+        self._times = times
+        aggregation = operation.aggregation
+        self._initial = aggregation.initial_accumulator
+        self._update = aggregation.call
+        self._combine = aggregation.combine
+
+    @abstractmethod
+    def take(self, message: Any, key: Any, time: int) -> Firing | None:
+        """Put a message into its windows; return the window that this fires, if it does.
+
+        What user code raises is not caught.
+
+        Raises:
+            DeadLetterError: the key is none, or the message is late.
+        """
+
+    @abstractmethod
+    def due(self) -> Iterator[Firing]:
+        """Yield the windows that are due, in order, each gone when it is yielded (time-4)."""
+
+    def settle(self) -> None:  # noqa: B027 - only sessions have something to do
+        """Make `next_due` exact: until then it may be too early."""
+
+    @abstractmethod
+    def open(self) -> Iterator[Firing]:
+        """Yield the open windows as they would fire (window-11)."""
+
+    def next_timeout(self) -> int | None:
+        """Return the least arrival time at which a window fires by its timeout; `None`: none."""
+        return None
+
+    def combined(self, parts: Sequence[Any], shared: int = 0) -> Any:
+        """Return accumulators combined in their order; what user code raises is not caught.
+
+        Args:
+            parts: the accumulators.
+            shared: how many of them, from the end, must stay as they are.
+
+        Raises:
+            DeadLetterError: `unportable`: one that must stay as it is cannot be copied.
+        """
+        if shared:
+            first = len(parts) - shared
+            kept = [one if type(one) in _UNCHANGEABLE else own(one) for one in parts[first:]]
+            parts = [*parts[:first], *kept]
+        accumulator = parts[0]
+        for part in parts[1:]:
+            assert self._combine is not None  # only aggregations that have it get several parts
+            result = self._combine(accumulator, part)
+            if result is not None:
+                accumulator = result
+        return accumulator
+
+    def updated(self, message: Any, accumulator: Any = _NOTHING) -> Any:
+        """Return an accumulator after one more message; without one, of a new window."""
+        if accumulator is _NOTHING:
+            accumulator = self._initial()
+        result = self._update(message, accumulator)
+        return accumulator if result is None else result
+
+    def refresh(self) -> None:
+        """Move the watermark on to where it stands for a message that comes now."""
+        if not self._times.turning:
+            self._times.move(self)
+
+    def late(self, message: Any, key: Key, time: int, policy: LateDataPolicy) -> Firing | None:
+        """Do with a late message what the policy says (window-6)."""
+        if policy is LateDataPolicy.DROP:
+            self.dropped += 1
+            return None
+        if policy is LateDataPolicy.FIRE_PER_MESSAGE:
+            return key, time, time, time + 1, (self.updated(message),), 0, True
+        raise DeadLetterError(
+            Reason.LATE,
+            f"its event time is {time}, and the windows it belongs to have fired: the step's "
+            f"watermark is {self.watermark}",
+        )
+
+
+class RangePanes(KeptWindows):
+    """Range windows.
+
+    Attributes:
+        panes: by number, the panes of which no window has fired yet: accumulators by the identities
+            of keys. The generated code looks here first.
+    """
+
+    def __init__(self, operation: Windowed, ways: Mapping[str, int], times: Times) -> None:
+        super().__init__(operation, ways, times)
+        windows = operation.windows
+        assert isinstance(windows, RangeWindows)
+        self.panes: dict[int, _Pane] = {}
+        self._later: dict[int, _Pane] = {}  # panes of which a window has fired
+        self._numbers: list[int] = []  # a heap of both
+        self._policy = windows.late
+        self._delay, self._range, self._slide = windows.delay, windows.range, windows.slide
+        self._pane = windows.pane
+        self._panes_in_slide = windows.slide // windows.pane
+        self._panes_in_range = windows.range // windows.pane
+        self._fired: float = NEVER  # the last window that has fired, of those that exist
+        self._firing: tuple[int, list[Hashable]] | None = None  # and whose turn is to come
+
+    def take(self, message: Any, key: Any, time: int) -> Firing | None:
+        """See `KeptWindows.take`: a message that has no open pane, or a late one."""
+        known = judge(key)
+        self.refresh()
+        fired = self._fired_by(self.watermark)
+        pane = time // self._pane
+        partly = self._first_with(pane) <= fired
+        if time // self._slide <= fired:
+            placed = self._policy is LateDataPolicy.PLACE_IN_OLDEST_WINDOW
+            if not placed or fired == FOREVER:
+                return self.late(message, key, time, self._policy)
+            pane, partly = (int(fired) + 1) * self._panes_in_slide, False
+        kept = self._later if self._first_with(pane) <= fired else self.panes
+        accumulators = kept.get(pane)
+        if accumulators is None:
+            part = self.updated(message)
+            self._fired = max(self._fired, fired)
+            kept[pane] = {known: part}
+            heapq.heappush(self._numbers, pane)
+            self._settle()
+        else:
+            accumulators[known] = self.updated(message, accumulators.get(known, _NOTHING))
+        self.partly_late += partly
+        return None
+
+    def due(self) -> Iterator[Firing]:
+        """See `KeptWindows.due`."""
+        while self._numbers and self.next_due <= self.watermark:
+            number = self._first_open(self._numbers[0])
+            inside = self._inside(number)
+            panes = self._divided(number, inside)
+            order = sorted(set().union(*panes[0], *panes[1]), key=encoded, reverse=True)
+            self._firing = number, order
+            while order:
+                yield self._window(number, panes, order.pop())
+            self._firing = None
+            self._forget(number, inside)
+            self._settle()
+
+    def open(self) -> Iterator[Firing]:
+        """See `KeptWindows.open`."""
+        numbers: dict[int, None] = {}
+        for pane in self._numbers:
+            last = pane // self._panes_in_slide
+            numbers.update(dict.fromkeys(range(self._first_open(pane), last + 1)))
+        for number in numbers:
+            panes = self._divided(number, self._inside(number))
+            waiting = set().union(*panes[0], *panes[1])
+            if self._firing is not None and number == self._firing[0]:
+                waiting.intersection_update(self._firing[1])
+            for known in waiting:
+                yield self._window(number, panes, known)
+
+    def _fired_by(self, watermark: float) -> float:
+        """Return the last window on the grid that has fired at a watermark, or would have."""
+        if watermark in (NEVER, FOREVER):
+            return watermark
+        return (int(watermark) - self._range - self._delay) // self._slide
+
+    def _first_with(self, pane: int) -> int:
+        """Return the first window on the grid that holds a pane."""
+        return (pane - self._panes_in_range) // self._panes_in_slide + 1
+
+    def _first_open(self, pane: int) -> int:
+        """Return the first window that holds a pane and has not fired."""
+        first = self._first_with(pane)
+        return first if self._fired < first else int(self._fired) + 1
+
+    def _of(self, pane: int) -> _Pane:
+        found = self.panes.get(pane)
+        return self._later[pane] if found is None else found
+
+    def _inside(self, number: int) -> list[int]:
+        """Return the panes of a window that have messages, in order."""
+        first = number * self._panes_in_slide
+        end = first + self._panes_in_range
+        if self._panes_in_range < len(self._numbers):
+            return [one for one in range(first, end) if one in self.panes or one in self._later]
+        return sorted([one for one in self._numbers if first <= one < end])
+
+    def _divided(self, number: int, inside: list[int]) -> tuple[list[_Pane], list[_Pane]]:
+        """Return a window's panes: those that end with it, and those of further windows too."""
+        needed = (number + 1) * self._panes_in_slide
+        ending = [self._of(pane) for pane in inside if pane < needed]
+        return ending, [self._of(pane) for pane in inside if pane >= needed]
+
+    def _window(
+        self, number: int, panes: tuple[list[_Pane], list[_Pane]], known: Hashable
+    ) -> Firing:
+        """Return a key's window; `panes` are those that `_divided` gives."""
+        ending = [one[known] for one in panes[0] if known in one]
+        shared = [one[known] for one in panes[1] if known in one]
+        start = number * self._slide
+        end = start + self._range
+        return key_of(known), end - 1, start, end, ending + shared, len(shared), False
+
+    def _forget(self, number: int, inside: list[int]) -> None:
+        """Forget the panes that only a window held that has fired."""
+        self._fired = number
+        for pane in inside:
+            accumulators = self.panes.pop(pane, None)
+            if pane // self._panes_in_slide <= number:
+                self._later.pop(pane, None)
+            elif accumulators is not None:
+                self._later[pane] = accumulators
+        while self._numbers and self._numbers[0] // self._panes_in_slide <= number:
+            heapq.heappop(self._numbers)
+
+    def _settle(self) -> None:
+        """Find out what is due next."""
+        before = self.next_due
+        self.next_due = FOREVER
+        if self._numbers:
+            number = self._first_open(self._numbers[0])
+            self.next_due = number * self._slide + self._range + self._delay
+        if self.next_due != before:
+            self._times.settle()

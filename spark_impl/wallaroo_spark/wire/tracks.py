@@ -1,0 +1,54 @@
+"""The track of a run: what its records say about time, for the steps that have windows.
+
+Event times are known where frames are decoded, and watermarks depend on sources alone (time-3). So
+every task that decodes records sends the track of its part to every shard that holds windows, which
+replays it between the messages that come to it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias
+
+NO_TIME = -1
+"""Stands for the event time of a record that has none."""
+
+Track: TypeAlias = "array[int]"
+"""A part's moments, in order: their fields, one after the other."""
+
+
+class What(IntEnum):
+    """What kind of record it was."""
+
+    TICK = 0
+    MESSAGE = 1
+    END = 2
+
+
+class Moment(NamedTuple):
+    """What a record says about time.
+
+    Args:
+        sequence: the record's.
+        at: its arrival time.
+        what: what kind of record it is.
+        source: its source's number among the application's sources; 0 for a tick.
+        time: its message's event time, or `NO_TIME`.
+    """
+
+    sequence: int
+    at: int
+    what: int
+    source: int
+    time: int
+
+
+def moments(tracks: Iterable[Track]) -> list[Moment]:
+    """Return the moments of several parts in order of their records."""
+    found: list[Moment] = []
+    for track in tracks:
+        numbers = iter(track)
+        found += map(Moment._make, zip(*[numbers] * len(Moment._fields), strict=True))
+    return sorted(found)

@@ -1,0 +1,60 @@
+"""What is done with a message at the nodes that make no other message of it.
+
+Branches, merges, key extractors and `collect` (graph-2, graph-3, key-1, key-2). As in
+`worker.nodes`, there is a function for each node, made for one flow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wallaroo.operations import Branch, KeyBy
+from wallaroo.trace import Lineage, Reason
+from wallaroo_spark.worker.calls import SINGLE, Calls
+from wallaroo_spark.worker.nodes import TakeMessage
+
+
+def branch(operation: Branch, follow: TakeMessage) -> TakeMessage:
+    """Return the function of a branch: its number enters the lineage."""
+    number = operation.number
+
+    def take(lineage: Lineage, value: Any, frozen: Any) -> None:
+        follow((*lineage, number), value, frozen)
+
+    return take
+
+
+def collect(calls: Calls, follow: TakeMessage) -> TakeMessage:
+    """Return the function that gives every message the same key."""
+
+    def take(lineage: Lineage, value: Any, frozen: Any) -> None:
+        _follow_with(calls, SINGLE, follow, lineage, value, frozen)
+
+    return take
+
+
+def key_by(calls: Calls, index: int, operation: KeyBy, follow: TakeMessage) -> TakeMessage:
+    """Return the function that finds a message's key, which stays with it."""
+    place, printer, failed = calls.program.places[index], calls.printer, calls.failed
+    judge, again = calls.program.keys[index].judge, calls.again
+    name, call = place.name, calls.reported(operation.route.call, place)
+
+    def take(lineage: Lineage, value: Any, frozen: Any) -> None:
+        printer.step = name
+        try:
+            key, _ = judge(call(value))
+        except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
+            failed(place, lineage, Reason.RAISED, error)
+            return
+        _follow_with(calls, key, follow, lineage, again(value, frozen), frozen)
+
+    return take
+
+
+def _follow_with(
+    calls: Calls, key: bytes, follow: TakeMessage, lineage: Lineage, value: Any, frozen: Any
+) -> None:
+    """Take a message on with another key; what comes after it has its own again."""
+    before, calls.key = calls.key, key
+    follow(lineage, value, frozen)
+    calls.key = before

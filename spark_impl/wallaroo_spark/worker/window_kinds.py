@@ -1,0 +1,301 @@
+"""Range, session and count windows: where a message goes, and what is due.
+
+A kind knows the rules and holds nothing. A key's windows are a plain value that it is given and
+returns anew (`window_store`); `None` stands for no open window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+from wallaroo.trace import Reason
+from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows, Windows
+from wallaroo_spark.worker.aggregating import Aggregating, Firing
+from wallaroo_spark.worker.results import DeadLetterError
+from wallaroo_spark.worker.watermarks import FOREVER, NEVER
+
+_BUCKETS = 64  # of a calendar, in the time that a window lasts
+
+
+class LateError(DeadLetterError):
+    """A late message whose policy is `dead-letter` (window-6)."""
+
+    reason = Reason.LATE
+
+
+class Coming(NamedTuple):
+    """A message that comes to a window step.
+
+    Args:
+        key: its encoded key.
+        message: a copy of its own.
+        time: its event time.
+        arrived: its record's arrival time.
+        watermark: the step's.
+    """
+
+    key: bytes
+    message: Any
+    time: int
+    arrived: int
+    watermark: float
+
+
+class Taken(NamedTuple):
+    """What becomes of a message.
+
+    Args:
+        windows: its key's windows after it.
+        firing: a window that fires with it.
+        late: what is counted: ``dropped`` or ``partly``.
+    """
+
+    windows: Any
+    firing: Firing | None = None
+    late: str | None = None
+
+
+class WindowKind(Protocol):
+    """What the kinds have in common."""
+
+    width: int
+    """Nanoseconds of a bucket in the calendar."""
+
+    by_arrival: bool
+    """Windows are due by arrival time, not by watermark."""
+
+    def take(self, aggregating: Aggregating, windows: Any, coming: Coming) -> Taken:
+        """Put a message into its key's windows; whatever user code raises goes through."""
+
+    def due(self, windows: Any) -> int | None:
+        """Return the watermark, or arrival time, at which the next window fires."""
+
+    def end(self, windows: Any) -> int:
+        """Return the end of the window that fires next."""
+
+    def fire(self, key: bytes, windows: Any) -> tuple[Firing, Any]:
+        """Return the window that fires next, and the key's windows without it."""
+
+    def open(self, key: bytes, windows: Any) -> Iterator[Firing]:
+        """Yield a key's windows as they would fire (window-11)."""
+
+
+def kind_of(windows: Windows) -> WindowKind:
+    """Return the rules of these windows."""
+    if isinstance(windows, RangeWindows):
+        return _Ranges(windows)
+    if isinstance(windows, SessionWindows):
+        return _Sessions(windows)
+    return _Counts(windows)
+
+
+class _Panes(NamedTuple):
+    """A key's range windows.
+
+    Args:
+        earliest: the number of its earliest window that has not fired; window k begins at k slides.
+        parts: frozen accumulators by the panes' numbers; pane j begins at j pane lengths.
+    """
+
+    earliest: int
+    parts: dict[int, Any]
+
+
+class _Ranges:
+    """Range windows, kept as panes (window-2, window-5)."""
+
+    by_arrival = False
+
+    def __init__(self, windows: RangeWindows) -> None:
+        self._range, self._slide, self._delay = windows.range, windows.slide, windows.delay
+        self._pane, self._policy = windows.pane, windows.late
+        self.width = max(1, windows.slide // _BUCKETS)
+
+    def take(self, aggregating: Aggregating, windows: _Panes | None, coming: Coming) -> Taken:
+        begins = coming.time // self._slide  # the last window that the message lies in
+        pane = coming.time // self._pane
+        first_open = self._first_open(coming.watermark)
+        late = None
+        if first_open > begins:
+            if self._policy is not LateDataPolicy.PLACE_IN_OLDEST_WINDOW or first_open == FOREVER:
+                return _late(self._policy, aggregating, windows, coming)
+            pane = int(first_open) * self._slide // self._pane
+        elif first_open > self._first_with(coming.time):
+            late = "partly"
+        parts = {} if windows is None else windows.parts
+        if pane in parts:
+            part = aggregating.updated(coming.message, parts[pane])
+        else:
+            part = aggregating.begun(coming.message)
+        earliest = int(max(self._first_with(pane * self._pane), first_open))
+        if windows is not None:
+            earliest = min(earliest, windows.earliest)
+        return Taken(_Panes(earliest, {**parts, pane: part}), late=late)
+
+    def due(self, windows: _Panes) -> int:
+        return self.end(windows) + self._delay
+
+    def end(self, windows: _Panes) -> int:
+        return windows.earliest * self._slide + self._range
+
+    def fire(self, key: bytes, windows: _Panes) -> tuple[Firing, _Panes | None]:
+        firing = self._firing(key, windows, windows.earliest)
+        following = windows.earliest + 1
+        start = following * self._slide
+        kept = {pane: part for pane, part in windows.parts.items() if pane * self._pane >= start}
+        if not kept:
+            return firing, None
+        return firing, _Panes(max(following, self._first_with(min(kept) * self._pane)), kept)
+
+    def open(self, key: bytes, windows: _Panes) -> Iterator[Firing]:
+        numbers: set[int] = set()
+        for pane in windows.parts:
+            start = pane * self._pane
+            first = max(self._first_with(start), windows.earliest)
+            numbers.update(range(first, start // self._slide + 1))
+        for number in sorted(numbers):
+            yield self._firing(key, windows, number)
+
+    def _firing(self, key: bytes, windows: _Panes, number: int) -> Firing:
+        start = number * self._slide
+        end = start + self._range
+        panes = sorted([pane for pane in windows.parts if start <= pane * self._pane < end])
+        return Firing(key, start, end, end - 1, [windows.parts[pane] for pane in panes])
+
+    def _first_with(self, time: int) -> int:
+        """Return the number of the first window that a time lies in."""
+        return (time - self._range) // self._slide + 1
+
+    def _first_open(self, watermark: float) -> float:
+        """Return the number of the first window on the grid that has not fired."""
+        if watermark in (NEVER, FOREVER):
+            return watermark
+        return (int(watermark) - self._delay - self._range) // self._slide + 1
+
+
+class _Session(NamedTuple):
+    """A session: the first and last event time in it, and its frozen accumulator."""
+
+    first: int
+    last: int
+    part: Any
+
+
+class _Sessions:
+    """Sessions: a key's are a list in order of time (window-7)."""
+
+    by_arrival = False
+
+    def __init__(self, windows: SessionWindows) -> None:
+        self._gap, self._delay, self._policy = windows.gap, windows.delay, windows.late
+        self.width = max(1, windows.gap // _BUCKETS)
+
+    def take(
+        self, aggregating: Aggregating, windows: list[_Session] | None, coming: Coming
+    ) -> Taken:
+        sessions, time = windows or [], coming.time
+        met = [
+            one for one in sessions if time < one.last + self._gap and one.first < time + self._gap
+        ]
+        if not met and time + self._gap + self._delay <= coming.watermark:
+            return _late(self._policy, aggregating, windows, coming)
+        own = _Session(time, time, aggregating.begun(coming.message))
+        if met:
+            # The sort is stable: on a tie, the session that was there comes before the message's.
+            parts = sorted([*met, own], key=lambda one: one.first)
+            part = aggregating.frozen(aggregating.combined([one.part for one in parts]))
+            own = _Session(parts[0].first, max([one.last for one in parts]), part)
+        others = [one for one in sessions if one not in met]
+        return Taken(sorted([*others, own], key=lambda one: one.first))
+
+    def due(self, windows: list[_Session]) -> int:
+        return self.end(windows) + self._delay
+
+    def end(self, windows: list[_Session]) -> int:
+        return windows[0].last + self._gap
+
+    def fire(self, key: bytes, windows: list[_Session]) -> tuple[Firing, list[_Session] | None]:
+        return self._firing(key, windows[0]), windows[1:] or None
+
+    def open(self, key: bytes, windows: list[_Session]) -> Iterator[Firing]:
+        for session in windows:
+            yield self._firing(key, session)
+
+    def _firing(self, key: bytes, session: _Session) -> Firing:
+        end = session.last + self._gap
+        return Firing(key, session.first, end, end - 1, [session.part])
+
+
+class _Count(NamedTuple):
+    """A count window.
+
+    Args:
+        number: of its messages.
+        least, greatest, last: event times of its messages.
+        opened: the arrival time of its first message.
+        part: its frozen accumulator.
+    """
+
+    number: int
+    least: int
+    greatest: int
+    last: int
+    opened: int
+    part: Any
+
+
+class _Counts:
+    """Count windows: a key has at most one (window-8)."""
+
+    by_arrival = True
+
+    def __init__(self, windows: CountWindows) -> None:
+        self._count, self._timeout = windows.count, windows.timeout
+        self.width = max(1, (windows.timeout or 1) // _BUCKETS)
+
+    def take(self, aggregating: Aggregating, windows: _Count | None, coming: Coming) -> Taken:
+        time = coming.time
+        if windows is None:
+            part = aggregating.begun(coming.message)
+            windows = _Count(1, time, time, time, coming.arrived, part)
+        else:
+            windows = _Count(
+                windows.number + 1,
+                min(windows.least, time),
+                max(windows.greatest, time),
+                time,
+                windows.opened,
+                aggregating.updated(coming.message, windows.part),
+            )
+        if windows.number < self._count:
+            return Taken(windows)
+        firing, rest = self.fire(coming.key, windows)
+        return Taken(rest, firing)
+
+    def due(self, windows: _Count) -> int | None:
+        return None if self._timeout is None else windows.opened + self._timeout
+
+    def end(self, windows: _Count) -> int:
+        return windows.greatest + 1
+
+    def fire(self, key: bytes, windows: _Count) -> tuple[Firing, None]:
+        end = windows.greatest + 1
+        return Firing(key, windows.least, end, windows.last, [windows.part]), None
+
+    def open(self, key: bytes, windows: _Count) -> Iterator[Firing]:
+        yield self.fire(key, windows)[0]
+
+
+def _late(policy: LateDataPolicy, aggregating: Aggregating, windows: Any, coming: Coming) -> Taken:
+    """Do with a late message what the policy says (window-6)."""
+    if policy is LateDataPolicy.DROP:
+        return Taken(windows, late="dropped")
+    time = coming.time
+    if policy is LateDataPolicy.FIRE_PER_MESSAGE:
+        part = aggregating.begun(coming.message)
+        return Taken(windows, Firing(coming.key, time, time + 1, time, [part], own=True))
+    raise LateError(
+        f"its event time is {time}, and the step's watermark is {coming.watermark}: every window "
+        "that it belongs to has fired"
+    )

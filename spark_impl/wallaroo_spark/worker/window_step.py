@@ -1,0 +1,168 @@
+"""A window step in a flow: messages come, windows fire (window-3, window-6, window-9)."""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+from wallaroo.canonical import structure_or_kind
+from wallaroo.keys import decode_key
+from wallaroo.operations import Windowed
+from wallaroo.topology import Application, Step
+from wallaroo.trace import Lineage, OpenWindow, Reason
+from wallaroo_spark.wire.columns import Context
+from wallaroo_spark.wire.outbox import order_of
+from wallaroo_spark.worker.aggregating import Aggregating, Firing
+from wallaroo_spark.worker.calls import Calls, RunEnded
+from wallaroo_spark.worker.nodes import TakeMessage
+from wallaroo_spark.worker.portable import copies_by
+from wallaroo_spark.worker.segments import Entities
+from wallaroo_spark.worker.watermarks import NEVER
+from wallaroo_spark.worker.window_kinds import Coming, kind_of
+from wallaroo_spark.worker.window_store import KEY, WindowStore
+
+
+class WindowStep:
+    """The windows of a step during a batch.
+
+    Args:
+        calls: how user code is called.
+        index: the step's node.
+        stored: where its windows are stored, and what their ids begin with.
+        follow: takes what they give to the nodes behind.
+
+    Attributes:
+        watermark: the step's, as of its last turn.
+    """
+
+    def __init__(
+        self, calls: Calls, index: int, stored: tuple[Entities, bytes], follow: TakeMessage
+    ) -> None:
+        program = calls.program
+        operation = _windowed(program.application, index)
+        place = program.places[index]
+        self.watermark = NEVER
+        self._calls = calls
+        self._place = place
+        self._kind = kind_of(operation.windows)
+        self._store = WindowStore(*stored, self._kind.width)
+        self._aggregating = Aggregating(
+            operation.aggregation, program.copies, lambda call: calls.reported(call, place)
+        )
+        self._made = calls.maker(index)
+        self._follow = follow
+
+    def take(self, lineage: Lineage, key: bytes, value: Any, _: Any) -> None:
+        """Put a message into its windows; a window that it fires goes down at once."""
+        calls, kind, context = self._calls, self._kind, self._calls.context
+        assert context is not None  # time decides in this application
+        calls.printer.step = self._place.name
+        coming = Coming(key, value, context.time, context.arrived, self.watermark)
+        before = self._store.get(key)
+        try:
+            taken = kind.take(self._aggregating, before, coming)
+        except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
+            calls.failed(self._place, lineage, Reason.RAISED, error, key)
+            return
+        if taken.windows is not before:
+            due = None if taken.windows is None else kind.due(taken.windows)
+            self._store.put(key, taken.windows, due)
+        if taken.late is not None:
+            calls.outbox.finished.late[self._place.name, taken.late] += 1
+        if taken.firing is not None:
+            self._fire(taken.firing, lineage)
+
+    def turn(self, watermark: float, lineage: Lineage, arrived: int) -> None:
+        """Fire what is due, in order of end and encoded key (time-4).
+
+        Raises:
+            RunEnded: the run ends here.
+        """
+        self.watermark = max(self.watermark, watermark)
+        kind, store = self._kind, self._store
+        until = arrived if kind.by_arrival else self.watermark
+        waiting: list[tuple[int, bytes]] = []
+        for key in store.due(until):
+            self._wait(waiting, key, store.get(key), until)
+        heapq.heapify(waiting)
+        number = 0
+        while waiting:
+            fires = (*lineage, number)
+            if not self._calls.within_limit(order_of(fires, self._place.node)):
+                raise RunEnded
+            _, key = heapq.heappop(waiting)
+            firing, rest = kind.fire(key, store.get(key))
+            store.put(key, rest, None)
+            if rest is not None:
+                self._wait(waiting, key, rest, until)
+            self._fire(firing, fires)
+            number += 1
+
+    def flush(self) -> None:
+        """Give what has changed to the entities."""
+        self._store.flush()
+
+    def _wait(
+        self, waiting: list[tuple[int, bytes]], key: bytes, windows: Any, until: float
+    ) -> None:
+        """Let a key wait for its next window's turn: in this turn if it is due, or a later one."""
+        due = self._kind.due(windows)
+        if due is not None and due <= until:
+            heapq.heappush(waiting, (self._kind.end(windows), key))
+        else:
+            self._store.put(key, windows, due)
+
+    def _fire(self, firing: Firing, lineage: Lineage) -> None:
+        """Process what a window gives, which is gone already (window-4, window-9)."""
+        calls = self._calls
+        before = calls.key, calls.context
+        assert calls.context is not None
+        given = not firing.own or calls.context.given
+        calls.key, calls.context = firing.key, Context(calls.context.arrived, firing.time, given)
+        calls.printer.step = self._place.name
+        try:
+            message = frozen = self._aggregating.output(firing)
+            if message is not None and type(message) not in calls.program.copies.atoms:
+                message, frozen = self._made(message)
+        except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
+            calls.failed(self._place, lineage, Reason.RAISED, error, firing.key)
+        else:
+            if message is not None:
+                calls.context = calls.context._replace(given=True)
+                self._follow(lineage, message, frozen)
+        calls.key, calls.context = before
+
+
+def open_windows(
+    application: Application, index: int, stored_as: bytes, blob: bytes
+) -> Iterator[OpenWindow]:
+    """Yield the open windows of a key, as a trace lists them (window-11).
+
+    Args:
+        application: the application; its `combine` is called.
+        index: the window step's node.
+        stored_as: the id of one of the step's stored values, without the step's prefix.
+        blob: the value; none but those of keys hold windows.
+    """
+    if not stored_as.startswith(KEY):
+        return
+    operation = _windowed(application, index)
+    aggregating = Aggregating(operation.aggregation, copies_by(application.codec))
+    _, windows = pickle.loads(blob)  # noqa: S301 - the window store's, over Spark's own channels
+    for window in kind_of(operation.windows).open(stored_as[len(KEY) :], windows):
+        try:
+            value = aggregating.combined(window.parts)
+            shown = structure_or_kind(value)
+        except Exception as error:  # noqa: BLE001 - user code
+            value, shown = None, {"combine raised": type(error).__name__}
+        key = decode_key(window.key)
+        yield OpenWindow(operation.name, key, window.start, window.end, shown, value)
+
+
+def _windowed(application: Application, index: int) -> Windowed:
+    step = application.nodes[index]
+    assert isinstance(step, Step)
+    assert isinstance(step.operation, Windowed)
+    return step.operation
