@@ -24,6 +24,6 @@ def test_to_stateful_behind_a_window_has_one_entity() -> None:
         .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, line))
         .build()
     )
-    result = wallaroo.testing.run(application, {"first": [b"a 0 m", b"b 0 m"]})
+    result = wallaroo.testing.run(application, [("first", b"a 0 m"), ("first", b"b 0 m")])
     assert result.dead_letters == []
     assert list(result.entities["seen"]) == [()]

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from wallaroo.engine import Isolation, OnError
 from wallaroo.records import End, Frame, Record, Tick, Value
 from wallaroo.trace import canonical_json
-from wallaroo_conformance.cases.timed.operators import decoded
+from wallaroo_conformance.cases.timed.operators import ALTERING, decoded
 
 FORMAT = "wallaroo-timed-case/1"
 
@@ -138,6 +138,13 @@ class TimedCase:
     def messages(self) -> int:
         """How many frames and values it has."""
         return sum(entry.what == "frame" for entry in self.inputs)
+
+    @property
+    def alters(self) -> bool:
+        """Whether a component alters what it is only to read."""
+        return any(step.operator in ALTERING for step in self.steps) or any(
+            source.event_time == "time_that_alters" for source in self.sources
+        )
 
     @property
     def input_log(self) -> list[Record]:

@@ -212,28 +212,47 @@ class Texts(_Named):
         return []
 
     def update(self, message: Any, accumulator: Any) -> None:
-        """Add the text, in place; a mark fails when that is done."""
-        accumulator.append(message[2])
-        message[2] += "*"
+        """Add the text, in place."""
         if "u" in message[2]:
             raise ValueError("u")
+        accumulator.append(message[2])
 
     def combine(self, earlier: Any, later: Any) -> None:
-        """Add the later texts, in place, and alter both."""
+        """Add the later texts, in place."""
         if any("c" in text for text in later):
             raise ValueError("c")
         earlier += later
-        later.append("combined")
 
     def output(self, key: Any, accumulator: Any, window: Any) -> Any:
         """Return all texts; marks fail or give nothing."""
         text = "+".join(accumulator)
-        accumulator.append("given")
         if "o" in text:
             raise ValueError("o")
         if "n" in text:
             return None
         return [_letter(key), window.end, f"{text}@{window.start}-{window.end}"]
+
+
+class AlteredTexts(Texts):
+    """The same, and it alters all that it is given, also where it raises."""
+
+    def update(self, message: Any, accumulator: Any) -> None:
+        """Add the text, and alter the message, before a mark fails."""
+        accumulator.append(message[2])
+        text, message[2] = message[2], "altered"
+        if "u" in text:
+            raise ValueError("u")
+
+    def combine(self, earlier: Any, later: Any) -> None:
+        """Add the later texts, and more to these."""
+        super().combine(earlier, later)
+        later.append("altered")
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return all texts, and add to them."""
+        given = super().output(key, accumulator, window)
+        accumulator.append("altered")
+        return given
 
 
 class Halves(_Named):
@@ -277,9 +296,16 @@ class Number(_Named):
 STATELESS = {"same": Same, "drop": Drop, "twice": Twice}
 STATEFUL = {"remember": Remember, "remember_each": RememberEach}
 PAIRS = {"remember": RememberPair, "remember_each": RememberEachPair}
-AGGREGATIONS = {"texts": Texts, "halves": Halves, "number": Number}
+AGGREGATIONS = {
+    "texts": Texts,
+    "altered_texts": AlteredTexts,
+    "halves": Halves,
+    "number": Number,
+}
 KEYS = {"by_letter": ByLetter, "by_number": ByNumber}
 GRAPH = ("collect", "merge")
+ALTERING = ("altered_texts", "by_number")
+"""Operators that alter what they are only to read: `trusting` mode is not promised to them."""
 OPERATORS = (*STATELESS, *STATEFUL, *KEYS, *AGGREGATIONS, *GRAPH)
 
 _CLASSES = {**STATELESS, **KEYS, **AGGREGATIONS}

@@ -31,11 +31,12 @@ LENGTH = _HEAD + _SOURCES * _SOURCE_BYTES + _STEPS * _STEP_BYTES + _INPUTS * _IN
 """Bytes a timed case is made of."""
 
 _OPERATORS = (
-    *("texts", "texts", "texts", "texts", "texts", "halves", "number"),
+    *("texts", "texts", "texts", "texts", "altered_texts", "halves", "number"),
     *("by_letter", "by_letter", "by_number", "same", "drop", "twice"),
     *("remember", "remember", "remember_each", "collect", "merge", "merge"),
 )
-_WINDOWED = ("texts", "halves", "number")
+_WINDOWED = ("texts", "altered_texts", "halves", "number")
+_TAME = {"by_number": "by_letter", "altered_texts": "texts"}
 _RANGES = ((10, None), (10, None), (10, 4), (10, 5), (6, 2), (12, 3), (7, None), (1, None))
 _DELAYS = (0, 0, 0, 0, 3, 5, 10, 30)
 _PLAIN = 180
@@ -90,7 +91,9 @@ def timed_case_from_bytes(drawn: bytes, *, tame: bool = False) -> TimedCase:
         byte = drawn[position : position + _SOURCE_BYTES]
         position += _SOURCE_BYTES
         if number < _pick(head[0], (1, 1, 1, 2, 2, 3)):
-            sources.append(_source(byte))
+            source = _source(byte)
+            altering = tame and source.event_time == "time_that_alters"
+            sources.append(replace(source, event_time="own_time") if altering else source)
     steps = []
     for number in range(_STEPS):
         byte = drawn[position : position + _STEP_BYTES]
@@ -127,7 +130,7 @@ def _plain_steps(byte: int, steps: list[TimedStep]) -> list[TimedStep]:
     last = next((step for step in steps if step.window is not None), TimedStep("remember"))
     last = replace(last, origin=0, other=0, route=None, sink=False)
     alone = byte % 3 == 0
-    if last.operator == "halves" or (last.operator == "number" and not alone):
+    if last.operator in ("halves", "altered_texts") or (last.operator == "number" and not alone):
         last = replace(last, operator="texts")
     return [last] if alone else [TimedStep("by_letter"), last]
 
@@ -142,8 +145,8 @@ def _source(byte: bytes) -> SourceSpec:
 
 def _step(byte: bytes, *, tame: bool) -> TimedStep:
     operator = _pick(byte[0], _OPERATORS)
-    if tame and operator == "by_number":
-        operator = "by_letter"
+    if tame:
+        operator = _TAME.get(operator, operator)
     return TimedStep(
         operator,
         _pick(byte[1], (0, 0, 0, 0, 0, 0, 1, 2, 3)),
