@@ -105,8 +105,7 @@ class Generation:
     def more(self, part: Part) -> list[AnyCase]:
         """Return cases to look through for laws that no case has exercised yet.
 
-        None of the first part is tame: what random cases miss there are mostly laws that tame
-        cases cannot exercise. Of timed cases half are, for an engine that takes no others.
+        None is tame: what random cases miss are mostly laws that tame cases cannot exercise.
         """
         size = min(self._most, _FIRST_CHUNK)
         seed = self._seed_of(next(self._added))
@@ -114,9 +113,7 @@ class Generation:
         if part != "second":
             cases += generate(size, seed, "any")
         if part != "first":
-            tame = size // 2 if self._modes == _TRUSTING else 0
-            cases += generate_timed(size - tame, seed, tame=False)
-            cases += generate_timed(tame, seed, tame=True) if tame else []
+            cases += self._timed(size, seed)
         return cases
 
     def _random(self, size: int, seed: int) -> list[AnyCase]:

@@ -54,13 +54,10 @@ class Runner:
         self.seconds_a_job = 0.0  # of the last job of several cases
 
     def adapted(self, case: AnyCase) -> AnyCase:
-        """Return the case in a mode and with thresholds that the engine has.
-
-        A timed case keeps its mode: in `isolated` mode its components alter what is not theirs.
-        """
+        """Return the case in a mode and with thresholds that the engine has."""
         if case.small and not self.capabilities.small:
             case = replace(case, small=False)
-        if isinstance(case, TimedCase) or case.isolation in self.capabilities.isolation:
+        if case.isolation in self.capabilities.isolation:
             return case
         return replace(case, isolation=min(self.capabilities.isolation, default="isolated"))
 

@@ -26,7 +26,6 @@ from wallaroo_conformance.cases.timed.operators import (
     message,
     state_computation,
 )
-from wallaroo_conformance.cases.timed.tame import tamed
 
 _SHARED = "shared"
 
@@ -71,8 +70,7 @@ def application_of(case: TimedCase) -> Application:
         if call.made:
             known[call.made] = result
     assert isinstance(result, Application)
-    application = tamed(result) if case.isolation == "trusting" else result
-    return replace(application, codec=CODEC) if case.codec else application
+    return replace(result, codec=CODEC) if case.codec else result
 
 
 def timed_engine_case(
