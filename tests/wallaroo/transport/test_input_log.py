@@ -436,7 +436,7 @@ def test_a_damaged_header_of_the_last_file_is_refused(tmp_path):
 
 def test_a_file_with_a_foreign_name_is_refused(tmp_path):
     (tmp_path / "diary.log").touch()
-    with pytest.raises(InputLogError, match=r"diary\.log is no file of an input log"):
+    with pytest.raises(InputLogError, match=r"diary\.log is not a file of an input log"):
         InputLog.open(tmp_path, max_bytes=MIB)
 
 
