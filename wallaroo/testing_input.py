@@ -55,8 +55,10 @@ def input_log_of(application: Application, payloads: Payloads, *, end: bool) -> 
     known = {record.source for record in records if isinstance(record, Value)} | ended
     for name, source in application.sources.items():
         if isinstance(source.config, GenSourceConfig) and name not in known:
-            made = list(generate(name, source.config.generator, lambda: latest))
-            records += made if end else made[:-1]
+            for record in generate(name, source.config.generator, lambda: latest):
+                # Unless told so, a source does not end; but one that has failed has (graph-4).
+                if end or isinstance(record, Value) or record.error_type is not None:
+                    records.append(record)
             ended.add(name)
     if end and application.time_decides:
         records += [End(name, latest) for name in application.sources if name not in ended]

@@ -72,6 +72,11 @@ def test_graph_4_one_that_raises_is_a_dead_letter_and_the_source_ends(run, broke
     assert (letter.reason.value, letter.error_type) == ("raised", "ValueError")
 
 
+def test_graph_4_its_failure_is_told_though_sources_do_not_end_with_the_input(run):
+    result = run(built(generator(Counting(5, broken=2)).to_sink(sink())), end=False)
+    assert [letter.error_type for letter in result.dead_letters] == ["ValueError"]
+
+
 def test_graph_4_its_source_ends_so_that_windows_fire_though_it_raised(run):
     class Total(Gather):
         def update(self, number, names):
@@ -120,7 +125,7 @@ def test_graph_4_values_are_records_of_the_log(run):
     assert by_itself.trace.comparable() == given.trace.comparable()
 
 
-def test_graph_4_a_session_generates_when_it_is_letters():
+def test_graph_4_a_session_generates_when_it_is_told():
     session = Session(built(generator(Counting(2)).to_sink(sink())))
     assert session.output == []
     session.generate("numbers")
