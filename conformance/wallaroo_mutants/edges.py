@@ -145,8 +145,8 @@ def _stops_late(original: Any) -> Any:
 
 
 def _last_of_a_read_lost(original: Any) -> Any:
-    def feed(self: Compiled, source: str, payloads: Sequence[bytes]) -> None:
-        original(self, source, payloads[: max(1, len(payloads) - 1)])
+    def feed(self: Compiled, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
+        original(self, source, payloads[: max(1, len(payloads) - 1)], at)
 
     return feed
 
@@ -161,9 +161,9 @@ def _item_lost(original: Any) -> Any:
 
 
 def _rest_of_a_slice_lost(original: Any) -> Any:
-    def run(self: Feeder, source: str) -> None:
+    def run(self: Feeder, process: Callable[[], None], source: str = "") -> None:
         given = list(self._fed)
-        original(self, source)
+        original(self, process, source)
         self._fed = given  # although the machine may have left some of it
 
     return run
@@ -273,7 +273,7 @@ EDGE_MUTANTS: tuple[Mutant, ...] = (
         Compiled, "__init__", _stops_late,
     ),
     edge(
-        "order-2",
+        "frame-5",
         "last frame of a read lost when trusting",
         "off by one on one path of two",
         Compiled, "feed", _last_of_a_read_lost,

@@ -6,7 +6,8 @@ stay right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -64,12 +65,44 @@ def patched(patches: tuple[Patch, ...]) -> Iterator[None]:
     """Replace what `patches` say, for the time of the block."""
     before = [(module, name, getattr(module, name)) for module, name, _ in patches]
     try:
-        for module, name, replacement in patches:
+        for (module, name, replacement), (_, _, original) in zip(patches, before, strict=True):
+            refuse_another_call(original, replacement)
             setattr(module, name, replacement)
         yield
     finally:
         for module, name, original in before:
             setattr(module, name, original)
+
+
+def refuse_another_call(original: Any, replacement: Any) -> None:
+    """Refuse a replacement that cannot be called, with all arguments, as what it replaces is.
+
+    It would fail at its first call, and the mutant would be killed for that and not for its fault.
+
+    Raises:
+        TypeError: it takes other arguments; the mutant has to follow what it alters.
+    """
+    if not callable(original) or not callable(replacement):
+        return
+    try:
+        parameters = inspect.signature(original).parameters.values()
+        taken = inspect.signature(replacement)
+    except ValueError:  # a builtin without a readable signature
+        return
+    wanted = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    by_place = [one for one in wanted if one.kind is not one.KEYWORD_ONLY]
+    ways = [len(by_place), min(1, len(by_place))]  # all that can be by place, or only `self`
+    if not any(_takes(taken, wanted, places) for places in ways):
+        raise TypeError(f"{replacement!r} cannot be called as {original!r} is")
+
+
+def _takes(taken: inspect.Signature, given: Sequence[inspect.Parameter], places: int) -> bool:
+    """Whether a call with the first arguments by place and the others by name fits."""
+    try:
+        taken.bind(*[None] * places, **{one.name: None for one in given[places:]})
+    except TypeError:
+        return False
+    return True
 
 
 def batches_replaced(replacement: Callable[[Case], list[list[Record]]]) -> Patch:

@@ -26,7 +26,7 @@ from wallaroo_spark.worker.modules import Shipment
 
 from wallaroo.engine import Capabilities, Case
 from wallaroo.trace import Trace
-from wallaroo_mutants.engine import Patch, patched
+from wallaroo_mutants.engine import Patch, patched, refuse_another_call
 from wallaroo_mutants.machinery import run_here
 from wallaroo_mutants.spark_workers import WORKER_FAULTS, Fault
 
@@ -120,7 +120,9 @@ def _bring(fault: str) -> None:
     for owner, name, make in WORKER_FAULTS.get(fault, ()):
         original = getattr(owner, name)
         _before.append((owner, name, original))
-        setattr(owner, name, make(original))
+        replacement = make(original)
+        refuse_another_call(original, replacement)
+        setattr(owner, name, replacement)
     _brought = fault
 
 
