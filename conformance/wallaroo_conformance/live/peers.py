@@ -178,15 +178,19 @@ class SinkPeer:
         """Reset the newest connection, while outputs are coming, and go on listening.
 
         All that the system has acknowledged counts as brought. It must not be reading (`hold`),
-        and the system must take nothing more (`unread` does not grow).
+        and the system should take nothing more (`unread` does not grow). On a busy machine the
+        sender may only have paused, so what comes while this looks is looked at, too.
         """
         with self._lock:
             if not self._connections:
                 return
             connection, stretch = self._connections.pop(), self._stretches[-1]
-            if waiting := _unread(connection):  # look only: reading would make room for more
-                stretch += connection.recv(waiting, socket.MSG_PEEK)
+            waiting = b""
+            while len(waiting) < (size := _unread(connection)):
+                # Look only: reading would make room for more.
+                waiting = connection.recv(size, socket.MSG_PEEK)
             _reset(connection)
+            stretch += waiting
 
     @property
     def present(self) -> bool:
