@@ -92,7 +92,7 @@ def runner(tmp_path, repository):
                 **kept,
                 **variables,
                 "WALLAROO": str(ROOT),
-                "BUDGET": "30",
+                "BUDGET": "2",
                 "PATH": f"{environment / 'bin'}{os.pathsep}{kept['PATH']}",
                 "PIP_NO_INDEX": "1",
                 "PIP_NO_BUILD_ISOLATION": "0",  # which is how pip spells "without isolation"

@@ -15,6 +15,7 @@ from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.differences import Result
 from wallaroo_conformance.judge.divergences import DIVERGENCES, Divergence
 from wallaroo_conformance.judge.laws import LAWS
+from wallaroo_conformance.judge.metamorphic import RELATIONS, Relation
 from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.judge.results import Failure, LawResult, fits
 from wallaroo_conformance.judge.rules import RULES
@@ -171,20 +172,25 @@ class Search:
             ]
             self._judge.try_cases(useful[:_MOST_USEFUL])
         for _ in range(_MOST_COMPARED):
-            if not self._uncompared(rules):
+            part = self._uncompared(rules)
+            if part is None:
                 break
             self._tell("comparing")
-            answered = self._judge.try_cases(self._generation.more("second")[:_MOST_USEFUL])
+            answered = self._judge.try_cases(self._generation.more(part)[:_MOST_USEFUL])
             self._judge.try_variants(answered, random.Random(self._seed))  # noqa: S311 - no secret
 
-    def _uncompared(self, rules: str) -> bool:
-        """Whether a relation of timed cases has not been seen to hold yet, and may be."""
-        if self.findings.spared or self.findings.failing or self.findings.failures:
-            return False
-        return any(
-            fits(relation.rule, rules) and not self.findings.kept[relation.id]
-            for relation in TIMED_RELATIONS
-        )
+    def _uncompared(self, rules: str) -> Part | None:
+        """Return which cases offer a relation that has not been seen to hold yet; `None`: none."""
+        if self.findings.failing or self.findings.failures:
+            return None
+        parts: list[tuple[Part, Sequence[Relation]]] = [("first", RELATIONS)]
+        if not self.findings.spared:
+            parts.append(("second", TIMED_RELATIONS))
+        for part, relations in parts:
+            for relation in relations:
+                if fits(relation.rule, rules) and not self.findings.kept[relation.id]:
+                    return part
+        return None
 
     def explain(self, most: int = MOST_FAILURES) -> None:
         """Make failures of failing cases until none is left unexplained, or there are `most`."""
