@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 import market_spread
 import word_count
 from facts import Figures, add_json_option, machine_facts, ratios, side_by_side
-from wallaroo_reference.compiled import Compiled
-from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.compiled.machine import Compiled
+from wallaroo_reference.isolated.interpreter import Interpreter
 
 FIGURES = Figures(__file__)
 ADDRESSES = ["--in", "127.0.0.1:0,127.0.0.1:0", "--out", "127.0.0.1:0"]

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from functools import partial
 
 from facts import Figures, add_json_option, machine_facts, ratios, side_by_side
-from wallaroo_reference.compiled import Compiled
-from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.compiled.machine import Compiled
+from wallaroo_reference.isolated.interpreter import Interpreter
 
 import wallaroo
 from wallaroo.keys import encode_key

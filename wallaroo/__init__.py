@@ -6,7 +6,8 @@ Engines are found by name (`wallaroo.engine`); `wallaroo.testing` runs an applic
 """
 
 from wallaroo.aggregations import Aggregation
-from wallaroo.builder import ApplicationBuilder
+from wallaroo.building.builder import ApplicationBuilder
+from wallaroo.building.pipeline import Pipeline, build_application, source
 from wallaroo.config import (
     GenSourceConfig,
     TCPSinkConfig,
@@ -32,7 +33,6 @@ from wallaroo.errors import (
     WallarooError,
     WallarooParameterError,
 )
-from wallaroo.pipeline import Pipeline, build_application, source
 from wallaroo.times import days, hours, microseconds, milliseconds, minutes, nanoseconds, seconds
 from wallaroo.topology import Application
 from wallaroo.windows import count_windows, range_windows, session_windows

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wallaroo.components import Generator
-from wallaroo.failure import describe_error
 from wallaroo.records import End, Value
+from wallaroo.user_code.failure import describe_error
 
 
 def generate(

@@ -24,14 +24,14 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
-from wallaroo.builder import ApplicationBuilder
+from wallaroo.building.builder import ApplicationBuilder
 from wallaroo.errors import (
     ApplicationLoadError,
     ApplicationNotFoundError,
     WallarooParameterError,
 )
-from wallaroo.failure import short_path, user_frames
 from wallaroo.topology import Application
+from wallaroo.user_code.failure import short_path, user_frames
 
 ADDRESS_OPTIONS = (("--in", "-i", "--input"), ("--out", "-o", "--output"))
 """The options that `wallaroo.tcp_parse_input_addrs` and `tcp_parse_output_addrs` read."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
-from wallaroo.failure import Cause, UserFrame
 from wallaroo.keys import Key, encode_key, key_to_json
 from wallaroo.topology import SinkId
+from wallaroo.user_code.failure import Cause, UserFrame
 
 Lineage: TypeAlias = tuple[int, ...]
 """(sequence, index in the first multi output, index in the second, …) (order-1).
@@ -69,7 +69,7 @@ class DeadLetter:
         error: what happened, for people; this text may differ between engines.
         payload: the original frame's payload; `None` for what a window or a generator gave.
         where: if user code raised, the user's frames, the line that failed last
-            (`wallaroo.failure.Failure`); not compared.
+            (`wallaroo.user_code.failure.Failure`); not compared.
         causes: what the exception was raised from, the nearest first; not compared.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wallaroo_conformance.cases.operators import BUILDERS, Trait
-from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.places import Store
 
 from wallaroo.engine import Case

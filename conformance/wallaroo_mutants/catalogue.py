@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import wallaroo_reference.interpreter
+import wallaroo_reference.isolated.interpreter
 import wallaroo_reference.places
 from wallaroo_conformance.killing import Mutant
-from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.isolated.interpreter import Interpreter
 
 from wallaroo.engine import Engine
 from wallaroo_mutants import batching, functions, interpreters, stateful
@@ -34,7 +34,7 @@ def _keyed(rule: str, name: str, says: str, identity: Callable[[Any], Any]) -> M
 
 
 def _function(rule: str, name: str, says: str, replaced: str, by: Any) -> Mutant:
-    return _patched(rule, name, says, (wallaroo_reference.interpreter, replaced, by))
+    return _patched(rule, name, says, (wallaroo_reference.isolated.interpreter, replaced, by))
 
 
 def _judged(rule: str, name: str, says: str, judge: Any) -> Mutant:

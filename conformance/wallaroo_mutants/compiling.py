@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-import wallaroo_reference.codegen
-import wallaroo_reference.compiled
+import wallaroo_reference.compiled.codegen
+import wallaroo_reference.compiled.machine
 from wallaroo_conformance.killing import Mutant
-from wallaroo_reference.codegen import Program
-from wallaroo_reference.codegen_text import Loops, Spot, lineage_of
-from wallaroo_reference.compiled import Compiled, _Stop
+from wallaroo_reference.compiled.codegen import Program
+from wallaroo_reference.compiled.codegen_text import Loops, Spot, lineage_of
+from wallaroo_reference.compiled.machine import Compiled, _Stop
 from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.engine import CompiledEngine
 
@@ -29,7 +29,7 @@ def _mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
 
 _line = Program.line
 _exactness = Program.exactness
-_lineage_when_asked = wallaroo_reference.compiled._lineage
+_lineage_when_asked = wallaroo_reference.compiled.machine._lineage
 _fail = Compiled.fail
 _end = Compiled._end
 
@@ -150,19 +150,19 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "dead-1",
         "error type by qualified name",
         "`__qualname__`, which for a nested class is another",
-        (wallaroo_reference.compiled, "dead_letter_from", _told_by_qualified_name),
+        (wallaroo_reference.compiled.machine, "dead_letter_from", _told_by_qualified_name),
     ),
     _mutant(
         "order-1",
         "lineage lost in a deep pipeline",
         "a function that continues another gets the frame's number only",
-        (wallaroo_reference.codegen, "lineage_of", _only_the_frame),
+        (wallaroo_reference.compiled.codegen, "lineage_of", _only_the_frame),
     ),
     _mutant(
         "order-1",
         "sequence numbers in 32 bits",
         "a number that is packed too tightly, found after four billion frames",
-        (wallaroo_reference.compiled, "_lineage", _in_32_bits),
+        (wallaroo_reference.compiled.machine, "_lineage", _in_32_bits),
     ),
     _mutant(
         "dead-4",
@@ -192,6 +192,6 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "order-1",
         "lineage of the batch",
         "positions not added to where the batch begins",
-        (wallaroo_reference.compiled, "_lineage", _of_the_batch),
+        (wallaroo_reference.compiled.machine, "_lineage", _of_the_batch),
     ),
 )

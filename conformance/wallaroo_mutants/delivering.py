@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_conformance.killing import Mutant
-from wallaroo_reference.server import Server
-from wallaroo_reference.server_feeder import Feeder
+from wallaroo_reference.serving.feeder import Feeder
+from wallaroo_reference.serving.server import Server
 
 from wallaroo.engine import Summary
 from wallaroo.topology import Sink, SinkId

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo_conformance.killing import Mutant
-from wallaroo_reference.compiled import Compiled
+from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.meter import Meter
-from wallaroo_reference.server import Server
-from wallaroo_reference.server_feeder import Feeder
+from wallaroo_reference.serving.feeder import Feeder
+from wallaroo_reference.serving.server import Server
 
 from wallaroo.engine import Capabilities, Case, Summary
 from wallaroo.errors import UnsupportedTopology

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import wallaroo_reference.engine
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.engine import ReferenceEngine
-from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
 
 from wallaroo.engine import Capabilities, Case

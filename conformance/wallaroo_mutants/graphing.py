@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo_reference.dead_letter import DeadLetterError
-from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.places import FrozenEntity, Place
 
 from wallaroo.keys import SINGLE_KEY

@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from wallaroo_reference.copies import freeze, thaw
 from wallaroo_reference.dead_letter import DeadLetterError
-from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.isolated.copies import freeze, thaw
+from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.places import Place
 
 from wallaroo.keys import Key

@@ -11,11 +11,11 @@ from typing import Any
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.engine import ReferenceEngine
 
-import wallaroo.builder
-import wallaroo.declarations
-import wallaroo.pipeline
+import wallaroo.building.builder
+import wallaroo.building.declarations
+import wallaroo.building.pipeline
 import wallaroo.windows
-from wallaroo.builder import ApplicationBuilder
+from wallaroo.building.builder import ApplicationBuilder
 from wallaroo.errors import WallarooParameterError
 from wallaroo.keys import Key
 from wallaroo_mutants.engine import Patch, patched
@@ -29,8 +29,8 @@ def _without_where(_self: Any, _where: str, of: Any, component: Any) -> Any:
     return of(component)
 
 
-_leading_to = wallaroo.pipeline._leading_to
-_checked_keys = wallaroo.declarations.checked_keys
+_leading_to = wallaroo.building.pipeline._leading_to
+_checked_keys = wallaroo.building.declarations.checked_keys
 
 
 def _no_empty_list(where: str, keys: Any, *, u64: bool) -> tuple[Key, ...]:
@@ -63,31 +63,31 @@ LANGUAGE_MUTANTS: tuple[Mutant, ...] = (
         "build-1",
         "steps called by their functions",
         "two names for one step, and the report knows the other",
-        (wallaroo.builder, "declared_name", _accepted),
+        (wallaroo.building.builder, "declared_name", _accepted),
     ),
     _mutant(
         "route-3",
         "an empty list of keys refused",
         "though it is the published default",
-        (wallaroo.builder, "checked_keys", _no_empty_list),
+        (wallaroo.building.builder, "checked_keys", _no_empty_list),
     ),
     _mutant(
         "state-8",
         "equal builders refused",
         "compared by `is`",
-        (wallaroo.declarations, "_same_builder", lambda one, other: one is other),
+        (wallaroo.building.declarations, "_same_builder", lambda one, other: one is other),
     ),
     _mutant(
         "graph-1",
         "only the last pipeline built",
         "one result where there are several",
-        (wallaroo.pipeline, "_leading_to", lambda given: _leading_to(given[-1:])),
+        (wallaroo.building.pipeline, "_leading_to", lambda given: _leading_to(given[-1:])),
     ),
     _mutant(
         "graph-5",
         "two steps of one name accepted",
         "found out when two are blamed for one",
-        (wallaroo.pipeline._Building, "_refuse_same_name", _accepted),
+        (wallaroo.building.pipeline._Building, "_refuse_same_name", _accepted),
     ),
     _mutant(
         "window-1",

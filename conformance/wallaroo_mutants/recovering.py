@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.engine import ReferenceEngine
-from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.places import Store
-from wallaroo_reference.server import serve
+from wallaroo_reference.serving.server import serve
 
 from wallaroo.engine import Capabilities, Handle, OnError, ServeOptions
 from wallaroo.topology import Application

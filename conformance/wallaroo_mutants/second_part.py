@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import wallaroo_reference.interpreter
+import wallaroo_reference.isolated.interpreter
 from wallaroo_conformance.killing import Mutant
-from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.isolated.watermarks import Watermarks
 from wallaroo_reference.places import Store
-from wallaroo_reference.watermarks import Watermarks
 
 from wallaroo_mutants import graphing, timing, windowing
 from wallaroo_mutants.engine import MutantEngine, Patch
@@ -25,7 +25,9 @@ def _patched(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
 
 def _steps(rule: str, name: str, says: str, *broken: Any) -> Mutant:
     made = windowing.with_steps(*broken)
-    return _patched(rule, name, says, (wallaroo_reference.interpreter, "window_step", made))
+    return _patched(
+        rule, name, says, (wallaroo_reference.isolated.interpreter, "window_step", made)
+    )
 
 
 _g, _t, _w = graphing, timing, windowing

@@ -9,9 +9,9 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-from wallaroo_reference.copies import Frozen, freeze, thaw
 from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
-from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.isolated.copies import Frozen, freeze, thaw
+from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.places import FrozenEntity, Place, Store
 from wallaroo_reference.results import pair_of
 

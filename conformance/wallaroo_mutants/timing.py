@@ -8,11 +8,11 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-from wallaroo_reference.copies import freeze, thaw
 from wallaroo_reference.dead_letter import DeadLetterError
-from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.isolated.copies import freeze, thaw
+from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.isolated.watermarks import FOREVER, NEVER, Watermark, Watermarks
 from wallaroo_reference.places import Place, Store
-from wallaroo_reference.watermarks import FOREVER, NEVER, Watermark, Watermarks
 
 from wallaroo.components import EventTime
 from wallaroo.records import End, Tick, Value

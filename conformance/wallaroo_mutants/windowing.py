@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo_reference.dead_letter import DeadLetterError
-from wallaroo_reference.watermarks import NEVER
-from wallaroo_reference.window_kinds import (
+from wallaroo_reference.isolated.watermarks import NEVER
+from wallaroo_reference.isolated.window_kinds import (
     CountStep,
     RangeStep,
     SessionStep,
     window_step,
 )
-from wallaroo_reference.windows import Arrival, Firing, Freeze, WindowStep
+from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
 
 from wallaroo.keys import identity
 from wallaroo.operations import Windowed

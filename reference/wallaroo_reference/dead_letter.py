@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wallaroo.failure import Failure, describe_error, failure_of
 from wallaroo.trace import Reason
+from wallaroo.user_code.failure import Failure, describe_error, failure_of
 
 
 class DeadLetterError(Exception):

@@ -20,8 +20,8 @@ from wallaroo.errors import UnsupportedTopology
 from wallaroo.records import Frame, Record
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
-from wallaroo_reference.compiled import Compiled, compiled_source, compiles
-from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.compiled.machine import Compiled, compiled_source, compiles
+from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
 
 _LATE_IN_A_LONG_RUN: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 2}
@@ -69,7 +69,7 @@ class ReferenceEngine:
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped."""
-        from wallaroo_reference.server import serve  # asyncio, only where it is served
+        from wallaroo_reference.serving.server import serve  # asyncio, only where it is served
 
         compiled = options.isolation == "trusting" and compiles(application)
         make = Compiled if compiled else Interpreter

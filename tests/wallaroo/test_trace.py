@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.failure import Cause, UserFrame, describe_error
 from wallaroo.keys import encode_key
 from wallaroo.trace import (
     DeadLetter,
@@ -22,6 +21,7 @@ from wallaroo.trace import (
     canonical_json,
     sorted_entities,
 )
+from wallaroo.user_code.failure import Cause, UserFrame, describe_error
 
 
 def letter(**changes):

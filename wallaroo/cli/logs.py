@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import IO
 
 from wallaroo.text import escaped
-from wallaroo.user_output import PRINTED, message_of, with_step
+from wallaroo.user_code.output import PRINTED, message_of, with_step
 
 LEVELS = ("debug", "info", "warning", "error")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, TextIO
 
-from wallaroo.user_output import StepOutput, Steps
+from wallaroo.user_code.output import StepOutput, Steps
 
 _OF_ENGINES = ("asyncio",)  # loggers of libraries that tell nothing of interest below a warning
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from wallaroo.engine import Capabilities, Case, Engine
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.failure import describe_error
 from wallaroo.trace import Trace
+from wallaroo.user_code.failure import describe_error
 from wallaroo_conformance.cases.either import AnyCase, assemble, engine_case
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.differences import Crash, Result

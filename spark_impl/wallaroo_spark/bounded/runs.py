@@ -12,7 +12,7 @@ from typing import Any
 
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
-from wallaroo.user_output import show
+from wallaroo.user_code.output import show
 from wallaroo_spark.bounded.micro_batches import StreamCase, StreamJob, StreamQuery, stretches
 from wallaroo_spark.bounded.traces import frames_of, limited, spec_of, trace_of
 from wallaroo_spark.jvm.session import Session

@@ -10,10 +10,10 @@ from typing import Any
 
 from wallaroo.canonical import structure_or_kind
 from wallaroo.engine import Case
-from wallaroo.failure import describe_error
 from wallaroo.keys import decode_key, encoded_partition_number
 from wallaroo.records import End, Frame, Record, Tick
 from wallaroo.trace import Entity, OpenWindow, Trace, sorted_entities, sorted_windows
+from wallaroo.user_code.failure import describe_error
 from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import SEGMENT_BYTES, CaseSpec, Frames, Kind, Run, pack

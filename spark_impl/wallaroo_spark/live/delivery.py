@@ -16,7 +16,7 @@ from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import Record
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.stop_clock import unless
-from wallaroo.user_output import show
+from wallaroo.user_code.output import show
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import Report
 from wallaroo_spark.wire.outbox import End, Finished

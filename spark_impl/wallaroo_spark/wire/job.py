@@ -21,7 +21,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from wallaroo.engine import TaskFault
-from wallaroo.user_output import Line
+from wallaroo.user_code.output import Line
 from wallaroo_spark.wire.columns import Messages
 from wallaroo_spark.wire.outbox import Finished, Order
 from wallaroo_spark.wire.shards import Address

@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from wallaroo.failure import Failure
 from wallaroo.trace import Lineage, lineage_order
+from wallaroo.user_code.failure import Failure
 from wallaroo_spark.wire.columns import Messages, Outputs
 
 Order = tuple[Lineage, int, int]

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
-from wallaroo.failure import describe_error
 from wallaroo.keys import SINGLE_KEY, encode_key
 from wallaroo.trace import Lineage, Reason
+from wallaroo.user_code.failure import describe_error
 from wallaroo_spark.wire.columns import Context
 from wallaroo_spark.wire.outbox import End, Letter, Order, Outbox, order_of
 from wallaroo_spark.worker.call_reporter import CallReporter

@@ -13,7 +13,7 @@ import logging
 import sys
 from collections.abc import Iterator
 
-from wallaroo.user_output import BytesOutput, Line, Logged, message_of
+from wallaroo.user_code.output import BytesOutput, Line, Logged, message_of
 from wallaroo_spark.wire.job import Specs
 
 _MOST_LINES = 1000  # lines kept for one task; further lines are only counted

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo.failure import describe_error
 from wallaroo.topology import Codec
 from wallaroo.trace import Reason
+from wallaroo.user_code.failure import describe_error
 from wallaroo_spark.worker.results import DeadLetterError, where_it_failed
 
 ATOMS: frozenset[type] = frozenset({str, bytes, int, float, bool, type(None)})

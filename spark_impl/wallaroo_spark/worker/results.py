@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
-from wallaroo.failure import Failure, failure_of
 from wallaroo.records import End
 from wallaroo.trace import Reason
+from wallaroo.user_code.failure import Failure, failure_of
 
 _PAIR_LENGTH = 2
 

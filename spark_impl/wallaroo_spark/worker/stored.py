@@ -8,10 +8,10 @@ import re
 from typing import Any, NamedTuple
 
 from wallaroo.errors import WallarooError
-from wallaroo.failure import describe_error
 from wallaroo.loading import MODULE_PREFIX
 from wallaroo.text import escaped
 from wallaroo.topology import Application
+from wallaroo.user_code.failure import describe_error
 from wallaroo_spark.worker.plan import Component
 from wallaroo_spark.worker.portable import PROTOCOL, copies_by
 

@@ -371,7 +371,7 @@ def test_dead_2_a_state_that_fails_to_come_back_later(app, isolated):
         )
     )
     payloads = [b"a", b"x", b"y", b"z", b"a"]
-    from wallaroo_reference.interpreter import Interpreter
+    from wallaroo_reference.isolated.interpreter import Interpreter
 
     machine = Interpreter(application)
     machine.feed("p", payloads)

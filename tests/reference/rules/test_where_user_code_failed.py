@@ -10,8 +10,8 @@ import failing_app
 import pytest
 
 import wallaroo
-from wallaroo.failure import Cause, UserFrame
 from wallaroo.loading import load_application
+from wallaroo.user_code.failure import Cause, UserFrame
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import talking_app
 
-from wallaroo import user_output
-from wallaroo.user_output import Line, Logged
+from wallaroo.user_code import output as user_output
+from wallaroo.user_code.output import Line, Logged
 
 
 @pytest.fixture(params=["trusting", "isolated"])

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo.failure import Cause, UserFrame
 from wallaroo.trace import DeadLetter, Reason
 from wallaroo.transport.dead_letters import DeadLetterFileError, DeadLetters
 from wallaroo.transport.rate_limit import RateLimited
+from wallaroo.user_code.failure import Cause, UserFrame
 
 
 def letter(sequence=0, **changes):

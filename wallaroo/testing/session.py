@@ -40,8 +40,8 @@ from wallaroo.errors import WallarooParameterError
 from wallaroo.generating import generate
 from wallaroo.keys import Key
 from wallaroo.records import End, Record, Tick
-from wallaroo.results import Result, result_of
-from wallaroo.testing_input import record_of
+from wallaroo.testing.input import record_of
+from wallaroo.testing.results import Result, result_of
 from wallaroo.times import duration
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import DeadLetter, OpenWindow

@@ -39,12 +39,12 @@ from wallaroo.trace import (
     Reason,
 )
 from wallaroo.windows import RangeWindows, SessionWindows
-from wallaroo_reference.codegen import Program
-from wallaroo_reference.codegen_text import Spot
-from wallaroo_reference.compiled_gaps import Counts, Sessions
-from wallaroo_reference.compiled_state import Entities
-from wallaroo_reference.compiled_time import FOREVER, Times
-from wallaroo_reference.compiled_windows import KeptWindows, RangePanes, judge, key_of, own
+from wallaroo_reference.compiled.clocks import FOREVER, Times
+from wallaroo_reference.compiled.codegen import Program
+from wallaroo_reference.compiled.codegen_text import Spot
+from wallaroo_reference.compiled.entities import Entities
+from wallaroo_reference.compiled.gaps import Counts, Sessions
+from wallaroo_reference.compiled.ranges import KeptWindows, RangePanes, judge, key_of, own
 from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.results import items_of, pair_of, written_of

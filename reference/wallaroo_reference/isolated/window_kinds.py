@@ -14,8 +14,8 @@ from wallaroo.keys import Key, encode_key
 from wallaroo.operations import Windowed
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
 from wallaroo_reference.calendar import Calendar
-from wallaroo_reference.watermarks import FOREVER, NEVER
-from wallaroo_reference.windows import Arrival, Firing, Freeze, WindowStep
+from wallaroo_reference.isolated.watermarks import FOREVER, NEVER
+from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
 
 
 def window_step(operation: Windowed, freeze: Freeze) -> WindowStep:

@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from wallaroo.failure import UserFrame, failure_of, user_frames
+from wallaroo.user_code.failure import UserFrame, failure_of, user_frames
 
 
 def raised(function, *given):

@@ -8,8 +8,8 @@ from typing import Any
 from wallaroo.operations import Windowed
 from wallaroo.windows import CountWindows, SessionWindows
 from wallaroo_reference.calendar import Calendar
-from wallaroo_reference.compiled_time import FOREVER, Times
-from wallaroo_reference.compiled_windows import Firing, KeptWindows, encoded, judge, key_of
+from wallaroo_reference.compiled.clocks import FOREVER, Times
+from wallaroo_reference.compiled.ranges import Firing, KeptWindows, encoded, judge, key_of
 
 
 class _Session:

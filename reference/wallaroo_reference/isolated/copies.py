@@ -21,9 +21,9 @@ import pickle
 from itertools import groupby
 from typing import Any, Final
 
-from wallaroo.failure import describe_error
 from wallaroo.topology import Codec
 from wallaroo.trace import Reason
+from wallaroo.user_code.failure import describe_error
 from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from, where_it_failed
 
 PROTOCOL: Final = 5

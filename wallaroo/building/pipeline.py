@@ -29,6 +29,13 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from wallaroo import kinds
 from wallaroo.aggregations import refuse_bare
+from wallaroo.building.declarations import (
+    Declarations,
+    checked_sinks,
+    codec_in,
+    described,
+    refuse_same_address,
+)
 from wallaroo.checks import name_of
 from wallaroo.components import (
     computation_of,
@@ -38,13 +45,6 @@ from wallaroo.components import (
     state_computation_of,
 )
 from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
-from wallaroo.declarations import (
-    Declarations,
-    checked_sinks,
-    codec_in,
-    described,
-    refuse_same_address,
-)
 from wallaroo.errors import WallarooParameterError
 from wallaroo.keys import Key
 from wallaroo.operations import (

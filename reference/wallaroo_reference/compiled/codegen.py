@@ -21,7 +21,7 @@ from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Statele
 from wallaroo.times import TIME_END
 from wallaroo.topology import Application, Sink, Source, Step
 from wallaroo.trace import Reason
-from wallaroo_reference.codegen_text import (
+from wallaroo_reference.compiled.codegen_text import (
     FRAMES,
     Spot,
     Text,
@@ -30,7 +30,7 @@ from wallaroo_reference.codegen_text import (
     sequence_of,
     shown,
 )
-from wallaroo_reference.codegen_windows import ALL, write_put, write_take_out
+from wallaroo_reference.compiled.codegen_windows import ALL, write_put, write_take_out
 from wallaroo_reference.meter import PORTION
 
 _DEEPEST = 6  # loops inside the first in one function, each with a `try`; Python allows 20 blocks

@@ -1,7 +1,7 @@
 """What the window steps share: calls of the aggregation, late messages (window-4, window-6).
 
-A step keeps its windows by key (`wallaroo_reference.window_kinds`). An accumulator is frozen
-between calls, as states are, so nothing that user code does to one shows elsewhere.
+A step keeps its windows by key (`window_kinds.py`). An accumulator is frozen between calls, as
+states are, so nothing that user code does to one shows elsewhere.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from wallaroo.keys import Key
 from wallaroo.operations import Windowed
 from wallaroo.trace import Reason
 from wallaroo.windows import LateDataPolicy
-from wallaroo_reference.copies import thaw
 from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
-from wallaroo_reference.watermarks import NEVER, Watermark
+from wallaroo_reference.isolated.copies import thaw
+from wallaroo_reference.isolated.watermarks import NEVER, Watermark
 
 Freeze = Callable[[Any], Any]
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wallaroo_reference import copies
-from wallaroo_reference.copies import Frozen, UnportableError, freeze, thaw
+from wallaroo_reference.isolated import copies
+from wallaroo_reference.isolated.copies import Frozen, UnportableError, freeze, thaw
 
 from wallaroo.canonical import structure
 

@@ -16,10 +16,10 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from wallaroo.components import Component
-from wallaroo.failure import own_frame
 from wallaroo.operations import Stateful
 from wallaroo.text import escaped
 from wallaroo.topology import Application, StatePartition, Step
+from wallaroo.user_code.failure import own_frame
 
 PRINTED = "wallaroo.printed"
 """The name in log records of what was printed; they are shown at every level."""

@@ -8,6 +8,14 @@ from typing import Any, Never, TypeVar, overload
 
 from wallaroo import kinds
 from wallaroo.aggregations import refuse_bare
+from wallaroo.building.declarations import (
+    Declarations,
+    checked_keys,
+    checked_sinks,
+    codec_in,
+    described,
+    refuse_same_address,
+)
 from wallaroo.checks import declared_name, name_of
 from wallaroo.components import (
     PartitionFunction,
@@ -17,14 +25,6 @@ from wallaroo.components import (
     state_computation_of,
 )
 from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
-from wallaroo.declarations import (
-    Declarations,
-    checked_keys,
-    checked_sinks,
-    codec_in,
-    described,
-    refuse_same_address,
-)
 from wallaroo.errors import WallarooParameterError
 from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.operations import Operation, Stateful, Stateless, Windowed

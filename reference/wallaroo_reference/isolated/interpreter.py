@@ -60,9 +60,12 @@ from wallaroo.trace import (
     OpenWindow,
     Reason,
 )
-from wallaroo_reference.copies import CodedCopies, freeze, thaw
 from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
-from wallaroo_reference.findings import Observer
+from wallaroo_reference.isolated.copies import CodedCopies, freeze, thaw
+from wallaroo_reference.isolated.findings import Observer
+from wallaroo_reference.isolated.watermarks import FOREVER, Watermarks
+from wallaroo_reference.isolated.window_kinds import window_step
+from wallaroo_reference.isolated.windows import Arrival, Firing, WindowStep
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.places import FrozenEntity, Place, Store, places
 from wallaroo_reference.results import (
@@ -72,9 +75,6 @@ from wallaroo_reference.results import (
     pair_of,
     written_of,
 )
-from wallaroo_reference.watermarks import FOREVER, Watermarks
-from wallaroo_reference.window_kinds import window_step
-from wallaroo_reference.windows import Arrival, Firing, WindowStep
 
 
 @dataclass(frozen=True, slots=True)

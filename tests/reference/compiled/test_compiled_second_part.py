@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
-from wallaroo_reference.compiled import Compiled, compiled_source
-from wallaroo_reference.compiled_windows import RangePanes
+from wallaroo_reference.compiled.machine import Compiled, compiled_source
+from wallaroo_reference.compiled.ranges import RangePanes
 from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
 
 import wallaroo

@@ -28,9 +28,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wallaroo.engine import Case, Isolation, OnError, load_engine
-from wallaroo.results import EntityError, Result, result_of
-from wallaroo.session import Session
-from wallaroo.testing_input import Payloads, input_log_of
+from wallaroo.testing.input import Payloads, input_log_of
+from wallaroo.testing.results import EntityError, Result, result_of
+from wallaroo.testing.session import Session
 from wallaroo.topology import Application
 
 __all__ = ["EntityError", "Result", "Session", "run"]

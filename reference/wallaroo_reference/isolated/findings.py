@@ -26,8 +26,8 @@ from wallaroo.components import Component
 from wallaroo.keys import Key
 from wallaroo.topology import Application
 from wallaroo.trace import Finding, FindingKind, Lineage, Reason
-from wallaroo_reference.copies import ATOMS, PROTOCOL, Frozen, thaw
 from wallaroo_reference.dead_letter import DeadLetterError
+from wallaroo_reference.isolated.copies import ATOMS, PROTOCOL, Frozen, thaw
 from wallaroo_reference.places import FrozenEntity, Place
 
 _ALWAYS = 16  # first calls of each component, all of which are examined

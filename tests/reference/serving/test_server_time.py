@@ -9,8 +9,8 @@ import threading
 import pytest
 from receiving import Receiver, eventually
 from wallaroo_reference.engine import ReferenceEngine
-from wallaroo_reference.interpreter import Interpreter
-from wallaroo_reference.server import Server
+from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.serving.server import Server
 
 import wallaroo
 from wallaroo.engine import ServeOptions

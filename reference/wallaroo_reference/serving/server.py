@@ -25,7 +25,7 @@ from wallaroo.transport.listener import Address
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo_reference.machine import Machine
-from wallaroo_reference.server_feeder import Feeder
+from wallaroo_reference.serving.feeder import Feeder
 
 _LOOK = 0.05  # seconds between looks whether user code has returned in the end
 _GRACE = 1.0  # seconds the server's thread has to answer after a stop's time is over

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
-from wallaroo_reference import compiled
-from wallaroo_reference.compiled import Compiled, compiled_source
+from wallaroo_reference.compiled import machine as compiled
+from wallaroo_reference.compiled.machine import Compiled, compiled_source
 from wallaroo_reference.engine import ReferenceEngine
-from wallaroo_reference.interpreter import Interpreter
+from wallaroo_reference.isolated.interpreter import Interpreter
 
 import wallaroo
 from wallaroo.engine import Case

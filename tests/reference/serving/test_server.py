@@ -640,7 +640,7 @@ def test_memory_is_bounded_where_a_few_bytes_make_many(serve, isolation, calm):
 def test_a_single_message_that_makes_too_much_ends_the_run_and_is_named(
     serve, receiver, isolation, deep, monkeypatch
 ):
-    monkeypatch.setattr("wallaroo_reference.server_feeder.MOST_OF_A_MESSAGE", 8 << 20)
+    monkeypatch.setattr("wallaroo_reference.serving.feeder.MOST_OF_A_MESSAGE", 8 << 20)
 
     @wallaroo.computation_multi(name="multiply")
     def multiply(message):
@@ -675,7 +675,7 @@ class Nothing:
 def test_a_generator_without_end_ends_the_run_and_is_named(
     serve, receiver, isolation, with_state, monkeypatch
 ):
-    monkeypatch.setattr("wallaroo_reference.server_feeder.MOST_OF_A_MESSAGE", 8 << 20)
+    monkeypatch.setattr("wallaroo_reference.serving.feeder.MOST_OF_A_MESSAGE", 8 << 20)
 
     def items(message):
         yield message

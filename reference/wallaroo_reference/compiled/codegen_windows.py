@@ -2,7 +2,7 @@
 
 A message usually comes to a range window that is open already: then two dictionary lookups find its
 accumulator, and `update` is called, all in the generated code. Everything else is what
-`compiled_windows` does when it is asked to `take` the message.
+`ranges.py` does when it is asked to `take` the message.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from wallaroo.operations import Windowed
 from wallaroo.topology import Step
 from wallaroo.trace import Reason
 from wallaroo.windows import RangeWindows
-from wallaroo_reference.codegen_text import Spot, Text, identifier, lineage_of, shown
+from wallaroo_reference.compiled.codegen_text import Spot, Text, identifier, lineage_of, shown
 
 ALL = repr(SINGLE_KEY)
 """The expression for the key of messages that have been given none (key-2)."""
@@ -71,7 +71,7 @@ def write_put(
 def write_take_out(text: Text, index: int, step: Step, operation: Windowed) -> int:
     """Begin the function that processes what a window gives, down to its message m<index>.
 
-    Its arguments are those of a firing (`compiled_windows.Firing`). `payload` is that of the frame
+    Its arguments are those of a firing (`ranges.Firing`). `payload` is that of the frame
     only for a window of its own that a late message has got (window-6).
     """
     aggregation = operation.aggregation

@@ -1,0 +1,1 @@
+"""The fast way to the same results, trusting user code: a function generated from the topology."""

@@ -1,0 +1,1 @@
+"""The definition: what an application means, copying whatever user code could share."""

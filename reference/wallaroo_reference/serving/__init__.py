@@ -1,0 +1,1 @@
+"""A live run: asyncio around a machine."""

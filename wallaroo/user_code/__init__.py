@@ -1,0 +1,1 @@
+"""User code while it runs: where it failed, what it printed and logged."""
