@@ -318,7 +318,7 @@ def test_time_1_both_say_the_same_of_what_time_makes_due(case):
 def test_compiled_where_time_decides_nothing_the_source_is_what_it_was():
     """`compiled_source.txt` is what was generated before there were graphs, keys and windows."""
     addresses = ["--in", "127.0.0.1:0", "--out", "127.0.0.1:0"]
-    application = load_application(HERE.parent.parent / "examples" / "word_count.py", addresses)
+    application = load_application(HERE.parents[2] / "examples" / "word_count.py", addresses)
     assert compiled_source(application) == (HERE / "compiled_source.txt").read_text("utf-8")
 
 

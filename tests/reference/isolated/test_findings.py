@@ -525,7 +525,7 @@ def test_isolation_an_unflagged_mutation_is_looked_for_at_every_call(app):
     [("word_count", "Split and Count"), ("word_count_classes", None), ("word_count_u64", None)],
 )
 def test_isolation_clean_applications_have_none(name, source):
-    path = Path(__file__).parents[2] / "examples" / f"{name}.py"
+    path = Path(__file__).parents[3] / "examples" / f"{name}.py"
     application = load_application(path, [], placeholders=True)
     source = source or next(iter(application.sources))
     result = testing.run(application, {source: [b"The cat. The dog!", b"the end, \xff", b""]})
