@@ -133,6 +133,7 @@ def cases(options: argparse.Namespace) -> None:
     """Print what a bounded case costs among many."""
     from wallaroo_conformance.cases.building import engine_case
     from wallaroo_conformance.cases.strategies import LENGTH, case_from_bytes
+    from wallaroo_spark.engine import SparkEngine
     from wallaroo_spark.jvm.session import close_session, session
     from wallaroo_spark.jvm.settings import SessionSettings
     from wallaroo_spark.worker.plan import plan
@@ -146,12 +147,12 @@ def cases(options: argparse.Namespace) -> None:
         some = by_depth.get(plan(case.application).levels)
         if some is not None and len(some) < options.cases:
             some.append(case)
-    engine, reference = load_engine("spark"), load_engine("reference")
+    engine, reference = SparkEngine(), load_engine("reference")
     session(SessionSettings(options.master))
     for kind, batches, goal in (("batch", None, 2), ("stream", (1, 2, 1, 2), 15)):
         for depth, some in by_depth.items():
             divided = [replace(case, batches=batches) for case in some]
-            expected = [trace.comparable() for trace in reference.run_many(divided)]
+            expected = [reference.run(case).comparable() for case in divided]
             taken = []
             for _ in range(WARM_UP_PASSES + options.rounds):
                 began = time.perf_counter()

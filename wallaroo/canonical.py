@@ -13,6 +13,7 @@ import struct
 from types import FunctionType, ModuleType
 from typing import Any
 
+from wallaroo.text import survives_json
 from wallaroo.trace import canonical_json
 
 _PROTOCOL = 4
@@ -49,7 +50,7 @@ def _structure(value: object, above: list[int]) -> Any:
     if value is None or kind is bool:
         return value
     if kind is str:
-        return ["str", value]
+        return _text(value)  # type: ignore[arg-type]
     if kind is int:
         return ["int", f"{value:#x}"]
     if kind is float:
@@ -68,6 +69,12 @@ def _structure(value: object, above: list[int]) -> Any:
         return _contents(value, kind, above)
     finally:
         above.pop()
+
+
+def _text(value: str) -> list[str]:
+    if survives_json(value):
+        return ["str", value]
+    return ["utf-8", base64.b64encode(value.encode("utf-8", "surrogatepass")).decode("ascii")]
 
 
 def _contents(value: Any, kind: type, above: list[int]) -> Any:

@@ -27,6 +27,8 @@ MAX_CONNECTIONS = 1024
 
 Isolation: TypeAlias = Literal["isolated", "trusting"]
 OnError: TypeAlias = Literal["skip", "stop"]
+Order: TypeAlias = Literal["total", "entity", "none"]
+Stop: TypeAlias = Literal["exact", "batch", "none"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,13 @@ class Capabilities:
         small: values of `Case.options` that make thresholds small, so that a few small messages
             reach code that otherwise needs many or large ones, such as a split of stored state.
             Conformance runs some of its cases with them.
+        order: ``total``: sinks and entities get everything in order of lineage (order-1).
+            ``entity``: two messages keep their order as long as they have met the same entities;
+            sinks get outputs in any order. ``none``: there is no order.
+        stop: ``exact``: an early end (dead-3, dead-4) is between two messages. ``batch``: what was
+            received with the message that ended the run may have had its effect. ``none``: an
+            error does not end a run early.
+        refuses_in_run: `run` refuses applications, and `check` accepts them all: asking is dear.
     """
 
     isolation: frozenset[Isolation] = frozenset({"isolated", "trusting"})
@@ -54,6 +63,9 @@ class Capabilities:
     faults: frozenset[str] = frozenset()
     unsupported_rules: frozenset[str] = frozenset()
     small: Mapping[str, Any] = field(default_factory=dict)
+    order: Order = "total"
+    stop: Stop = "exact"
+    refuses_in_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -255,8 +267,11 @@ class Engine(Protocol):
     def run(self, case: Case) -> Trace:
         """Run one bounded case."""
 
-    def run_many(self, cases: Sequence[Case]) -> list[Trace]:
-        """Run independent cases, in one job if the engine has jobs; traces in their order."""
+    def run_many(self, cases: Sequence[Case]) -> Sequence[Trace | Exception]:
+        """Run independent cases, in one job if the engine has jobs; traces in their order.
+
+        What `run` would raise for one of them may stand in its trace's place.
+        """
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped.

@@ -22,6 +22,8 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+from wallaroo.text import survives_json
+
 Key: TypeAlias = "str | bytes | int | tuple[Key, ...]"
 
 MAX_ENCODED_KEY = 64 * 1024
@@ -128,12 +130,10 @@ def key_to_json(key: Key) -> dict[str, Any]:
     """Return the type-tagged JSON form of `key`.
 
     ``{"str": …}``, ``{"bytes": base64}``, ``{"int": digits}`` (decimal; beyond 1,000 bits with
-    ``0x``), ``{"tuple": [keys]}``; a key of tuples nested deeper than JSON readers follow is
-    ``{"encoded": base64}``.
+    ``0x``), ``{"tuple": [keys]}``; a key of tuples nested deeper than JSON readers follow, and a
+    text that JSON would change (`wallaroo.text.survives_json`), is ``{"encoded": base64}``.
     """
-    return _tagged(key, _DEEPEST_READABLE) or {
-        "encoded": base64.b64encode(encode_key(key)).decode("ascii")
-    }
+    return _tagged(key, _DEEPEST_READABLE) or _encoded(key)
 
 
 def show_key(key: Key) -> str:
@@ -239,9 +239,13 @@ def _respelled(key: Key) -> Iterator[tuple[Key, str]]:
         yield ord(key), "ord(key)"
 
 
+def _encoded(key: Key) -> dict[str, Any]:
+    return {"encoded": base64.b64encode(encode_key(key)).decode("ascii")}
+
+
 def _tagged(key: Key, levels: int) -> dict[str, Any] | None:
     if isinstance(key, str):
-        return {"str": key}
+        return {"str": key} if survives_json(key) else _encoded(key)
     if isinstance(key, bytes):
         return {"bytes": base64.b64encode(key).decode("ascii")}
     if isinstance(key, int):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def escaped(text: str) -> str:
@@ -16,6 +19,15 @@ def escaped(text: str) -> str:
     return "".join(
         [c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text]
     )
+
+
+def survives_json(text: str) -> bool:
+    """Whether a text is the same after a way through JSON.
+
+    There two lone surrogates that could be a pair become the one character that the pair stands
+    for.
+    """
+    return text.isascii() or _PAIR.search(text) is None
 
 
 def reason(error: OSError) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
-from wallaroo.keys import Key, encode_key, key_to_json
+from wallaroo.keys import Key, encode_key, key_from_json, key_to_json
 from wallaroo.topology import SinkId
 from wallaroo.user_code.failure import Cause, UserFrame
 
@@ -30,8 +30,9 @@ InputLog: TypeAlias = "Sequence[Any]"
 """Records, or pairs (source, payload), in the order received; the position is the sequence."""
 
 _OWN_MESSAGE = 0  # ends a lineage that is sorted: after what windows gave, before its own items
-NOT_COMPARED = ("error", "where", "causes")
-"""The fields of a dead letter in which engines may differ."""
+NOT_COMPARED = ("error", "where", "causes", "position")
+"""The fields of a dead letter in a trace that are not compared: engines may differ in them, and the
+position shows in the order already."""
 
 
 class Reason(StrEnum):
@@ -92,6 +93,25 @@ class DeadLetter:
         """(lineage, position, sink): the order of dead letters."""
         sink = -1 if self.sink is None else self.sink
         return (lineage_order(self.lineage), self.position, sink)
+
+    @classmethod
+    def from_json(cls, form: Any) -> DeadLetter:
+        """Return the dead letter of a trace's JSON form; ``error`` and ``position`` may be missing.
+
+        Raises:
+            KeyError, TypeError, ValueError: `form` is no such form.
+        """
+        payload, key = form["payload"], form["key"]
+        return cls(
+            *(_lineage(form["lineage"]), _text_or_none(form["source"]), _text(form["pipeline"])),
+            *(_text_or_none(form["step"]), _number(form.get("position", -1))),
+            None if form["sink"] is None else _number(form["sink"]),
+            None if key is None else key_from_json(key),
+            Reason(form["reason"]),
+            _text_or_none(form["error_type"]),
+            _text(form.get("error", "")),
+            None if payload is None else _bytes(payload),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of a line of ``--dead-letters FILE``."""
@@ -176,6 +196,12 @@ class Entity:
     state: Any
     load: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
 
+    @classmethod
+    def from_json(cls, form: Any) -> Entity:
+        """Return the entity whose `to_json` is `form`; raises as `DeadLetter.from_json`."""
+        key, number = key_from_json(form["key"]), _number(form["number"])
+        return cls(_text(form["partition"]), key, number, form["state"])
+
     def to_json(self) -> dict[str, Any]:
         """Return the entity as JSON."""
         return {
@@ -204,6 +230,12 @@ class OpenWindow:
     end: int
     accumulator: Any
     value: Any = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def from_json(cls, form: Any) -> OpenWindow:
+        """Return the window whose `to_json` is `form`; raises as `DeadLetter.from_json`."""
+        bounds = _number(form["start"]), _number(form["end"])
+        return cls(_text(form["step"]), key_from_json(form["key"]), *bounds, form["accumulator"])
 
     def to_json(self) -> dict[str, Any]:
         """Return the window as JSON."""
@@ -243,6 +275,21 @@ class Ended:
         if self.step is not None:
             return f"step {self.step}"
         return "decoder" if self.sink is None else f"encoder of sink {self.sink}"
+
+    @classmethod
+    def from_json(cls, form: Any) -> Ended:
+        """Return the end whose `to_json` is `form`; raises as `DeadLetter.from_json`."""
+        kind, sink = form["kind"], form["sink"]
+        if kind not in ("on-error", "exit"):
+            raise ValueError(f"no run ends by {kind!r}")
+        return cls(
+            kind,
+            _text(form["pipeline"]),
+            _text_or_none(form["step"]),
+            _lineage(form["lineage"]),
+            _text_or_none(form["error_type"]),
+            None if sink is None else _number(sink),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -288,6 +335,37 @@ class Trace:
                 del letter[name]
         return form
 
+    @classmethod
+    def from_json(cls, form: Any) -> Trace:
+        """Return the trace whose `to_json` is `form`, without its findings.
+
+        Only ``outputs`` must be there; what else is missing is empty. Unknown fields are ignored.
+
+        Raises:
+            ValueError: `form` is no trace; the text says what is wrong with it.
+        """
+        try:
+            sinks = [
+                ((_text(one["pipeline"]), _number(one["sink"])), one["outputs"])
+                for one in form["outputs"]
+            ]
+            ended = form.get("ended")
+            return cls(
+                {sink: tuple([_bytes(output) for output in outputs]) for sink, outputs in sinks},
+                tuple([DeadLetter.from_json(one) for one in form.get("dead_letters", ())]),
+                tuple([Entity.from_json(one) for one in form.get("entities", ())]),
+                None if ended is None else Ended.from_json(ended),
+                windows=tuple([OpenWindow.from_json(one) for one in form.get("windows", ())]),
+                late={
+                    (_text(step), _text(which)): _number(number)
+                    for step, which, number in form.get("late", ())
+                },
+            )
+        except KeyError as error:
+            raise ValueError(f"no trace: {error} is missing") from error
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"no trace: {error}") from error
+
     def to_json(self) -> dict[str, Any]:
         """Return the trace as JSON values; outputs are base64."""
         return {
@@ -299,7 +377,9 @@ class Trace:
                 }
                 for (pipeline, index), outputs in sorted(self.outputs.items())
             ],
-            "dead_letters": [letter.to_json() for letter in self.dead_letters],
+            "dead_letters": [
+                {**letter.to_json(), "position": letter.position} for letter in self.dead_letters
+            ],
             "entities": [entity.to_json() for entity in self.entities],
             "ended": None if self.ended is None else self.ended.to_json(),
             "findings": [finding.to_json() for finding in self.findings],
@@ -334,3 +414,29 @@ def sorted_windows(windows: list[OpenWindow]) -> tuple[OpenWindow, ...]:
 
 def _frames_to_json(frames: tuple[UserFrame, ...]) -> list[dict[str, Any]]:
     return [frame._asdict() for frame in frames]
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise TypeError(f"a text is expected, not {value!r:.80}")
+    return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"a whole number is expected, not {value!r:.80}")
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    return base64.b64decode(_text(value), validate=True)
+
+
+def _lineage(value: Any) -> Lineage:
+    if not isinstance(value, list) or not value:
+        raise TypeError(f"a lineage is a list of whole numbers, not {value!r:.80}")
+    return tuple([_number(one) for one in value])

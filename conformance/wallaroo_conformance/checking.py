@@ -104,6 +104,7 @@ def check_engine(
         problems.append(str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, this was no check
         problems.append(f"the check itself failed: {type(error).__name__}: {error}")
+    problems = [*search.problems, *problems]
     name = search.runner.engine.name
     findings = search.findings
     return Report(
@@ -116,7 +117,7 @@ def check_engine(
         laws=tuple(laws),
         failures=tuple(_stored(failure, name, check) for failure in failures),
         problems=tuple(problems),
-        versions=versions(),
+        versions=versions(search.runner.engine),
         first_failure=findings.first_failure,
         supported=findings.supported,
         asked=check.budget.cases,
@@ -156,9 +157,12 @@ def _refuse_blindness(search: Search) -> None:
 def _check_cases(search: Search, check: Check) -> Found:
     if check.counterexamples is not None:
         search.replay(example.case for example in stored(check.counterexamples))
-    search.search(check.budget)
-    search.top_up(check.budget, check.rules)
-    search.explain(1 if check.fail_fast else MOST_FAILURES)
+    try:
+        search.search(check.budget)
+        search.top_up(check.budget, check.rules)
+        search.explain(1 if check.fail_fast else MOST_FAILURES)
+    except HarnessError as error:  # what was found until then is told
+        search.problems.append(str(error))
     failures = [one for one in search.findings.failures if fits(one.rule, check.rules)]
     return search.law_results(check.rules), failures
 

@@ -12,9 +12,10 @@ from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.compiled.codegen import Program
 from wallaroo_reference.compiled.codegen_text import Loops, Spot, lineage_of
 from wallaroo_reference.compiled.machine import Compiled, _Stop
-from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
+from wallaroo_reference.dead_letter import dead_letter_from
 from wallaroo_reference.engine import CompiledEngine
 
+from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.topology import StatePartition
 from wallaroo.trace import Lineage, Reason
 from wallaroo_mutants.engine import Patch, patched

@@ -8,10 +8,10 @@ import unicodedata
 from collections.abc import Hashable
 from typing import Any
 
-from wallaroo_reference.dead_letter import DeadLetterError
 from wallaroo_reference.places import FrozenEntity, Store
-from wallaroo_reference.results import items_of, pair_of
 
+from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging.results import items_of, pair_of
 from wallaroo.keys import identity
 from wallaroo.trace import Reason
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from wallaroo_reference.dead_letter import DeadLetterError
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.places import FrozenEntity, Place
 
+from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.keys import SINGLE_KEY
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful
 from wallaroo.records import End, Value

@@ -7,11 +7,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from wallaroo_reference.dead_letter import DeadLetterError
 from wallaroo_reference.isolated.copies import freeze, thaw
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.places import Place
 
+from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.keys import Key
 from wallaroo.trace import Lineage, Reason
 from wallaroo_mutants.stateful import frozen_again

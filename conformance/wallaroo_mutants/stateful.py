@@ -9,12 +9,13 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
+from wallaroo_reference.dead_letter import dead_letter_from
 from wallaroo_reference.isolated.copies import Frozen, freeze, thaw
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.places import FrozenEntity, Place, Store
-from wallaroo_reference.results import pair_of
 
+from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging.results import pair_of
 from wallaroo.keys import Key, identity
 from wallaroo.operations import Stateful
 from wallaroo.trace import Lineage, Reason

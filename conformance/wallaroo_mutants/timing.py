@@ -8,13 +8,13 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-from wallaroo_reference.dead_letter import DeadLetterError
 from wallaroo_reference.isolated.copies import freeze, thaw
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.isolated.watermarks import FOREVER, NEVER, Watermark, Watermarks
 from wallaroo_reference.places import Place, Store
 
 from wallaroo.components import EventTime
+from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.records import End, Tick, Value
 from wallaroo.trace import Lineage
 

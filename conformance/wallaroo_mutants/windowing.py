@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from wallaroo_reference.dead_letter import DeadLetterError
 from wallaroo_reference.isolated.watermarks import NEVER
 from wallaroo_reference.isolated.window_kinds import (
     CountStep,
@@ -18,6 +17,7 @@ from wallaroo_reference.isolated.window_kinds import (
 )
 from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
 
+from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.keys import identity
 from wallaroo.operations import Windowed
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows

@@ -8,7 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from wallaroo.checks import Call
 from wallaroo.components import Component
-from wallaroo.keys import BadKeyError, Key, identity, is_u64, respelling_hint, show_key
+from wallaroo.judging.keys import judged_key, unknown_key
+from wallaroo.keys import Key, identity
 from wallaroo.operations import (
     Branch,
     Collect,
@@ -20,7 +21,6 @@ from wallaroo.operations import (
 )
 from wallaroo.topology import Application, Node, Sink, SinkId, Source, StatePartition
 from wallaroo.trace import Reason
-from wallaroo_reference.dead_letter import DeadLetterError
 
 E = TypeVar("E")
 
@@ -81,16 +81,7 @@ class Store(Generic[E]):
         known: Hashable = key
         if type(key) in OWN_IDENTITY and known in self.entities:
             return known  # it was judged when its first message came
-        try:
-            known = identity(key)
-        except BadKeyError as error:
-            raise DeadLetterError(Reason.BAD_KEY, str(error)) from None
-        if self.partition.u64 and not is_u64(key):
-            shown = show_key(key)
-            raise DeadLetterError(
-                Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {shown}"
-            )
-        return known
+        return judged_key(key, u64=self.partition.u64)
 
     def visit(self, known: Hashable, now: int) -> None:
         """Note that an entity, by its key's identity, is visited at arrival time `now` (key-4)."""
@@ -115,12 +106,7 @@ class Store(Generic[E]):
             DeadLetterError: `unknown-key`.
         """
         if self._listed is not None and known not in self._listed:
-            raise DeadLetterError(
-                Reason.UNKNOWN_KEY,
-                f"{show_key(key)} is not among the {len(self._listed)} keys of "
-                f"state partition {self.partition.name!r}"
-                f"{respelling_hint(key, self._lists)}",
-            )
+            raise unknown_key(key, self.partition, self._lists)
 
     def _lists(self, key: Key) -> bool:
         return self._listed is None or identity(key) in self._listed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from wallaroo.engine import Case
@@ -28,6 +29,13 @@ from wallaroo_conformance.cases.timed.reducing import (
 AnyCase: TypeAlias = ConformanceCase | TimedCase
 
 
+@dataclass(frozen=True, kw_only=True)
+class GeneratedCase(Case):
+    """A case as an engine takes it that knows what it was made from: this travels as JSON."""
+
+    made_from: AnyCase
+
+
 def assemble(case: AnyCase) -> Application:
     """Return the case's application."""
     return application_of(case) if isinstance(case, TimedCase) else building.assemble(case)
@@ -36,8 +44,10 @@ def assemble(case: AnyCase) -> Application:
 def engine_case(case: AnyCase, options: Mapping[str, Any] | None = None) -> Case:
     """Return the case as an engine takes it."""
     if isinstance(case, TimedCase):
-        return timed_engine_case(case, options=options)
-    return building.engine_case(case, options=options)
+        made = timed_engine_case(case, options=options)
+    else:
+        made = building.engine_case(case, options=options)
+    return GeneratedCase(**vars(made), made_from=case)
 
 
 def size(case: AnyCase) -> tuple[int, ...]:

@@ -25,16 +25,34 @@ KINDS: frozenset[Kind] = frozenset(
 )
 
 
+class CrashError(Exception):
+    """An engine in another process has failed on a case.
+
+    Args:
+        error: what it did.
+        report: its own traceback, or the end of what it has written to its standard error.
+    """
+
+    def __init__(self, error: str, report: str = "") -> None:
+        super().__init__(error)
+        self.report = report
+
+
+class EngineGoneError(Exception):
+    """An engine in another process answers no more: nothing further can be said about it."""
+
+
 class Crash:
     """What stands in a trace's place when an engine raised instead of giving one.
 
     Args:
         error: the exception's type and text.
         traceback: where it was raised, innermost frame last; empty if there is none.
-        refusal: whether it was `UnsupportedTopology`, for an application that `check` accepts.
+        refusal: what it said if it was `UnsupportedTopology`, for an application that `check`
+            accepts; else empty.
     """
 
-    def __init__(self, error: str, traceback: str = "", *, refusal: bool = False) -> None:
+    def __init__(self, error: str, traceback: str = "", *, refusal: str = "") -> None:
         self.error = error
         self.traceback = traceback
         self.refusal = refusal

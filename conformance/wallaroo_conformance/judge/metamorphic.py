@@ -57,12 +57,14 @@ class Relation:
         name: what is changed.
         says: what must hold.
         vary: makes the second case, or `None` where the relation says nothing about the first.
+        of_any_order: it holds for traces in whatever order outputs stand.
     """
 
     rule: str
     name: str
     says: str
     vary: Callable[[Any, random.Random], tuple[AnyCase, Any] | None]
+    of_any_order: bool = False
 
     def __post_init__(self) -> None:
         rule_id(self.rule)
@@ -172,10 +174,11 @@ def _without_one_source(observation: Observation, rng: random.Random) -> Any:
 
 
 ANY_BATCHES = Relation(
-    "order-2", "any batches", "any division into batches gives the same", _other_batches
+    "order-2", "any batches", "any division into batches gives the same", _other_batches, True
 )
 ANY_PARTITIONS = Relation(
-    "order-2", "any partitions", "any number of partitions gives the same", _other_partitions
+    *("order-2", "any partitions", "any number of partitions gives the same"),
+    *(_other_partitions, True),
 )
 
 RELATIONS: tuple[Relation, ...] = (

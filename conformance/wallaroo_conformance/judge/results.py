@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, TypeAlias
 
+from wallaroo.engine import Engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.judge.differences import Crash, Result
@@ -238,9 +239,11 @@ def fits(rule: str, pattern: str) -> bool:
     return any(fnmatch.fnmatchcase(rule, one.strip()) for one in pattern.split(","))
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of what takes part in a check."""
+def versions(engine: Engine) -> dict[str, str]:
+    """Return the versions of what takes part in a check, the engine's among them if it tells it."""
     found = {"python": platform.python_version(), "platform": sys.platform}
+    if version_of_engine := getattr(engine, "version", ""):
+        found[engine.name] = str(version_of_engine)
     packages = {"wallaroo": "wallaroo-streams", "hypothesis": "hypothesis", "pyspark": "pyspark"}
     for package, distribution in packages.items():
         try:

@@ -281,7 +281,8 @@ def _compared(
     ]
     given: Sequence[Trace | Crash]
     try:
-        given = engine.run_many(cases)
+        answers = engine.run_many(cases)
+        given = [crash(one) if isinstance(one, Exception) else one for one in answers]
     except Exception as error:  # noqa: BLE001 - it is the engine's answer
         given = [crash(error)] * len(cases)
     for case, actual in zip(cases, given, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wallaroo_conformance.cases.either import AnyCase, projections, reductions
-from wallaroo_conformance.judge.differences import Crash, differences, end_of, readable_result
+from wallaroo_conformance.judge.differences import Crash, end_of, readable_result
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import ANSWERS, blame
 from wallaroo_conformance.judge.results import Failure
@@ -41,12 +41,12 @@ class Explainer:
 
     def as_it_is(self, case: AnyCase) -> Failure | None:
         """Return what one case shows without being reduced, or `None`; note nothing."""
-        failing = self._judge.first_failing([self._runner.adapted(case)])
+        failing = self._judge.first_failing([self._judge.adapted(case)])
         return None if failing is None else self._explained(failing, self._runner.jobs)[0]
 
     def _explained(self, reduced: Failing, jobs: int) -> tuple[Failure, Law]:
         alone = self._runner.run_alone(reduced.case)
-        isolated = bool(differences(reduced.meaning.trace, alone))
+        isolated = self._judge.failing(reduced.meaning, alone) is not None
         law = _law(reduced)
         failure = Failure(
             *(law.rule, law.name, law.says, law.cause, reduced.case),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wallaroo_conformance.cases.either import AnyCase, size
@@ -58,6 +59,10 @@ class Findings:
         self.beyond: Counter[str] = Counter()
         """Cases that would exercise a law and that the engine was not given, by the law's id."""
         self.why_beyond: dict[str, str] = {}
+        self.last_beyond = ""
+        """Why the last case that the engine was not given, or has refused, is beyond it."""
+        self.excusing: tuple[Law, ...] = ()
+        """Laws of rules that the engine does not claim; what they explain is no fault."""
         self.spared = ""
         """Why nearly all timed cases are beyond the engine; empty: they are not."""
         self.refused: list[AnyCase] = []
@@ -71,6 +76,7 @@ class Findings:
         """Note a case that the engine is not given, and why not."""
         if refused and len(self.refused) < _MOST_REFUSED:
             self.refused.append(meaning.case)
+        self.last_beyond = why
         for law in exercised(meaning.facts):
             self.beyond[law.id] += 1
             self.why_beyond.setdefault(law.id, why)
@@ -81,6 +87,11 @@ class Findings:
 
     def add_failing(self, failing: Failing) -> None:
         """Note a case on which the engine differs; keep it if no blamed law explains it."""
+        for law in self.excusing:
+            if law.explains(failing.meaning.facts, failing.kinds):
+                why = f"a consequence of {law.rule}, which it does not claim"
+                self.add_beyond(failing.meaning, why, refused=False)
+                return
         self.differed.update(law.id for law in exercised(failing.meaning.facts))
         if self.is_explained(failing):
             return
@@ -99,32 +110,33 @@ class Findings:
 
     def is_explained(self, failing: Failing) -> bool:
         """Whether a law that is blamed already explains the difference."""
-        return any(law.explains(failing.meaning.facts, failing.kinds) for law in self.blamed)
+        known = (*self.blamed, *self.excusing)
+        return any(law.explains(failing.meaning.facts, failing.kinds) for law in known)
 
     def unmet(self, law: Law) -> bool:
         """Whether no case has exercised `law` yet, and some may: not all are beyond the engine."""
         return not self.kept[law.id] and self.beyond[law.id] < _ENOUGH_BEYOND
 
-    def law_results(self, rules: str, unsupported: frozenset[str]) -> list[LawResult]:
+    def law_results(self, rules: str, unsupported: Mapping[str, str]) -> list[LawResult]:
         """Return what is known of each law.
 
         Args:
             rules: pattern of the rules that are asked for.
-            unsupported: ids of the rules that the engine does not claim.
+            unsupported: ids of the rules that the engine does not claim, and why.
         """
         stated = [(law.rule, law.name, law.says) for law in LAWS]
         stated += [(relation.rule, relation.name, relation.says) for relation in _RELATIONS]
         return [self._law_result(*one, unsupported) for one in stated if fits(one[0], rules)]
 
     def _law_result(
-        self, rule: str, name: str, says: str, unsupported: frozenset[str]
+        self, rule: str, name: str, says: str, unsupported: Mapping[str, str]
     ) -> LawResult:
         law_id = f"{rule}/{name}"
         kept, beyond = self.kept[law_id], self.beyond[law_id]
         if any(failure.rule == rule and failure.law == name for failure in self.failures):
             return LawResult(rule, name, says, "broken", kept, beyond)
         if rule in unsupported:
-            return LawResult(rule, name, says, "unsupported", kept, beyond, "by its own account")
+            return LawResult(rule, name, says, "unsupported", kept, beyond, unsupported[rule])
         if kept:
             return LawResult(rule, name, says, "kept", kept, beyond)
         if self.spared and RULES[rule].second_part and not self.differed[law_id]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from datetime import date
+from typing import TypeGuard
 
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.either import AnyCase
-from wallaroo_conformance.judge.differences import Result, differences
+from wallaroo_conformance.judge.claims import Claims
+from wallaroo_conformance.judge.differences import Crash, Result, differences
 from wallaroo_conformance.judge.divergences import Divergence, known
 from wallaroo_conformance.judge.metamorphic import RELATIONS, Variant, Watched
 from wallaroo_conformance.judge.oracle import Meaning, Oracle
@@ -44,12 +46,17 @@ class Judge:
         self.runner = runner
         self.oracle = oracle
         self.findings = findings
+        self.claims = Claims(runner.capabilities)
         self._divergences = divergences
         self._today = today
 
+    def adapted(self, case: AnyCase) -> AnyCase:
+        """Return the case as the engine can be given it."""
+        return self.claims.adapted(self.runner.adapted(case))
+
     def try_cases(self, cases: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:
         """Run cases, note what came of each, and return those that were run with their results."""
-        adapted = [self.runner.adapted(case) for case in cases]
+        adapted = [self.adapted(case) for case in cases]
         self.findings.generated += len(adapted)
         given: list[Meaning] = []
         for meaning in self.oracle.ask(adapted):
@@ -59,9 +66,15 @@ class Judge:
             else:
                 refused = beyond.startswith(REFUSED)
                 self.findings.add_beyond(meaning, beyond, refused=refused)
-        self.findings.supported += len(given)
         results = self.runner.run([meaning.case for meaning in given])
-        answered = list(zip(given, results, strict=True))
+        answered: list[tuple[Meaning, Result]] = []
+        for meaning, result in zip(given, results, strict=True):
+            if self._refused(result):
+                why = f"{REFUSED}{result.refusal}"
+                self.findings.add_beyond(meaning, why, refused=False)
+            else:
+                answered.append((meaning, result))
+        self.findings.supported += len(answered)
         for meaning, result in answered:
             self._note(meaning, result)
         return answered
@@ -78,7 +91,7 @@ class Judge:
             if not isinstance(result, Trace):
                 continue
             offered = _variants(meaning.observation, rng)
-            variants = [one for one in offered if one and self.runner.beyond(one.case) is None]
+            variants = [one for one in offered if one and self._may_vary(one)]
             if variants:
                 rng.shuffle(variants)
                 pairs.append((meaning, result, min(variants, key=self._compared)))
@@ -92,17 +105,37 @@ class Judge:
         given = [meaning for meaning in self.oracle.ask(cases) if self._beyond(meaning) is None]
         results = self.runner.run([meaning.case for meaning in given])
         for meaning, result in zip(given, results, strict=True):
-            failing = _failing(meaning, result)
+            failing = self.failing(meaning, result)
             if failing is not None and not self.findings.is_explained(failing):
                 return failing
         return None
+
+    def failing(self, meaning: Meaning, result: Result) -> Failing | None:
+        """Return how an answer is wrong, or `None`; what is not claimed is not wrong."""
+        if self._refused(result):
+            return None
+        kinds = differences(*self.claims.comparable(meaning.trace, result))
+        return Failing(meaning, kinds, result) if kinds else None
+
+    def _refused(self, result: Result) -> TypeGuard[Crash]:
+        """Whether an answer is the refusal of an engine that refuses in `run`."""
+        known = self.runner.capabilities.refuses_in_run
+        return known and isinstance(result, Crash) and result.refusal != ""
+
+    def _may_vary(self, variant: Variant) -> bool:
+        """Whether the engine can be given a variant, and claims what the relation says."""
+        ordered = self.runner.capabilities.order == "total"
+        return (ordered or variant.relation.of_any_order) and (
+            self.runner.beyond(variant.case) is None
+        )
 
     def _beyond(self, meaning: Meaning) -> str | None:
         """Return why the engine cannot or need not run a case, or `None`."""
         if meaning.case.isolation == "trusting" and meaning.trace.findings:
             kind = meaning.trace.findings[0].kind.value
             return f"trusting mode is not promised to an application with findings ({kind})"
-        beyond = self.runner.beyond(meaning.case)
+        beyond = self.claims.beyond(meaning.case, meaning.trace, meaning.facts)
+        beyond = beyond or self.runner.beyond(meaning.case)
         if beyond is None:
             engine = self.runner.engine.name
             return known(self._divergences, engine, meaning.case, meaning.facts, self._today)
@@ -113,7 +146,9 @@ class Judge:
         return self.findings.kept[variant.relation.id]
 
     def _note(self, meaning: Meaning, result: Result) -> None:
-        failing = _failing(meaning, result)
+        failing = self.failing(meaning, result)
+        if self._refused(result):
+            return
         if failing is None:
             self.findings.add_kept(meaning)
         else:
@@ -128,9 +163,10 @@ class Judge:
         if not isinstance(result, Trace):
             return
         relation = variant.relation
-        if variant.agree(answer, result):
+        one, other = self.claims.comparable(answer, result)
+        if isinstance(other, Trace) and variant.agree(one, other):
             self.findings.kept[relation.id] += 1
-        elif len(self.findings.failing) == before and not differences(first.trace, answer):
+        elif len(self.findings.failing) == before and self.failing(first, answer) is None:
             # Both answers are the reference's, and still they disagree: the reference is wrong.
             self.findings.failures.append(
                 Failure(
@@ -151,8 +187,3 @@ def _variants(observation: Watched, rng: random.Random) -> list[Variant | None]:
     return [
         relation.variant(observation, rng) for relation in (TIMED_RELATIONS if timed else RELATIONS)
     ]
-
-
-def _failing(meaning: Meaning, result: Result) -> Failing | None:
-    kinds = differences(meaning.trace, result)
-    return Failing(meaning, kinds, result) if kinds else None

@@ -14,7 +14,7 @@ from wallaroo.trace import Trace
 from wallaroo.user_code.failure import describe_error
 from wallaroo_conformance.cases.either import AnyCase, assemble, engine_case
 from wallaroo_conformance.cases.timed.case import TimedCase
-from wallaroo_conformance.judge.differences import Crash, Result
+from wallaroo_conformance.judge.differences import Crash, CrashError, EngineGoneError, Result
 
 MOST_CASES_A_JOB = 2_048
 """The default. On Spark the cost of a job depends little on the number of its cases."""
@@ -101,6 +101,8 @@ class Runner:
             return self._checked(self.engine.run(self._engine_case(case)))
         except HarnessError:
             raise
+        except EngineGoneError as error:
+            raise HarnessError(str(error)) from None
         except BaseException as error:
             if _is_ours(error):
                 raise
@@ -119,6 +121,8 @@ class Runner:
         begun = time.perf_counter()
         try:
             traces = self.engine.run_many(built)
+        except EngineGoneError as error:
+            raise HarnessError(str(error)) from None
         except BaseException as error:  # one case caused it: run halves to find it
             if _is_ours(error):
                 raise
@@ -133,7 +137,9 @@ class Runner:
             )
         return [self._checked(trace) for trace in traces]
 
-    def _checked(self, trace: object) -> Trace:
+    def _checked(self, trace: object) -> Result:
+        if isinstance(trace, Exception):
+            return crash(trace)
         if not isinstance(trace, Trace):
             raise HarnessError(
                 f"engine {self.engine.name!r} answered with a {type(trace).__name__}, not a Trace"
@@ -148,6 +154,9 @@ def _is_ours(error: BaseException) -> bool:
 
 def crash(error: BaseException) -> Crash:
     """Return what stands for a trace when an engine raised."""
+    if isinstance(error, CrashError):
+        return Crash(str(error), error.report)
     text = f"{type(error).__name__}: {describe_error(error)}"
+    refusal = str(error) if isinstance(error, UnsupportedTopology) else ""
     frames = "".join(traceback.format_tb(error.__traceback__)[-_FRAMES:])
-    return Crash(text, frames, refusal=isinstance(error, UnsupportedTopology))
+    return Crash(text, frames, refusal=refusal)

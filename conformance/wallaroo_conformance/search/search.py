@@ -97,6 +97,9 @@ class Search:
         self._judge = Judge(
             self.runner, self.oracle, self.findings, divergences, today or date.today()
         )
+        self.findings.excusing = self._judge.claims.excusing()
+        self.problems: list[str] = []
+        """What ended a check's search before its time."""
         self._explainer = Explainer(self._judge)
         self._seed = seed
         self._watcher = watcher or (lambda progress: None)
@@ -137,8 +140,7 @@ class Search:
         only_timed = all(isinstance(case, TimedCase) for case in cases)
         if only_timed and _MOSTLY_REFUSED * answered < len(cases):
             self._generation.spare_timed = True
-            refusals = [self._judge.runner.beyond(case) for case in cases]
-            self.findings.spared = next(filter(None, refusals), "")
+            self.findings.spared = self.findings.last_beyond
 
     def top_up(self, budget: Budget, rules: str = "*") -> None:
         """Look for cases that exercise laws which no case has exercised yet.
@@ -200,7 +202,7 @@ class Search:
 
     def law_results(self, rules: str = "*") -> list[LawResult]:
         """Return what is known of each law whose rule fits the pattern."""
-        return self.findings.law_results(rules, self.runner.capabilities.unsupported_rules)
+        return self.findings.law_results(rules, self._judge.claims.unclaimed())
 
     def _tell(self, stage: str) -> None:
         self._watcher(

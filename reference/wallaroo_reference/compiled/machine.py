@@ -24,6 +24,8 @@ from typing import Any, Literal, cast
 
 from wallaroo.aggregations import WindowBounds
 from wallaroo.canonical import structure_or_kind
+from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging.results import items_of, pair_of, written_of
 from wallaroo.keys import SINGLE_KEY, Key, partition_number, show_key
 from wallaroo.operations import Windowed
 from wallaroo.records import End, Tick, Value
@@ -45,9 +47,8 @@ from wallaroo_reference.compiled.codegen_text import Spot
 from wallaroo_reference.compiled.entities import Entities
 from wallaroo_reference.compiled.gaps import Counts, Sessions
 from wallaroo_reference.compiled.ranges import KeptWindows, RangePanes, judge, key_of, own
-from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
+from wallaroo_reference.dead_letter import dead_letter_from
 from wallaroo_reference.meter import Meter, TooMuchOutputError
-from wallaroo_reference.results import items_of, pair_of, written_of
 
 _MISSING = object()
 _MAY_HALF_CHANGE = frozenset({Reason.RAISED, Reason.BAD_RESULT})

@@ -15,13 +15,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.keys import BadKeyError, Key, decode_key, encode_key, identity
 from wallaroo.operations import Windowed
 from wallaroo.trace import Reason
 from wallaroo.user_code.failure import describe_error
 from wallaroo.windows import LateDataPolicy, RangeWindows
 from wallaroo_reference.compiled.clocks import FOREVER, NEVER, Times
-from wallaroo_reference.dead_letter import DeadLetterError
 
 Firing: TypeAlias = tuple[Key, int, int, int, Sequence[Any], int, bool]
 """A window that fires: its key, the event time of what it gives, its start and end, its

@@ -40,11 +40,18 @@ from typing import Any, Literal, NoReturn
 
 from wallaroo.canonical import structure_or_kind
 from wallaroo.components import EventTime, PartitionFunction
+from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging.keys import judged_key
+from wallaroo.judging.results import (
+    BadResultError,
+    TooManyItemsError,
+    items_of,
+    pair_of,
+    written_of,
+)
 from wallaroo.keys import (
     SINGLE_KEY,
-    BadKeyError,
     Key,
-    identity,
     partition_number,
 )
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
@@ -60,7 +67,7 @@ from wallaroo.trace import (
     OpenWindow,
     Reason,
 )
-from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
+from wallaroo_reference.dead_letter import dead_letter_from
 from wallaroo_reference.isolated.copies import CodedCopies, freeze, thaw
 from wallaroo_reference.isolated.findings import Observer
 from wallaroo_reference.isolated.watermarks import FOREVER, Watermarks
@@ -68,13 +75,6 @@ from wallaroo_reference.isolated.window_kinds import window_step
 from wallaroo_reference.isolated.windows import Arrival, Firing, WindowStep
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.places import FrozenEntity, Place, Store, places
-from wallaroo_reference.results import (
-    BadResultError,
-    TooManyItemsError,
-    items_of,
-    pair_of,
-    written_of,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +352,7 @@ class Interpreter:
         """Find the message's key, which stays with it (key-1)."""
         try:
             key = self._called_for_key(place, operation.route, message)
-            _judged(key)
+            judged_key(key)
         except DeadLetterError as dead:
             self._add_dead_letter(place, lineage, None, dead)
             return
@@ -409,7 +409,7 @@ class Interpreter:
                 candidate: Any = self._key_of_message(operation)
             else:
                 candidate = self._called_for_key(place, operation.route, message)
-            known = _judged(candidate)
+            known = judged_key(candidate)
             key = candidate
             arrival = Arrival(message, key, known, self._context.time, self._watermarks.now)
             firing = step.take(arrival)
@@ -613,18 +613,6 @@ class Interpreter:
         sink = None if place.sink is None else place.sink[1]
         self.ended = Ended(kind, place.pipeline, place.step, lineage, error_type, sink)
         raise _Stop
-
-
-def _judged(key: Any) -> Hashable:
-    """Return the identity of a key (route-2).
-
-    Raises:
-        DeadLetterError: `bad-key`: it is none.
-    """
-    try:
-        return identity(key)
-    except BadKeyError as error:
-        raise DeadLetterError(Reason.BAD_KEY, str(error)) from None
 
 
 class _Stop(Exception):  # noqa: N818 - control flow

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from wallaroo.aggregations import WindowBounds
+from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.keys import Key
 from wallaroo.operations import Windowed
 from wallaroo.trace import Reason
 from wallaroo.windows import LateDataPolicy
-from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
+from wallaroo_reference.dead_letter import dead_letter_from
 from wallaroo_reference.isolated.copies import thaw
 from wallaroo_reference.isolated.watermarks import NEVER, Watermark
 

@@ -17,13 +17,13 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeAlias
 
 from wallaroo.errors import WallarooError
+from wallaroo.judging.results import TooManyItemsError
 from wallaroo.records import End, Tick, Value
 from wallaroo.trace import Ended
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.forks import forked_at, in_child
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
-from wallaroo_reference.results import TooManyItemsError
 
 _TURN = 0.02  # seconds the machine may run before the loop serves its connections
 _MOST_FRAMES = 1024  # handed to the machine before its outputs are handed on

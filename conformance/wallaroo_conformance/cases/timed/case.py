@@ -7,7 +7,7 @@ step left out is still a case.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from wallaroo.engine import Isolation, OnError
@@ -177,7 +177,13 @@ class TimedCase:
 
     def to_json(self) -> dict[str, Any]:
         """Return the case as JSON values; a payload is text with a character for each byte."""
-        form: dict[str, Any] = {"format": FORMAT, **asdict(self)}
+        form: dict[str, Any] = {"format": FORMAT, **vars(self)}
+        form["sources"] = [{**vars(source)} for source in self.sources]
+        form["steps"] = [
+            {**vars(step), "window": None if step.window is None else {**vars(step.window)}}
+            for step in self.steps
+        ]
+        form["batches"] = None if self.batches is None else [*self.batches]
         form["inputs"] = [
             [entry.what, entry.source, entry.at, entry.payload.decode("latin-1")]
             for entry in self.inputs

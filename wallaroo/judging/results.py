@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import islice
 from typing import Any
 
+from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.trace import Reason
-from wallaroo_reference.dead_letter import DeadLetterError
 
 _PORTION = 64  # items of an iterator between two measurements
 _ITEM_COST = 48  # bytes to keep an item, at least

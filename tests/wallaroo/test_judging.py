@@ -7,8 +7,8 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wallaroo_reference.results import BadResultError, TooManyItemsError, items_of, pair_of
 
+from wallaroo.judging.results import BadResultError, TooManyItemsError, items_of, pair_of
 from wallaroo.trace import Reason
 
 anything = st.recursive(

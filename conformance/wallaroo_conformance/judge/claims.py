@@ -1,0 +1,164 @@
+"""What an engine claims of order and stops, and what follows from what it does not claim.
+
+An engine that keeps the order of each entity only, or none, is asked for what remains true then:
+cases whose results depend on more are not run, and of the others order is not compared. What an
+engine does not claim must neither be held against it nor cost it any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wallaroo.engine import Capabilities
+from wallaroo.trace import Trace, lineage_order
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.cases.operators import STATEFUL
+from wallaroo_conformance.cases.timed.building import origins
+from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.timed.operators import AGGREGATIONS
+from wallaroo_conformance.cases.timed.operators import STATEFUL as TIMED_STATEFUL
+from wallaroo_conformance.judge.differences import Crash, Result
+from wallaroo_conformance.judge.fact import Fact, Facts
+from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.judge.laws import LAWS
+
+_ORDER = ("order-1", "order-2")
+_MET_AGAIN = frozenset({Fact.MET_AGAIN, Fact.SINGLE_MET_AGAIN})
+_KEEPS: Mapping[str, str] = {
+    "entity": "it claims the order of each entity only",
+    "none": "it claims no order",
+}
+_STOPS: Mapping[str, str] = {
+    "batch": "it claims to stop behind a batch only",
+    "none": "it claims no early stop",
+}
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What of order and stops is asked of one engine; made from its `Capabilities`."""
+
+    capabilities: Capabilities
+
+    def adapted(self, case: AnyCase) -> AnyCase:
+        """Return the case without a stop, if the engine has none."""
+        if self.capabilities.stop == "none" and case.on_error == "stop":
+            return replace(case, on_error="skip")
+        return case
+
+    def beyond(self, case: AnyCase, trace: Trace, facts: Facts) -> str | None:
+        """Return why what a case does depends on more than the engine claims, or `None`."""
+        can = self.capabilities
+        if can.stop == "none" and trace.ended is not None:
+            return _STOPS["none"]
+        if can.order == "entity" and _meets_others(case):
+            return f"{_KEEPS['entity']}, and messages meet an entity behind another"
+        if can.order == "none" and (facts & _MET_AGAIN or _has_windows(case)):
+            return f"{_KEEPS['none']}, and an entity is met again"
+        return None
+
+    def unclaimed(self) -> Mapping[str, str]:
+        """Return the rules that the engine does not claim to keep, and why."""
+        can = self.capabilities
+        found = dict.fromkeys(can.unsupported_rules, "by its own account")
+        if can.order != "total":
+            found |= dict.fromkeys(_ORDER, _KEEPS[can.order])
+        if can.stop != "exact":
+            found["dead-4"] = _STOPS[can.stop]
+        return found
+
+    def excusing(self) -> tuple[Law, ...]:
+        """Return the laws whose breaks are no faults of this engine.
+
+        What every case exercises excuses nothing, or no difference would be a fault.
+        """
+        can = self.capabilities
+        rules = set(can.unsupported_rules)
+        if can.order != "total":
+            rules.add("order-1")
+        return tuple([law for law in LAWS if law.rule in rules and law.needs - {Fact.DECODED}])
+
+    def comparable(self, expected: Trace, actual: Result) -> tuple[Trace, Result]:
+        """Return two traces with what is not claimed made equal, if it can be."""
+        can = self.capabilities
+        if (can.order == "total" and can.stop == "exact") or isinstance(actual, Crash):
+            return expected, actual
+        try:
+            if can.order != "total":
+                expected, actual = _unordered(expected), _unordered(actual)
+            if can.stop == "batch" and expected.ended is not None:
+                actual = _until_the_end(expected, actual, ordered=can.order == "total")
+        except Exception:  # noqa: BLE001 - an engine may have put anything into its trace
+            return expected, actual
+        return expected, actual
+
+
+def _meets_others(case: AnyCase) -> bool:
+    """Whether a message meets an entity, or a window, behind one of several of another step.
+
+    Behind one entity that all messages meet their order is still known.
+    """
+    if isinstance(case, TimedCase):
+        return _timed_meets_others(case)
+    for pipeline in case.pipelines:
+        scattered = False
+        for step in pipeline.steps:
+            if step.operator in STATEFUL:
+                if scattered:
+                    return True
+                scattered = case.partitions[case.partition_of(step)].shape != "single"
+    return False
+
+
+def _timed_meets_others(case: TimedCase) -> bool:
+    behind = [False] * len(case.sources)
+    for number, step in enumerate(case.steps):
+        meets = step.operator in TIMED_STATEFUL or step.operator in AGGREGATIONS
+        met = any(behind[origin] for origin in origins(case, number))
+        if meets and met:
+            return True
+        behind.append(meets or met)
+    return False
+
+
+def _has_windows(case: AnyCase) -> bool:
+    if isinstance(case, ConformanceCase):
+        return False
+    return any(
+        step.operator in AGGREGATIONS or step.operator in TIMED_STATEFUL for step in case.steps
+    )
+
+
+def _unordered(trace: Trace) -> Trace:
+    return replace(
+        trace,
+        outputs={sink: tuple(sorted(outputs)) for sink, outputs in trace.outputs.items()},
+        dead_letters=tuple(sorted(trace.dead_letters, key=lambda one: (one.order, one.pipeline))),
+    )
+
+
+def _until_the_end(expected: Trace, actual: Trace, *, ordered: bool) -> Trace:
+    """Return a trace without what it has beyond the end of the run, entities among it."""
+    assert expected.ended is not None
+    end = lineage_order(expected.ended.lineage)
+
+    def part(wanted: Sequence[Any], given: Sequence[Any]) -> tuple[Any, ...]:
+        if ordered:
+            return tuple(given[: len(wanted)])
+        left = list(given)
+        return tuple([left.pop(left.index(one)) if one in left else None for one in wanted])
+
+    return replace(
+        actual,
+        outputs={
+            sink: part(expected.outputs.get(sink, ()), given)
+            for sink, given in actual.outputs.items()
+        },
+        dead_letters=tuple([one for one in actual.dead_letters if one.order[0] <= end]),
+        entities=expected.entities,
+        windows=expected.windows,
+        late=expected.late,
+    )

@@ -1,0 +1,326 @@
+"""An engine in a process of its own, judged like any other: what it does wrong is its answer.
+
+A process that dies, that says nothing in time, or that says what the protocol does not allow, is
+killed with its group and started again. The cases of its job that had no answer are tried again in
+smaller jobs, until one case alone makes it fail; that case has failed, and the others go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
+from wallaroo.errors import UnsupportedTopology, WallarooError
+from wallaroo.topology import Application
+from wallaroo.trace import Trace
+from wallaroo_conformance.cases.either import GeneratedCase
+from wallaroo_conformance.judge.differences import CrashError, EngineGoneError
+from wallaroo_conformance.pipe.process import DiedError, LineProcess, SilentError
+from wallaroo_conformance.pipe.protocol import (
+    PROTOCOL,
+    ProtocolError,
+    capabilities_from,
+    case_message,
+    from_line,
+    to_line,
+)
+
+_MOST_DEATHS = 100
+_LOOKED_AT = 5.0  # seconds without a word after which a process is asked whether it is there
+
+
+class EngineCommandError(WallarooError):
+    """A command is no engine: it cannot be started, or does not say hello."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long an engine may take, in seconds; what is slower is a fault of its own.
+
+    Args:
+        start: from its start to its hello.
+        case: for one case. Alone, it may take twice as long again before it counts as hanging.
+        more: for each further case of a job.
+    """
+
+    start: float = 60.0
+    case: float = 10.0
+    more: float = 0.05
+
+
+class PipeEngine:
+    """An engine behind a pipe.
+
+    Args:
+        command: what to run, as one would type it; or its words.
+        log: file that gets what it writes to its standard error.
+        patience: how long it may take.
+        environment: of its process; `None`: this one's.
+
+    Raises:
+        EngineCommandError: it is no engine.
+    """
+
+    def __init__(
+        self,
+        command: str | Sequence[str],
+        log: Path,
+        *,
+        patience: Patience = Patience(),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._command = shlex.split(command) if isinstance(command, str) else list(command)
+        if not self._command:
+            raise EngineCommandError("an engine's command is empty")
+        self._patience = patience
+        self._environment = environment
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self._log = log.open("wb")
+        self._process: LineProcess | None = None
+        self._deaths = 0
+        self._jobs = 0
+        self._heard = 0.0
+        try:
+            hello = self._hello()
+        except _Fault as fault:
+            self.close()
+            said = f"; it wrote: {fault.tail.strip()}" if fault.tail.strip() else ""
+            raise EngineCommandError(
+                f"{shlex.join(self._command)} is no engine: {fault}{said}"
+            ) from None
+        self.name = str(hello["name"])
+        self.version = str(hello.get("version", ""))
+        self._capabilities = capabilities_from(hello.get("capabilities", {}))
+
+    def capabilities(self) -> Capabilities:
+        """Return what its hello claims."""
+        return self._capabilities
+
+    def check(self, application: Application) -> None:
+        """Refuse nothing: the engine answers a case with a refusal (`refuses_in_run`)."""
+
+    def run(self, case: Case) -> Trace:
+        """Run one case that conformance has made.
+
+        Raises:
+            CrashError: the engine failed.
+            UnsupportedTopology: it refuses the application.
+        """
+        answer = self.run_many([case])[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def run_many(self, cases: Sequence[Case]) -> list[Trace | Exception]:
+        """Run cases; in the place of a trace may stand what `run` would raise.
+
+        Raises:
+            EngineGoneError: it cannot be started any more, or has failed too often.
+        """
+        answers: dict[int, Trace | Exception] = {}
+        groups = [list(range(len(cases)))]
+        while groups:
+            group = groups.pop()
+            if not group:
+                continue
+            fault = self._job(cases, group, answers)
+            left = [number for number in group if number not in answers]
+            if fault is None or not left:
+                continue
+            if len(group) == 1:
+                answers[group[0]] = CrashError(str(fault), fault.tail)
+            elif len(left) < len(group):  # it answers one after the other: that one it was
+                groups += [left[1:], left[:1]]
+            else:
+                half = len(left) // 2
+                groups += [left[half:], left[:half]]
+        return [answers[number] for number in range(len(cases))]
+
+    def serve(self, application: Application, options: ServeOptions) -> Handle:
+        """Refuse: the protocol knows bounded cases only."""
+        raise UnsupportedTopology("stop-1", application.name, "engines behind a pipe do not serve")
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add nothing."""
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+        self._log.close()
+
+    # -- one job -----------------------------------------------------------------------------
+
+    def _job(
+        self, cases: Sequence[Case], group: Sequence[int], answers: dict[int, Trace | Exception]
+    ) -> _Fault | None:
+        """Have a group of cases answered; return what went wrong, if anything did."""
+        self._jobs += 1
+        job = self._jobs
+        message = {
+            "type": "job",
+            "job": job,
+            "cases": [
+                case_message(number, _made_from(cases[number]), cases[number].options)
+                for number in group
+            ],
+        }
+        try:
+            process = self._ready()
+            process.send(to_line(message))
+            self._answers(process, job, group, answers)
+        except _Fault as fault:
+            self._bury()
+            return fault
+        return None
+
+    def _answers(
+        self,
+        process: LineProcess,
+        job: int,
+        group: Sequence[int],
+        answers: dict[int, Trace | Exception],
+    ) -> None:
+        """Take the answers of a job, until it is done.
+
+        Raises:
+            _Fault: it is not done as it should be.
+        """
+        begun = time.monotonic()
+        within = self._patience.case + self._patience.more * len(group)
+        alone = len(group) == 1
+        late = None
+        while True:
+            message, waited = self._message(process, within if late is None else 2 * within, alone)
+            if waited and late is None:
+                late = time.monotonic() - begun
+            kind = message["type"]
+            if kind == "done" and message.get("job") == job:
+                break
+            if kind == "pong":
+                continue
+            number = message.get("id")
+            if message.get("job") != job or number not in group or number in answers:
+                raise _Fault(process, f"garbage: an answer that nobody asked for: {message!r:.120}")
+            assert isinstance(number, int)
+            answers[number] = _answer(message)
+            if not alone:
+                within = self._patience.case  # it answers as it goes: silence means more now
+        unanswered = [number for number in group if number not in answers]
+        if unanswered:
+            raise _Fault(process, f"garbage: a job is done with {len(unanswered)} cases unanswered")
+        if late is not None:
+            answers[group[0]] = CrashError(
+                f"slow: it answered after {late:.1f} s; a case has {self._patience.case:g} s"
+            )
+
+    def _message(
+        self, process: LineProcess, seconds: float, alone: bool
+    ) -> tuple[dict[str, Any], bool]:
+        """Return the next message, and whether it came late; one that is alone may be late."""
+        late = False
+        while True:
+            try:
+                line = process.line(2 * seconds if late else seconds)
+                self._heard = time.monotonic()
+                return from_line(line), late
+            except SilentError:
+                if alone and not late:
+                    late = True
+                    continue
+                waited = 3 * seconds if late else seconds
+                raise _Fault(process, f"hang: no answer within {waited:.1f} s") from None
+            except DiedError as died:
+                raise _Fault(process, f"died: {died}") from None
+            except ProtocolError as garbage:
+                raise _Fault(process, f"garbage: {garbage}") from None
+
+    # -- the process -------------------------------------------------------------------------
+
+    def _ready(self) -> LineProcess:
+        """Return a process that is there.
+
+        Raises:
+            EngineGoneError: there is none, and none can be started.
+        """
+        if self._process is not None and time.monotonic() - self._heard > _LOOKED_AT:
+            try:
+                self._process.send(to_line({"type": "ping", "ping": self._jobs}))
+                while self._message(self._process, self._patience.case, False)[0]["type"] != "pong":
+                    pass
+            except _Fault:  # it died when it had nothing to do: no case is to blame
+                self._bury()
+        if self._process is None:
+            try:
+                self._hello()
+            except _Fault as fault:
+                raise EngineGoneError(f"{self.name} cannot be started again: {fault}") from None
+        assert self._process is not None
+        return self._process
+
+    def _hello(self) -> dict[str, Any]:
+        """Start the process and return its hello."""
+        try:
+            self._process = LineProcess(self._command, self._log, self._environment)
+        except OSError as error:
+            raise _Fault(None, f"it cannot be started: {error}") from None
+        self._process.send(to_line({"type": "hello", "protocol": PROTOCOL}))
+        message, _ = self._message(self._process, self._patience.start, False)
+        if message["type"] != "hello" or message.get("protocol") != PROTOCOL:
+            raise _Fault(
+                self._process, f"its first line is no hello of {PROTOCOL}: {message!r:.120}"
+            )
+        if not isinstance(message.get("name"), str) or not message["name"]:
+            raise _Fault(self._process, "its hello has no name")
+        try:
+            capabilities_from(message.get("capabilities", {}))
+        except ProtocolError as error:
+            raise _Fault(self._process, str(error)) from None
+        return message
+
+    def _bury(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+        self._deaths += 1
+        if self._deaths > _MOST_DEATHS:
+            raise EngineGoneError(
+                f"{self.name} has died, hung or sent garbage {self._deaths} times: given up"
+            )
+
+
+class _Fault(Exception):  # noqa: N818 - it becomes a case's answer
+    """What a process did wrong, with the end of its standard error."""
+
+    def __init__(self, process: LineProcess | None, text: str) -> None:
+        super().__init__(text)
+        self.tail = "" if process is None else process.tail()
+
+
+def _answer(message: Mapping[str, Any]) -> Trace | Exception:
+    """Return the answer in a message: what cannot be read is that case's fault."""
+    kind = message["type"]
+    try:
+        if kind == "trace":
+            return Trace.from_json(message["trace"])
+        if kind == "refusal":
+            rule, step, why = (str(message[name]) for name in ("rule", "step", "why"))
+            return UnsupportedTopology(rule, step, why)
+        if kind == "crash":
+            return CrashError(str(message["error"]), str(message.get("traceback", "")))
+    except (KeyError, ValueError) as error:
+        return CrashError(f"garbage: {error}")
+    return CrashError(f"garbage: an answer of type {kind!r:.40}")
+
+
+def _made_from(case: Case) -> Any:
+    if not isinstance(case, GeneratedCase):
+        raise TypeError("an engine behind a pipe runs the cases of conformance only")
+    return case.made_from

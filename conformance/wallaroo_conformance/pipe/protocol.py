@@ -1,0 +1,130 @@
+"""What goes over the pipe: lines of ASCII JSON, one message each (docs/engine-protocol.md).
+
+``hello``, ``job`` and ``ping`` go to the engine; ``hello``, ``trace``, ``refusal``, ``crash``,
+``done`` and ``pong`` come back. Unknown fields are ignored on both sides, so that fields can be
+added. `schema.json` beside this module describes every message.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
+
+from wallaroo.engine import Capabilities, Isolation, Order, Stop
+from wallaroo.records import End, Frame, Record, Value
+from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.cases.timed.case import TimedCase
+
+PROTOCOL = "wallaroo-engine/1"
+SCHEMA = Path(__file__).parent / "schema.json"
+
+_NAMED = frozenset({"isolation", "unsupported_rules"})
+_ABSENT: Mapping[str, Any] = {"live": False, "recovery": False, "refuses_in_run": True}
+"""What no engine behind a pipe has or does otherwise."""
+
+
+class ProtocolError(Exception):
+    """The other side has sent what the protocol does not allow."""
+
+
+def to_line(message: Mapping[str, Any]) -> bytes:
+    """Return a message as a line; lone surrogates are escaped."""
+    return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def from_line(line: bytes) -> dict[str, Any]:
+    """Return the message in a line.
+
+    Raises:
+        ProtocolError: it is no JSON object with a ``type``.
+    """
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"a line that is no JSON ({error}): {_shown(line)}") from None
+    if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+        raise ProtocolError(f"a line that is no message (an object with a type): {_shown(line)}")
+    return message
+
+
+def case_message(number: int, case: AnyCase, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a case of a job; a timed one with its records."""
+    form: dict[str, Any] = {"id": number, "case": case.to_json()}
+    if isinstance(case, TimedCase):
+        form["records"] = [_record(record) for record in case.input_log]
+    if options:
+        form["options"] = dict(options)
+    return form
+
+
+def capabilities_from(form: Any) -> Capabilities:
+    """Return the capabilities in a hello; what is missing there is the default.
+
+    Raises:
+        ProtocolError: a field has a value that it cannot have.
+    """
+    if not isinstance(form, dict):
+        raise ProtocolError(f"capabilities are an object, not {form!r:.80}")
+    given: dict[str, Any] = {}
+    for field in fields(Capabilities):
+        if field.name in form and field.name in _CHECKS:
+            value = form[field.name]
+            if not _CHECKS[field.name](value):
+                raise ProtocolError(f"capabilities: {field.name} cannot be {value!r:.80}")
+            given[field.name] = frozenset(value) if field.name in _NAMED else value
+    return Capabilities(**given, **_ABSENT)
+
+
+def capabilities_message(capabilities: Capabilities) -> dict[str, Any]:
+    """Return capabilities as a hello has them."""
+    form: dict[str, Any] = {}
+    for field in fields(Capabilities):
+        if field.name in _CHECKS:
+            value = getattr(capabilities, field.name)
+            form[field.name] = sorted(value) if field.name in _NAMED else value
+    return form
+
+
+def _record(record: Record) -> dict[str, Any]:
+    if isinstance(record, Frame):
+        payload = base64.b64encode(record.payload).decode("ascii")
+        return {"what": "frame", "source": record.source, "at": record.at, "payload": payload}
+    if isinstance(record, Value):
+        return {"what": "value", "source": record.source, "at": record.at, "value": record.value}
+    if isinstance(record, End):
+        failed = {"error_type": record.error_type, "ends_run": record.ends_run}
+        return {"what": "end", "source": record.source, "at": record.at, **failed}
+    return {"what": "tick", "at": record.at}
+
+
+def _is_one_of(values: tuple[Any, ...]) -> Any:
+    return lambda value: value in values
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+_CHECKS: Mapping[str, Any] = {
+    "isolation": lambda value: (
+        _is_list_of_texts(value) and value and set(value) <= set(get_args(Isolation))
+    ),
+    "partitions": _is_flag,
+    "batches": _is_flag,
+    "unsupported_rules": _is_list_of_texts,
+    "small": lambda value: isinstance(value, dict),
+    "order": _is_one_of(get_args(Order)),
+    "stop": _is_one_of(get_args(Stop)),
+}
+
+
+def _shown(line: bytes) -> str:
+    return ascii(line[:120].decode("utf-8", "replace")) + "…" * (len(line) > 120)

@@ -1,0 +1,323 @@
+"""Whole calls of user code, in isolation, with their results judged: what an adapter is made of.
+
+An adapter runs applications on somebody else's engine. That engine moves messages, keeps states by
+key, and calls functions; what a function must do with a message is the same on each of them, and is
+here. Messages and states are bytes between calls (pickled, or by the application's codec), so no
+call sees what another one changes (route-1, state-4, -6, -7), and any engine can carry them.
+
+Windows, event time and states that expire are not here: how an engine does these is what there is
+to judge. `refuse_time` refuses applications that use them.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from wallaroo.canonical import structure
+from wallaroo.errors import UnsupportedTopology
+from wallaroo.judging.dead_letter import DeadLetterError, raised_by_user_code
+from wallaroo.judging.keys import judged_key, unknown_key
+from wallaroo.judging.results import BadResultError, items_of, pair_of, written_of
+from wallaroo.keys import SINGLE_KEY, Key, decode_key, encode_key, identity, partition_number
+from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
+from wallaroo.topology import Application, Node, Sink, Source, Step
+from wallaroo.trace import DeadLetter, Ended, Entity, Lineage, Reason, Trace, sorted_entities
+from wallaroo.user_code.failure import describe_error
+
+_PROTOCOL = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message between two calls.
+
+    Args:
+        lineage: its lineage (order-1).
+        source: the source that received its frame.
+        payload: the frame's payload; `None` for what a generator gave.
+        frozen: the message itself, as bytes.
+        key: its key, `wallaroo.keys.SINGLE_KEY` unless a `key_by` found one (key-1).
+    """
+
+    lineage: Lineage
+    source: str
+    payload: bytes | None
+    frozen: bytes
+    key: Key = SINGLE_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a sink writes for a message."""
+
+    lineage: Lineage
+    sink: tuple[str, int]
+    output: bytes
+
+
+Outcome: TypeAlias = Message | Output | DeadLetter | Ended
+"""What came of a call: `Message`s go on; the others are results. After an `Ended`, whose lineage
+says where, nothing that comes later may have an effect (dead-3)."""
+
+
+class Calls:
+    """The calls of one application's user code.
+
+    Args:
+        application: the application.
+        engine: the adapter's package or module, whose frames are not the user's in tracebacks.
+    """
+
+    def __init__(self, application: Application, engine: str = "__main__") -> None:
+        self._application = application
+        self._engine = engine
+        self._listed = {
+            partition.name: None if partition.keys is None else set(map(identity, partition.keys))
+            for partition in application.partitions
+        }
+
+    def decode(self, source: Source, sequence: int, payload: bytes) -> list[Outcome]:
+        """Return a frame's message: one, or none (decode-1)."""
+        message = Message((sequence,), source.pipeline, payload, b"")
+        decoder = source.config.decoder
+        assert decoder is not None, "a generator's values are messages: see `value`"
+
+        def call() -> list[Outcome]:
+            decoded = self._called(decoder.call, Reason.DECODE, payload)
+            return self._one(message, decoded)
+
+        return self._outcome(source, message, call)
+
+    def value(self, source: Source, sequence: int, value: Any) -> list[Outcome]:
+        """Return the message that a generator's value is (graph-4)."""
+        message = Message((sequence,), source.pipeline, None, b"")
+        return self._outcome(source, message, lambda: self._one(message, value))
+
+    def pass_on(self, step: Step, message: Message) -> list[Outcome]:
+        """Return what a step without state makes of a message."""
+        operation = step.operation
+        if isinstance(operation, Stateless):
+            return self._outcome(step, message, lambda: self._computed(operation, message))
+        if isinstance(operation, KeyBy):
+            key = self.key(step, message)
+            if isinstance(key, (DeadLetter, Ended)):
+                return [key]
+            return [replace(message, key=decode_key(key))]
+        if isinstance(operation, Branch):  # graph-2
+            return [replace(message, lineage=(*message.lineage, operation.number))]
+        if isinstance(operation, Collect):  # key-2
+            return [replace(message, key=SINGLE_KEY)]
+        assert isinstance(operation, Merge), "a step with state: see `key` and `visit`"
+        return [message]
+
+    def key(self, step: Step, message: Message) -> bytes | DeadLetter | Ended:
+        """Return the key that a step with state, or `key_by`, finds for a message.
+
+        It is encoded (`wallaroo.keys.encode_key`): bytes that are equal exactly when keys are the
+        same, whatever types an engine takes for keys.
+        """
+        operation = step.operation
+        assert isinstance(operation, (Stateful, KeyBy))
+        found: Key | None = None
+        try:
+            if operation.route is not None:
+                found = self._called(
+                    operation.route.call, Reason.RAISED, self._thaw(message.frozen)
+                )
+            elif isinstance(operation, Stateful):
+                found = message.key if operation.keyed else SINGLE_KEY
+            candidate, found = found, None
+            if isinstance(operation, KeyBy):
+                judged_key(candidate)
+                return encode_key(candidate)
+            partition = self._application.partition[operation.partition]
+            known = judged_key(candidate, u64=partition.u64)
+            found = candidate
+            assert found is not None
+            listed = self._listed[partition.name]
+            if listed is not None and known not in listed:
+                raise unknown_key(found, partition, lambda key: identity(key) in listed)
+            return encode_key(found)
+        except DeadLetterError as dead:
+            return self._dead(step, message, dead, found)
+
+    def visit(
+        self, step: Step, key: bytes, message: Message, state: bytes | None
+    ) -> tuple[list[Outcome], bytes | None]:
+        """Return what a state computation makes of a message, and the state after it.
+
+        Args:
+            step: the step.
+            key: the message's key, as `key` gave it.
+            message: the message.
+            state: the entity's state as the last visit left it; `None`: there is none yet. It
+                stays `None` if its builder fails (state-1).
+        """
+        operation = step.operation
+        assert isinstance(operation, Stateful)
+        found = decode_key(key)
+        partition = self._application.partition[operation.partition]
+        try:
+            if state is None:
+                built = self._called(partition.builder.call, Reason.RAISED)
+                state = self._freeze(built)
+            mine = self._thaw(state)
+            result = self._called(
+                operation.computation.call, Reason.RAISED, self._thaw(message.frozen), mine
+            )
+            given, changed = pair_of(result) if operation.computation.pair else (result, True)
+            multi = operation.computation.multi
+            outcome = self._items(message, given) if multi else self._one(message, given)
+            return outcome, self._freeze(mine) if changed else state
+        except DeadLetterError as dead:
+            return [self._dead(step, message, dead, found)], state
+
+    def encode(self, sink: Sink, message: Message) -> list[Outcome]:
+        """Return what a sink writes for a message: one `Output`, or none (sink-1)."""
+
+        def call() -> list[Outcome]:
+            given = self._called(
+                sink.config.encoder.call, Reason.ENCODE, self._thaw(message.frozen)
+            )
+            return [] if given is None else [Output(message.lineage, sink.id, written_of(given))]
+
+        return self._outcome(sink, message, call)
+
+    def entity(self, partition: str, key: bytes, state: bytes, partitions: int | None) -> Entity:
+        """Return a state entity as a trace lists it.
+
+        Args:
+            partition: the state partition's name.
+            key: as `key` gave it.
+            state: as `visit` left it.
+            partitions: the case's number of partitions.
+        """
+        found = decode_key(key)
+        number = partition_number(found, partitions or 1)
+        return Entity(partition, found, number, structure(self._thaw(state)))
+
+    def trace(self, results: Iterable[Outcome], entities: Iterable[Entity]) -> Trace:
+        """Return a trace: outputs in the order given, dead letters in their own (dead-1).
+
+        Args:
+            results: the outputs, dead letters and early ends of a run; of several ends the first
+                in order of lineage counts.
+            entities: the final state entities.
+        """
+        outputs: dict[tuple[str, int], list[bytes]] = {sink: [] for sink in self._application.sinks}
+        letters: list[DeadLetter] = []
+        ends: list[Ended] = []
+        for one in results:
+            if isinstance(one, Output):
+                outputs[one.sink].append(one.output)
+            elif isinstance(one, DeadLetter):
+                letters.append(one)
+            elif isinstance(one, Ended):
+                ends.append(one)
+        return Trace(
+            {sink: tuple(written) for sink, written in outputs.items()},
+            tuple(sorted(letters, key=lambda letter: letter.order)),
+            sorted_entities(list(entities)),
+            min(ends, key=lambda end: end.lineage, default=None),
+        )
+
+    # -- one call ----------------------------------------------------------------------------
+
+    def _called(self, call: Callable[..., Any], reason: Reason, *arguments: Any) -> Any:
+        try:
+            return call(*arguments)
+        except BaseException as error:
+            raise raised_by_user_code(error, reason, self._engine) from error
+
+    def _computed(self, operation: Stateless, message: Message) -> list[Outcome]:
+        result = self._called(operation.computation.call, Reason.RAISED, self._thaw(message.frozen))
+        multi = operation.computation.multi
+        return self._items(message, result) if multi else self._one(message, result)
+
+    def _one(self, origin: Message, result: Any) -> list[Outcome]:
+        """Return what goes on of a result, which is nothing or one message (compute-1)."""
+        return [] if result is None else [replace(origin, frozen=self._freeze(result))]
+
+    def _items(self, origin: Message, result: Any) -> list[Outcome]:
+        """Return what goes on of a multi result; what is left out keeps its index (compute-2)."""
+        try:
+            items = items_of(result)
+        except BadResultError:
+            raise
+        except BaseException as error:
+            raise raised_by_user_code(error, Reason.RAISED, self._engine) from error
+        return [
+            replace(origin, lineage=(*origin.lineage, index), frozen=self._freeze(item))
+            for index, item in enumerate(items)
+            if item is not None
+        ]
+
+    def _freeze(self, value: Any) -> bytes:
+        codec = self._application.codec
+        try:
+            frozen = pickle.dumps(value, _PROTOCOL) if codec is None else codec.serialize(value)
+            if type(frozen) is not bytes:
+                raise TypeError(f"serialize returned a {type(frozen).__name__}, not bytes")
+            self._thaw(frozen)
+        except DeadLetterError:
+            raise
+        except BaseException as error:
+            raise self._unportable(error) from error
+        return frozen
+
+    def _thaw(self, frozen: bytes) -> Any:
+        codec = self._application.codec
+        try:
+            return pickle.loads(frozen) if codec is None else codec.deserialize(frozen)  # noqa: S301 - our own bytes
+        except BaseException as error:
+            raise self._unportable(error) from error
+
+    def _unportable(self, error: BaseException) -> DeadLetterError:
+        if not isinstance(error, Exception):
+            return raised_by_user_code(error, Reason.UNPORTABLE, self._engine)
+        return DeadLetterError(
+            Reason.UNPORTABLE,
+            f"it cannot be copied: {type(error).__name__}: {describe_error(error)}",
+        )
+
+    def _outcome(
+        self, node: Node, message: Message, call: Callable[[], list[Outcome]]
+    ) -> list[Outcome]:
+        try:
+            return call()
+        except DeadLetterError as dead:
+            return [self._dead(node, message, dead, None)]
+
+    def _dead(
+        self, node: Node, message: Message, dead: DeadLetterError, key: Key | None
+    ) -> DeadLetter | Ended:
+        step = node.name if isinstance(node, Step) else None
+        sink = node.index if isinstance(node, Sink) else None
+        if dead.reason is None:  # dead-3
+            return Ended("exit", node.pipeline, step, message.lineage, dead.error_type, sink)
+        return DeadLetter(
+            *(message.lineage, message.source, node.pipeline, step),
+            *(self._application.position(node), sink, key, dead.reason),
+            *(dead.error_type, dead.error, message.payload),
+            where=dead.failure.where,
+            causes=dead.failure.causes,
+        )
+
+
+def refuse_time(application: Application, engine: str) -> None:
+    """Refuse an application that `Calls` does not cover (build-2).
+
+    Raises:
+        UnsupportedTopology: it has windows, event times, or states that expire.
+    """
+    for node in application.nodes:
+        if isinstance(node, Step) and isinstance(node.operation, Windowed):
+            raise UnsupportedTopology("window-1", node.name, f"{engine} has no windows here")
+        if isinstance(node, Source) and node.config.event_time is not None:
+            raise UnsupportedTopology("time-2", node.pipeline, f"{engine} has no event time here")
+    for partition in application.partitions:
+        if partition.expire_after is not None:
+            raise UnsupportedTopology("key-4", partition.name, f"{engine} keeps states for good")
