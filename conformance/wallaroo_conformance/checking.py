@@ -121,6 +121,7 @@ def check_engine(
         first_failure=findings.first_failure,
         supported=findings.supported,
         asked=check.budget.cases,
+        option=getattr(search.runner.engine, "option", ""),
     )
 
 

@@ -12,17 +12,18 @@ to judge. `refuse_time` refuses applications that use them.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from wallaroo.canonical import structure
+from wallaroo.canonical import structure_or_kind
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.judging.dead_letter import DeadLetterError, raised_by_user_code
 from wallaroo.judging.keys import judged_key, unknown_key
 from wallaroo.judging.results import BadResultError, items_of, pair_of, written_of
 from wallaroo.keys import SINGLE_KEY, Key, decode_key, encode_key, identity, partition_number
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
+from wallaroo.records import Frame, Record, Tick, Value
 from wallaroo.topology import Application, Node, Sink, Source, Step
 from wallaroo.trace import DeadLetter, Ended, Entity, Lineage, Reason, Trace, sorted_entities
 from wallaroo.user_code.failure import describe_error
@@ -79,30 +80,37 @@ class Calls:
             for partition in application.partitions
         }
 
-    def decode(self, source: Source, sequence: int, payload: bytes) -> list[Outcome]:
-        """Return a frame's message: one, or none (decode-1)."""
-        message = Message((sequence,), source.pipeline, payload, b"")
-        decoder = source.config.decoder
-        assert decoder is not None, "a generator's values are messages: see `value`"
+    def begin(self, sequence: int, record: Record) -> list[Outcome]:
+        """Return what comes of a record at its source: one message, or none (decode-1, graph-4)."""
+        if isinstance(record, Tick):
+            return []
+        source = self._application.sources[record.source]
+        payload = record.payload if isinstance(record, Frame) else None
+        message = Message((sequence,), record.source, payload, b"")
 
         def call() -> list[Outcome]:
-            decoded = self._called(decoder.call, Reason.DECODE, payload)
-            return self._one(message, decoded)
+            if isinstance(record, Value):
+                return self._one(message, record.value)
+            if isinstance(record, Frame):
+                decoder = source.config.decoder
+                assert decoder is not None, "a generator has no frames"
+                return self._one(message, self._called(decoder.call, Reason.DECODE, payload))
+            if record.error_type is not None:
+                reason = None if record.ends_run else Reason.RAISED
+                raise DeadLetterError(reason, record.error, record.error_type)
+            return []
 
         return self._outcome(source, message, call)
 
-    def value(self, source: Source, sequence: int, value: Any) -> list[Outcome]:
-        """Return the message that a generator's value is (graph-4)."""
-        message = Message((sequence,), source.pipeline, None, b"")
-        return self._outcome(source, message, lambda: self._one(message, value))
-
-    def pass_on(self, step: Step, message: Message) -> list[Outcome]:
-        """Return what a step without state makes of a message."""
-        operation = step.operation
+    def pass_on(self, node: Step | Sink, message: Message) -> list[Outcome]:
+        """Return what a sink, or a step without state, makes of a message."""
+        if isinstance(node, Sink):
+            return self._outcome(node, message, lambda: self._written(node, message))
+        operation = node.operation
         if isinstance(operation, Stateless):
-            return self._outcome(step, message, lambda: self._computed(operation, message))
+            return self._outcome(node, message, lambda: self._computed(operation, message))
         if isinstance(operation, KeyBy):
-            key = self.key(step, message)
+            key = self.key(node, message)
             if isinstance(key, (DeadLetter, Ended)):
                 return [key]
             return [replace(message, key=decode_key(key))]
@@ -175,29 +183,22 @@ class Calls:
         except DeadLetterError as dead:
             return [self._dead(step, message, dead, found)], state
 
-    def encode(self, sink: Sink, message: Message) -> list[Outcome]:
-        """Return what a sink writes for a message: one `Output`, or none (sink-1)."""
-
-        def call() -> list[Outcome]:
-            given = self._called(
-                sink.config.encoder.call, Reason.ENCODE, self._thaw(message.frozen)
-            )
-            return [] if given is None else [Output(message.lineage, sink.id, written_of(given))]
-
-        return self._outcome(sink, message, call)
-
-    def entity(self, partition: str, key: bytes, state: bytes, partitions: int | None) -> Entity:
-        """Return a state entity as a trace lists it.
+    def entities(
+        self, states: Mapping[tuple[str, bytes], bytes | None], partitions: int | None
+    ) -> list[Entity]:
+        """Return the final state entities, as a trace lists them.
 
         Args:
-            partition: the state partition's name.
-            key: as `key` gave it.
-            state: as `visit` left it.
+            states: by (state partition's name, key): states as `visit` left them.
             partitions: the case's number of partitions.
         """
-        found = decode_key(key)
-        number = partition_number(found, partitions or 1)
-        return Entity(partition, found, number, structure(self._thaw(state)))
+        found = []
+        for (partition, encoded), state in states.items():
+            if state is not None:
+                key = decode_key(encoded)
+                number = partition_number(key, partitions or 1)
+                found.append(Entity(partition, key, number, structure_or_kind(self._thaw(state))))
+        return found
 
     def trace(self, results: Iterable[Outcome], entities: Iterable[Entity]) -> Trace:
         """Return a trace: outputs in the order given, dead letters in their own (dead-1).
@@ -236,6 +237,10 @@ class Calls:
         result = self._called(operation.computation.call, Reason.RAISED, self._thaw(message.frozen))
         multi = operation.computation.multi
         return self._items(message, result) if multi else self._one(message, result)
+
+    def _written(self, sink: Sink, message: Message) -> list[Outcome]:
+        given = self._called(sink.config.encoder.call, Reason.ENCODE, self._thaw(message.frozen))
+        return [] if given is None else [Output(message.lineage, sink.id, written_of(given))]
 
     def _one(self, origin: Message, result: Any) -> list[Outcome]:
         """Return what goes on of a result, which is nothing or one message (compute-1)."""

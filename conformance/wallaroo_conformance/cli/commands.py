@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ _CONFORM_EXAMPLES = """\
 examples:
   wallaroo conform --engine spark                       4,000 cases, rule by rule
   wallaroo conform --engine spark --engine compiled --html report.html
+  wallaroo conform --engine-command 'node engine.mjs'    an engine in a process of its own
   wallaroo conform --engine mine --rules 'state-*'      only the rules about state
   wallaroo conform --profile nightly --time 3600        for an hour
   wallaroo conform --mutants                            can the suite fail? the kill matrix
@@ -30,6 +32,7 @@ _REPLAY_EXAMPLES = """\
 examples:
   wallaroo replay state-4-secret-1f2e3d4c5b.json
   wallaroo replay state-4-secret-1f2e3d4c5b.json --engine spark
+  wallaroo replay state-4-secret-1f2e3d4c5b.json --engine-command 'node engine.mjs'
   wallaroo replay state-4-secret-1f2e3d4c5b.json --python > case.py    as a user would write it
 
 exit code: 0 it does what the reference does, 1 it does not, 2 it could not be run
@@ -55,6 +58,7 @@ def register_conform(subparsers: Subparsers) -> None:
         metavar="NAME",
         help="the engine; may be given several times (compiled)",
     )
+    _add_command_options(parser)
     parser.add_argument(
         "--rules", default="*", metavar="PATTERN", help="rules to report, as 'state-*,route-1' (*)"
     )
@@ -123,10 +127,28 @@ def register_replay(subparsers: Subparsers) -> None:
     )
     parser.add_argument("case", type=Path, metavar="CASE.json", help="a case that conform stored")
     parser.add_argument("--engine", metavar="NAME", help="the engine (the one it failed on)")
+    _add_command_options(parser)
     parser.add_argument(
         "--python", action="store_true", help="print the case as a Python module, and do not run it"
     )
     parser.set_defaults(run=_replay)
+
+
+def _add_command_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--engine-command",
+        action="append",
+        default=[],
+        metavar="CMD",
+        help="an engine in a process of its own, in any language: what to run",
+    )
+    parser.add_argument(
+        "--engine-timeout",
+        type=_seconds,
+        default=10.0,
+        metavar="S",
+        help="seconds that such an engine has for a case (10)",
+    )
 
 
 def _conform(options: argparse.Namespace) -> int:
@@ -170,6 +192,16 @@ def _count(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, not {text!r}")
     return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"expected seconds, more than 0, not {text!r}")
+    return seconds
 
 
 def _option(text: str) -> tuple[str, int | float | str]:

@@ -8,15 +8,17 @@ import sys
 from functools import partial
 
 from wallaroo.cli.arguments import did_you_mean
-from wallaroo.engine import load_engine
+from wallaroo.engine import Engine
 from wallaroo.errors import UsageError
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.cli.app import check_app
+from wallaroo_conformance.cli.engines import chosen_engines
 from wallaroo_conformance.cli.mutants import kill_matrix
 from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.judge.results import INCOMPLETE, Report, reports_to_json, worst
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.live import check_live
+from wallaroo_conformance.pipe.engine import PipeEngine
 from wallaroo_conformance.report.html import chapters_for, html
 from wallaroo_conformance.report.junit import junit
 from wallaroo_conformance.report.showing import cases_text, failure_text
@@ -33,27 +35,8 @@ def conform(options: argparse.Namespace) -> int:
         return check_app(options)
     if options.mutants is not None:
         return kill_matrix(options)
-    names = list(dict.fromkeys(options.engine or ["compiled"]))
-    engines = [load_engine(name) for name in names]
-    reports: list[Report] = []
-    for engine in engines:
-        log = options.store / f"live-{engine.name}.log"
-        with Table(engine.name, sys.stderr) as table:
-            check = Check(
-                budget=chosen_budget(options.profile, options.cases, options.time),
-                seed=options.seed,
-                rules=options.rules,
-                fail_fast=options.fail_fast,
-                job=options.job,
-                options=dict(options.option),
-                live=None if options.no_live else partial(check_live, log=log),
-                store=options.store,
-            )
-            report = check_engine(engine, check, watcher=table.show)
-        reports.append(report)
-        _print(report)
-        if not options.no_live and engine.capabilities().live:
-            print(f"messages of its servers: {log}")
+    with chosen_engines(options, store=options.store, default="compiled") as engines:
+        reports = [_checked(engine, options) for engine in engines]
     write_page = partial(html, spec=chapters_for(options.html, options.spec))
     for path, text in (
         (options.json, reports_to_json),
@@ -66,10 +49,32 @@ def conform(options: argparse.Namespace) -> int:
     return worst(reports)
 
 
+def _checked(engine: Engine, options: argparse.Namespace) -> Report:
+    log = options.store / f"live-{engine.name}.log"
+    with Table(engine.name, sys.stderr) as table:
+        check = Check(
+            budget=chosen_budget(options.profile, options.cases, options.time),
+            seed=options.seed,
+            rules=options.rules,
+            fail_fast=options.fail_fast,
+            job=options.job,
+            options=dict(options.option),
+            live=None if options.no_live else partial(check_live, log=log),
+            store=options.store,
+        )
+        report = check_engine(engine, check, watcher=table.show)
+    _print(report)
+    if not options.no_live and engine.capabilities().live:
+        print(f"messages of its servers: {log}")
+    if isinstance(engine, PipeEngine):
+        print(f"what it wrote to its standard error: {engine.log}")
+    return report
+
+
 def _print(report: Report) -> None:
     width = shutil.get_terminal_size().columns
     for failure in report.failures:
-        print(failure_text(failure, report.engine, width=width))
+        print(failure_text(failure, report.engine, option=report.option, width=width))
         print()
     for rule, status in report.rules.items():
         notes = sorted({law.note for law in report.laws if law.rule == rule and law.note})

@@ -24,8 +24,11 @@ from wallaroo_conformance.judge.differences import Crash, Result
 from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS
+from wallaroo_conformance.judge.metamorphic import Relation
 
 _ORDER = ("order-1", "order-2")
+_WHOLE = frozenset({"dead-1", "route-4", "window-11"})
+"""Rules that all of a trace's parts are there for; see `Claims.comparable`."""
 _MET_AGAIN = frozenset({Fact.MET_AGAIN, Fact.SINGLE_MET_AGAIN})
 _KEEPS: Mapping[str, str] = {
     "entity": "it claims the order of each entity only",
@@ -81,12 +84,27 @@ class Claims:
             rules.add("order-1")
         return tuple([law for law in LAWS if law.rule in rules and law.needs - {Fact.DECODED}])
 
+    def unasked(self, relation: Relation) -> str | None:
+        """Return why a relation between two runs is not asked for, or `None` if it is.
+
+        Most count on the order of a trace, or on all that it holds.
+        """
+        can = self.capabilities
+        if relation.of_any_order:
+            return None
+        if can.order != "total":
+            return _KEEPS[can.order]
+        unclaimed = sorted(can.unsupported_rules & _WHOLE)
+        return f"it does not claim {unclaimed[0]}" if unclaimed else None
+
     def comparable(self, expected: Trace, actual: Result) -> tuple[Trace, Result]:
         """Return two traces with what is not claimed made equal, if it can be."""
         can = self.capabilities
-        if (can.order == "total" and can.stop == "exact") or isinstance(actual, Crash):
+        claims_all = can.order == "total" and can.stop == "exact" and not can.unsupported_rules
+        if claims_all or isinstance(actual, Crash):
             return expected, actual
         try:
+            expected, actual = self._without(expected), self._without(actual)
             if can.order != "total":
                 expected, actual = _unordered(expected), _unordered(actual)
             if can.stop == "batch" and expected.ended is not None:
@@ -94,6 +112,18 @@ class Claims:
         except Exception:  # noqa: BLE001 - an engine may have put anything into its trace
             return expected, actual
         return expected, actual
+
+    def _without(self, trace: Trace) -> Trace:
+        """Return a trace without what is there for a rule alone that is not claimed."""
+        rules = self.capabilities.unsupported_rules
+        if "dead-1" in rules:
+            trace = replace(trace, dead_letters=())
+        if "route-4" in rules:
+            entities = tuple([replace(entity, number=0) for entity in trace.entities])
+            trace = replace(trace, entities=entities)
+        if "window-11" in rules:
+            trace = replace(trace, windows=())
+        return trace
 
 
 def _meets_others(case: AnyCase) -> bool:

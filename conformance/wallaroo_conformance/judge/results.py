@@ -127,6 +127,7 @@ class Report:
         generated: cases generated for it or stored; those beyond its capabilities are not run.
         supported: of these, the ones it was given.
         asked: cases asked for; `None`: as many as the time allowed.
+        option: how a command line names the engine, where its name does not.
         seconds: how long it took.
         first_failure: seconds to the first case that failed; `None`: none did.
         laws: every law that was asked for, in order.
@@ -148,6 +149,7 @@ class Report:
     first_failure: float | None = None
     supported: int = 0
     asked: int | None = None
+    option: str = ""
 
     @property
     def exit_code(self) -> int:

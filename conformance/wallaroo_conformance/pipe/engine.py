@@ -98,6 +98,16 @@ class PipeEngine:
         self.version = str(hello.get("version", ""))
         self._capabilities = capabilities_from(hello.get("capabilities", {}))
 
+    @property
+    def option(self) -> str:
+        """How a command line names it."""
+        return f"--engine-command {shlex.quote(shlex.join(self._command))}"
+
+    @property
+    def log(self) -> Path:
+        """The file that gets what it writes to its standard error."""
+        return Path(self._log.name)
+
     def capabilities(self) -> Capabilities:
         """Return what its hello claims."""
         return self._capabilities

@@ -74,9 +74,17 @@ def side_by_side(one: list[str], other: list[str]) -> list[tuple[str, str, str]]
     return rows
 
 
-def failure_text(failure: Failure, engine: str, *, width: int = 100) -> str:
-    """Return a failure, whole: rule, application, input, traces, cause, how to replay it."""
+def failure_text(failure: Failure, engine: str, *, option: str = "", width: int = 100) -> str:
+    """Return a failure, whole: rule, application, input, traces, cause, how to replay it.
+
+    Args:
+        failure: the failure.
+        engine: the engine's name.
+        option: how a command line names the engine; empty: by its name.
+        width: of the text, in characters.
+    """
     crash = failure.crash
+    named = option or f"--engine {engine}"
     parts = [
         f"{'CRASHED' if crash else 'BROKEN'}  {RULES[failure.rule]}  ({failure.law})",
         f"  the rule says: {failure.says}",
@@ -107,7 +115,7 @@ def failure_text(failure: Failure, engine: str, *, width: int = 100) -> str:
     if not failure.alone:
         parts.append("  alone it succeeds: the cases of one job are not isolated from each other")
     if failure.stored:
-        parts.append(f"  replay: wallaroo replay {failure.stored} --engine {engine}")
+        parts.append(f"  replay: wallaroo replay {failure.stored} {named}")
     return "\n".join(parts)
 
 

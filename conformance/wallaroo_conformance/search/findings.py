@@ -65,6 +65,8 @@ class Findings:
         """Laws of rules that the engine does not claim; what they explain is no fault."""
         self.spared = ""
         """Why nearly all timed cases are beyond the engine; empty: they are not."""
+        self.unasked: dict[str, str] = {}
+        """By their ids, relations that the engine does not claim to keep, and why not."""
         self.refused: list[AnyCase] = []
         """Cases whose application the engine's `check` refuses; not all of them."""
         self.failing: list[Failing] = []
@@ -137,6 +139,8 @@ class Findings:
             return LawResult(rule, name, says, "broken", kept, beyond)
         if rule in unsupported:
             return LawResult(rule, name, says, "unsupported", kept, beyond, unsupported[rule])
+        if law_id in self.unasked:
+            return LawResult(rule, name, says, "unsupported", 0, 0, self.unasked[law_id])
         if kept:
             return LawResult(rule, name, says, "kept", kept, beyond)
         if self.spared and RULES[rule].second_part and not self.differed[law_id]:

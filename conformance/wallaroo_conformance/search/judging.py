@@ -124,10 +124,9 @@ class Judge:
 
     def _may_vary(self, variant: Variant) -> bool:
         """Whether the engine can be given a variant, and claims what the relation says."""
-        ordered = self.runner.capabilities.order == "total"
-        return (ordered or variant.relation.of_any_order) and (
-            self.runner.beyond(variant.case) is None
-        )
+        if self.claims.unasked(variant.relation) is not None:
+            return False
+        return self.runner.beyond(variant.case) is None
 
     def _beyond(self, meaning: Meaning) -> str | None:
         """Return why the engine cannot or need not run a case, or `None`."""

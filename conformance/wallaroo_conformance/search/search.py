@@ -98,6 +98,9 @@ class Search:
             self.runner, self.oracle, self.findings, divergences, today or date.today()
         )
         self.findings.excusing = self._judge.claims.excusing()
+        for relation in (*RELATIONS, *TIMED_RELATIONS):
+            if (why := self._judge.claims.unasked(relation)) is not None:
+                self.findings.unasked[relation.id] = why
         self.problems: list[str] = []
         """What ended a check's search before its time."""
         self._explainer = Explainer(self._judge)
@@ -155,6 +158,7 @@ class Search:
                 law
                 for law in LAWS
                 if fits(law.rule, rules)
+                and law.rule not in self._judge.claims.unclaimed()
                 and self.findings.unmet(law)
                 and not (self.findings.spared and RULES[law.rule].second_part)
             ]
@@ -190,6 +194,8 @@ class Search:
             parts.append(("second", TIMED_RELATIONS))
         for part, relations in parts:
             for relation in relations:
+                if relation.id in self.findings.unasked:
+                    continue
                 if fits(relation.rule, rules) and not self.findings.kept[relation.id]:
                     return part
         return None

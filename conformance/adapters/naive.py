@@ -1,0 +1,58 @@
+"""An adapter to copy: a dictionary of states, and one message at a time, depth first.
+
+`Calls` calls the user code and judges what it gives. What is left is what an engine is for: which
+message goes where, when, and which state goes with which key.
+
+It chooses to stop at nothing: a run goes on behind its first dead letter (`stop="none"`).
+"""
+
+from wallaroo_conformance.worker import serve
+
+from wallaroo.engine import Capabilities
+from wallaroo.judging.calls import Calls, Message, refuse_time
+from wallaroo.operations import Stateful
+from wallaroo.topology import Step
+
+
+class Naive:
+    name = "naive"
+    version = "1"
+
+    def capabilities(self):
+        return Capabilities(isolation=frozenset({"isolated"}), stop="none")
+
+    def check(self, application):
+        refuse_time(application, "the naive adapter")
+
+    def run(self, case):
+        application, calls = case.application, Calls(case.application)
+        first = {node.pipeline: index for index, node in reversed([*enumerate(application.nodes)])}
+        states, results = {}, []
+
+        def follow(index, outcomes):
+            for one in outcomes:
+                if not isinstance(one, Message):
+                    results.append(one)  # an output, a dead letter, an end
+                    continue
+                for consumer in application.consumers[index]:
+                    follow(consumer, step(application.nodes[consumer], one))
+
+        def step(node, message):
+            if not (isinstance(node, Step) and isinstance(node.operation, Stateful)):
+                return calls.pass_on(node, message)
+            key = calls.key(node, message)
+            if not isinstance(key, bytes):
+                return [key]
+            entity = (node.operation.partition, key)
+            outcomes, states[entity] = calls.visit(node, key, message, states.get(entity))
+            return outcomes
+
+        for sequence, record in enumerate(case.records):
+            outcomes = calls.begin(sequence, record)
+            if outcomes:
+                follow(first[record.source], outcomes)
+        return calls.trace(results, calls.entities(states, case.partitions))
+
+
+if __name__ == "__main__":
+    serve(Naive())
