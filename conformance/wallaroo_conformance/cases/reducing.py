@@ -31,7 +31,7 @@ from wallaroo_conformance.cases.operators import (
     STATE_MULTI_COMPUTATIONS,
     U64_KEY_LISTS,
 )
-from wallaroo_conformance.cases.strategies import PAYLOADS
+from wallaroo_conformance.cases.payloads import PAYLOADS
 
 T = TypeVar("T")
 

@@ -35,7 +35,8 @@ from wallaroo_conformance.cases.operators import (
     Table,
     Trait,
 )
-from wallaroo_conformance.cases.strategies import PAYLOADS, Tone
+from wallaroo_conformance.cases.payloads import PAYLOADS
+from wallaroo_conformance.cases.strategies import Tone
 
 _LAST = b"quit"  # ends the run where an operator listens to it
 _PAYLOADS = (*[payload for payload in PAYLOADS if payload != _LAST and payload != b"halt"], _LAST)

@@ -1,0 +1,48 @@
+"""An application as operators of another engine: one for each node, one for each state partition.
+
+Most engines keep an operator's state to itself. So steps that share a state partition (state-8)
+have to be one operator there, and applications in which that gives a circle cannot be run.
+"""
+
+from __future__ import annotations
+
+from wallaroo.errors import UnsupportedTopology
+from wallaroo.operations import Stateful
+from wallaroo.topology import Application, Source, Step
+
+
+def stages(application: Application) -> list[tuple[int, ...]]:
+    """Return the indices of the nodes behind the sources, in an order in which data can flow.
+
+    Steps over one state partition stand together in one tuple; every other node is alone.
+
+    Raises:
+        UnsupportedTopology: a message would meet a state partition twice, or two state partitions
+            feed each other.
+    """
+    groups: dict[object, list[int]] = {}
+    group_of: dict[int, object] = {}
+    for index, node in enumerate(application.nodes):
+        stateful = isinstance(node, Step) and isinstance(node.operation, Stateful)
+        group_of[index] = node.operation.partition if stateful else index  # type: ignore[union-attr] - it is a step
+        groups.setdefault(group_of[index], []).append(index)
+    before = {
+        name: {
+            group_of[origin]
+            for index in indices
+            if not isinstance(node := application.nodes[index], Source)
+            for origin in node.inputs
+        }
+        for name, indices in groups.items()
+    }
+    done: list[object] = []
+    while len(done) < len(groups):
+        ready = [name for name in groups if name not in done and before[name] <= set(done)]
+        if not ready:
+            names = [name for name in groups if name not in done and isinstance(name, str)]
+            raise UnsupportedTopology(
+                "state-8", names[0], "one operator cannot take what it has given itself"
+            )
+        done.append(min(ready, key=lambda name: groups[name][0]))
+    found = [tuple(groups[name]) for name in done]
+    return [group for group in found if not isinstance(application.nodes[group[0]], Source)]
