@@ -26,6 +26,7 @@ from quixstreams.processing import ProcessingContext
 from quixstreams.sinks import SinkManager
 from quixstreams.state import StateStoreManager
 from quixstreams.state.memory import MemoryStore
+from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities
 from wallaroo.errors import UnsupportedTopology
@@ -33,7 +34,6 @@ from wallaroo.judging.calls import Calls, Message, refuse_time
 from wallaroo.judging.stages import stages
 from wallaroo.operations import Stateful
 from wallaroo.topology import Source, Step
-from wallaroo_conformance.worker import serve
 
 LOG = Topic("log")
 LOG.broker_config = TopicConfig(  # as a broker would tell it

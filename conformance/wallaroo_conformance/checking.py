@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -121,6 +122,7 @@ def check_engine(
         first_failure=findings.first_failure,
         supported=findings.supported,
         asked=check.budget.cases,
+        date=date.today().isoformat(),
         option=getattr(search.runner.engine, "option", ""),
     )
 

@@ -23,8 +23,8 @@ def stages(application: Application) -> list[tuple[int, ...]]:
     groups: dict[object, list[int]] = {}
     group_of: dict[int, object] = {}
     for index, node in enumerate(application.nodes):
-        stateful = isinstance(node, Step) and isinstance(node.operation, Stateful)
-        group_of[index] = node.operation.partition if stateful else index  # type: ignore[union-attr] - it is a step
+        operation = node.operation if isinstance(node, Step) else None
+        group_of[index] = operation.partition if isinstance(operation, Stateful) else index
         groups.setdefault(group_of[index], []).append(index)
     before = {
         name: {

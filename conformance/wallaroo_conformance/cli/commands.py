@@ -20,6 +20,7 @@ examples:
   wallaroo conform --engine spark                       4,000 cases, rule by rule
   wallaroo conform --engine spark --engine compiled --html report.html
   wallaroo conform --engine-command 'node engine.mjs'    an engine in a process of its own
+  wallaroo conform --adapter bytewax --adapter quix --no-live --matrix matrix
   wallaroo conform --engine mine --rules 'state-*'      only the rules about state
   wallaroo conform --profile nightly --time 3600        for an hour
   wallaroo conform --mutants                            can the suite fail? the kill matrix
@@ -90,6 +91,12 @@ def register_conform(subparsers: Subparsers) -> None:
         metavar="URL",
         help="where the specification's chapters are published, for links (this checkout)",
     )
+    parser.add_argument(
+        "--matrix",
+        type=Path,
+        metavar="DIR",
+        help="write a page, JSON and a badge of each engine into this folder",
+    )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
     parser.add_argument(
         "--store",
@@ -141,6 +148,14 @@ def _add_command_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="CMD",
         help="an engine in a process of its own, in any language: what to run",
+    )
+    parser.add_argument(
+        "--adapter",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an adapter for another engine: a script, or the name of one of a checkout's; "
+        "its environment is made the first time",
     )
     parser.add_argument(
         "--engine-timeout",

@@ -21,6 +21,7 @@ from wallaroo_conformance.live import check_live
 from wallaroo_conformance.pipe.engine import PipeEngine
 from wallaroo_conformance.report.html import chapters_for, html
 from wallaroo_conformance.report.junit import junit
+from wallaroo_conformance.report.matrix import write_matrix
 from wallaroo_conformance.report.showing import cases_text, failure_text
 from wallaroo_conformance.search.budget import chosen_budget
 
@@ -45,6 +46,9 @@ def conform(options: argparse.Namespace) -> int:
     ):
         if path is not None:
             path.write_text(text(reports), encoding="utf-8")
+            print(f"wrote {path}")
+    if options.matrix is not None:
+        for path in write_matrix(reports, options.matrix, options.spec):
             print(f"wrote {path}")
     return worst(reports)
 

@@ -128,6 +128,7 @@ class Report:
         supported: of these, the ones it was given.
         asked: cases asked for; `None`: as many as the time allowed.
         option: how a command line names the engine, where its name does not.
+        date: the day of the check, as in ``2026-11-22``.
         seconds: how long it took.
         first_failure: seconds to the first case that failed; `None`: none did.
         laws: every law that was asked for, in order.
@@ -150,6 +151,7 @@ class Report:
     supported: int = 0
     asked: int | None = None
     option: str = ""
+    date: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -178,6 +180,7 @@ class Report:
             "engine": self.engine,
             "profile": self.profile,
             "seed": self.seed,
+            "date": self.date,
             "seconds": round(self.seconds, 3),
             "first failure": self.first_failure and round(self.first_failure, 3),
             "versions": dict(self.versions),

@@ -62,6 +62,7 @@ class PipeEngine:
         log: file that gets what it writes to its standard error.
         patience: how long it may take.
         environment: of its process; `None`: this one's.
+        option: how a command line names it; empty: by its command.
 
     Raises:
         EngineCommandError: it is no engine.
@@ -74,7 +75,9 @@ class PipeEngine:
         *,
         patience: Patience = Patience(),
         environment: Mapping[str, str] | None = None,
+        option: str = "",
     ) -> None:
+        self._option = option
         self._command = shlex.split(command) if isinstance(command, str) else list(command)
         if not self._command:
             raise EngineCommandError("an engine's command is empty")
@@ -101,7 +104,7 @@ class PipeEngine:
     @property
     def option(self) -> str:
         """How a command line names it."""
-        return f"--engine-command {shlex.quote(shlex.join(self._command))}"
+        return self._option or f"--engine-command {shlex.quote(shlex.join(self._command))}"
 
     @property
     def log(self) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from wallaroo_conformance.cases.either import application_text, input_text, run_text
+from wallaroo_conformance.cases.either import application_text, input_text, module_text, run_text
 from wallaroo_conformance.judge.results import Failure, Report
 from wallaroo_conformance.judge.rules import RULES, Rule
 from wallaroo_conformance.killing import Kill
@@ -61,9 +61,7 @@ def html(reports: Sequence[Report], kills: Sequence[Kill] = (), *, spec: str | N
         reports=reports,
         matrix=_matrix(reports, spec),
         why_so_many=cases_text,
-        failures=[
-            _failure(failure, report.engine) for report in reports for failure in report.failures
-        ],
+        failures=[_failure(failure, report) for report in reports for failure in report.failures],
         marks=_MARKS,
         mutants=kills,
     )
@@ -126,10 +124,13 @@ def _law_cell(report: Report, rule: str, name: str) -> dict[str, Any]:
     return {"status": "not exercised", "count": 0, "note": "not asked for"}
 
 
-def _failure(failure: Failure, engine: str) -> dict[str, Any]:
+def _failure(failure: Failure, report: Report) -> dict[str, Any]:
     case = failure.case
     return {
-        "engine": engine,
+        "engine": report.engine,
+        "option": report.option or f"--engine {report.engine}",
+        "json": "" if case is None else case.canonical_json(),
+        "module": "" if case is None else module_text(case, f"{failure.rule} {failure.law}"),
         "failure": failure,
         "application": "" if case is None else application_text(case),
         "input": "" if case is None else input_text(case) or "(none)",

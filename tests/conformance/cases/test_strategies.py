@@ -24,8 +24,9 @@ from wallaroo_conformance.cases.operators import (
     Trait,
 )
 from wallaroo_conformance.cases.pairs import pairs
+from wallaroo_conformance.cases.payloads import PAYLOADS
 from wallaroo_conformance.cases.reducing import reductions, size
-from wallaroo_conformance.cases.strategies import PAYLOADS, Tone, cases
+from wallaroo_conformance.cases.strategies import Tone, cases
 from wallaroo_conformance.cases.timed.strategies import generate_timed
 from wallaroo_conformance.judge import facts, observing
 from wallaroo_conformance.judge.fact import Fact

@@ -1,0 +1,156 @@
+"""Apache Beam: a pipeline for each case, on the runner that its Python package has in process.
+
+Where there was a choice:
+
+- A PCollection has no order: `order="none"` is claimed, so cases in which an entity is met twice
+  are not run. All records are one `Create`.
+- A state partition is one stateful `ParDo` behind the union of all that goes there, whoever shares
+  it; a key is its encoding, by `BytesCoder`.
+- Functions find the case's user code by a number: Beam pickles functions, and what the harness
+  watches must not be a copy. The runner's workers are threads of this process.
+- Dead letters are an output of each step, gathered by `Flatten`.
+- The states at the end are noted as they are given to Beam: it has no way to ask for them.
+- Windows, event time and expiry are left out: `refuse_time`.
+"""
+
+import logging
+from importlib.metadata import version
+
+import apache_beam as beam
+from apache_beam.coders import BytesCoder
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.userstate import ReadModifyWriteStateSpec
+from wallaroo_conformance.worker import serve
+
+from wallaroo.engine import Capabilities
+from wallaroo.judging.calls import Calls, Message, refuse_time
+from wallaroo.judging.stages import stages
+from wallaroo.operations import Stateful
+from wallaroo.topology import Source, Step
+
+RUNS = {}
+"""What functions work with, by the number of the run."""
+
+
+class Run:
+    def __init__(self, case):
+        self.records = case.records
+        self.nodes = case.application.nodes
+        self.calls = Calls(case.application)
+        self.results, self.states = [], {}
+
+    def going_on(self, outcomes):
+        """Return the messages among outcomes, and note the others."""
+        self.results += [one for one in outcomes if not isinstance(one, Message)]
+        return [one for one in outcomes if isinstance(one, Message)]
+
+
+class Beam:
+    name = "beam"
+    version = version("apache-beam")
+
+    def capabilities(self):
+        return Capabilities(
+            isolation=frozenset({"isolated"}), batches=False, order="none", stop="none"
+        )
+
+    def check(self, application):
+        refuse_time(application, "this adapter of Beam")
+        stages(application)
+
+    def run(self, case):
+        number = len(RUNS)
+        run = RUNS[number] = Run(case)
+        with beam.Pipeline(runner=FnApiRunner(), options=PipelineOptions([])) as pipeline:
+            add_nodes(pipeline, case.application, number)
+        RUNS[number] = None
+        entities = run.calls.entities(run.states, case.partitions)
+        return run.calls.trace(run.results, entities)
+
+
+def add_nodes(pipeline, application, number):
+    log = pipeline | "log" >> beam.Create([*range(len(RUNS[number].records))])
+    begun = log | "begin" >> beam.ParDo(Begin(number))
+    streams = {}
+    for index, node in enumerate(application.nodes):
+        if isinstance(node, Source):
+            streams[index] = begun | f"source {index}" >> beam.Filter(of_source, node.pipeline)
+
+    def into(index):
+        ups = [streams[origin] for origin in application.nodes[index].inputs]
+        return ups[0] if len(ups) == 1 else ups | f"into {index}" >> beam.Flatten()
+
+    for group in stages(application):
+        node = application.nodes[group[0]]
+        if not (isinstance(node, Step) and isinstance(node.operation, Stateful)):
+            made = into(group[0]) | f"pass on {group[0]}" >> beam.ParDo(PassOn(number, group[0]))
+            streams[group[0]] = made
+            continue
+        keyed = [into(index) | f"key {index}" >> beam.ParDo(Key(number, index)) for index in group]
+        together = keyed | f"together {group[0]}" >> beam.Flatten()
+        together = together.with_output_types(tuple[bytes, object])
+        visited = together | f"visit {group[0]}" >> beam.ParDo(Visit(number))
+        for index in group:
+            streams[index] = visited | f"mine {index}" >> beam.FlatMap(of_step, index)
+
+
+def of_source(message, source):
+    return message.source == source
+
+
+def of_step(item, index):
+    return [item[1]] if item[0] == index else []
+
+
+class Begin(beam.DoFn):
+    def __init__(self, number):
+        self.number = number
+
+    def process(self, sequence):
+        run = RUNS[self.number]
+        return run.going_on(run.calls.begin(sequence, run.records[sequence]))
+
+
+class PassOn(beam.DoFn):
+    def __init__(self, number, index):
+        self.number, self.index = number, index
+
+    def process(self, message):
+        run = RUNS[self.number]
+        return run.going_on(run.calls.pass_on(run.nodes[self.index], message))
+
+
+class Key(beam.DoFn):
+    def __init__(self, number, index):
+        self.number, self.index = number, index
+
+    def process(self, message):
+        run = RUNS[self.number]
+        key = run.calls.key(run.nodes[self.index], message)
+        return [(key, (self.index, message))] if isinstance(key, bytes) else run.going_on([key])
+
+
+class Visit(beam.DoFn):
+    STATE = ReadModifyWriteStateSpec("state", BytesCoder())
+
+    def __init__(self, number):
+        self.number = number
+
+    def process(self, item, state=beam.DoFn.StateParam(STATE)):  # noqa: B008 - Beam's way
+        run = RUNS[self.number]
+        key, (index, message) = item
+        node = run.nodes[index]
+        outcomes, after = run.calls.visit(node, key, message, state.read())
+        if after is not None:
+            state.write(after)
+            run.states[node.operation.partition, key] = after
+        return [(index, one) for one in run.going_on(outcomes)]
+
+
+if __name__ == "__main__":
+    # Beam pickles what is of a module by its name, what is of a script by value.
+    import beam_adapter
+
+    logging.getLogger().setLevel(logging.ERROR)
+    serve(beam_adapter.Beam())
