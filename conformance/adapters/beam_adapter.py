@@ -87,9 +87,13 @@ def add_nodes(pipeline, application, number):
             made = into(group[0]) | f"pass on {group[0]}" >> beam.ParDo(PassOn(number, group[0]))
             streams[group[0]] = made
             continue
-        keyed = [into(index) | f"key {index}" >> beam.ParDo(Key(number, index)) for index in group]
+        keyed = [
+            into(index)
+            | f"key {index}"
+            >> beam.ParDo(Key(number, index)).with_output_types(tuple[bytes, object])
+            for index in group
+        ]
         together = keyed | f"together {group[0]}" >> beam.Flatten()
-        together = together.with_output_types(tuple[bytes, object])
         visited = together | f"visit {group[0]}" >> beam.ParDo(Visit(number))
         for index in group:
             streams[index] = visited | f"mine {index}" >> beam.FlatMap(of_step, index)

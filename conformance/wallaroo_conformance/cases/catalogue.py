@@ -1,0 +1,184 @@
+"""The catalogue as data: what each operator does, told by inputs and what comes of them.
+
+It is for those who write an engine in another language: they implement operators until the vectors
+agree, and refuse cases that have others. Values are canonical structures
+(`wallaroo.canonical.structure`), keys are type-tagged as in traces.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import wallaroo
+from wallaroo.canonical import structure_or_kind
+from wallaroo.components import (
+    computation_of,
+    partition_function_of,
+    state_builder_of,
+    state_computation_of,
+)
+from wallaroo.judging.results import BadResultError, items_of
+from wallaroo.keys import BadKeyError, encode_key, key_to_json
+from wallaroo_conformance.cases.operators import (
+    BUILDERS,
+    COMPUTATIONS,
+    DECODERS,
+    ENCODERS,
+    KEY_LISTS,
+    MULTI_COMPUTATIONS,
+    ROUTES,
+    STATE_COMPUTATIONS,
+    STATE_MULTI_COMPUTATIONS,
+    U64_KEY_LISTS,
+    Table,
+)
+from wallaroo_conformance.cases.payloads import PAYLOADS
+from wallaroo_conformance.cases.timed import operators as timed
+
+FORMAT = "wallaroo-catalogue/1"
+
+_PAYLOADS = (*PAYLOADS[:24], b"x", b"['x']", b"\xc3\xa9", b"\x80")
+_TIMED_PAYLOADS = (b"a 5 m", b"b 6 d", b"a 7 e", b"c x k", b"a 1 f")
+
+
+def catalogue() -> dict[str, Any]:
+    """Return the catalogue as JSON values."""
+    return {"format": FORMAT, "operators": [*_operators()]}
+
+
+def _operators() -> Iterator[dict[str, Any]]:
+    messages = _messages()
+    for name, decoder in DECODERS.items():
+        record = wallaroo.TCPSourceConfig("127.0.0.1", 0, decoder).decoder
+        vectors = [_vector(payload, _fresh(record).call, payload) for payload in _PAYLOADS]
+        framing = {"header_length": record.header_length}
+        yield {**_described(DECODERS, name, "decoder"), **framing, "vectors": vectors}
+    for name, encoder in ENCODERS.items():
+        record = wallaroo.TCPSinkConfig("127.0.0.1", 1, encoder).encoder
+        yield {**_described(ENCODERS, name, "encoder"), "vectors": _all(record, messages)}
+    for table, kind in ((COMPUTATIONS, "computation"), (MULTI_COMPUTATIONS, "multi computation")):
+        for name, component in table.items():
+            made = computation_of(component)
+            yield {**_described(table, name, kind), "vectors": _all(made, messages)}
+    for name, component in ROUTES.items():
+        route = partition_function_of(component)
+        vectors = [_key_vector(route, message) for message in messages]
+        yield {**_described(ROUTES, name, "partition function"), "vectors": vectors}
+    for name, component in BUILDERS.items():
+        builder = state_builder_of(component)
+        yield {
+            **_described(BUILDERS, name, "builder"),
+            "vectors": [_outcome(_fresh(builder).call)],
+        }
+    for table, kind in (
+        (STATE_COMPUTATIONS, "state computation"),
+        (STATE_MULTI_COMPUTATIONS, "multi state computation"),
+    ):
+        for name, component in table.items():
+            stateful = state_computation_of(component)
+            vectors = [_state_vector(stateful, message) for message in messages]
+            yield {**_described(table, name, kind), "vectors": vectors}
+    for table, kind in ((KEY_LISTS, "key list"), (U64_KEY_LISTS, "key list, 64-bit")):
+        for name, listed in table.items():
+            yield {"name": name, "kind": kind, "keys": [key_to_json(key) for key in listed.keys]}
+    yield from _timed_operators()
+
+
+def _timed_operators() -> Iterator[dict[str, Any]]:
+    """Yield the operators of timed cases; a step's component has the step's own name."""
+    messages = [timed.decoded(payload) for payload in _TIMED_PAYLOADS]
+    for name in (*timed.STATELESS, *timed.KEYS):
+        component = timed.component(name, "step")
+        made: Any = (computation_of if name in timed.STATELESS else partition_function_of)(
+            component
+        )
+        kind = "computation" if name in timed.STATELESS else "key extractor"
+        yield {**_told(name, component, kind), "vectors": _all(made, messages)}
+    for name, function in timed.EVENT_TIMES.items():
+        told = _told(name, function, "event time")
+        yield {**told, "vectors": [_vector(one, function, _copy(one)) for one in messages]}
+    for name in timed.AGGREGATIONS:
+        yield _told(name, timed.component(name, "step"), "aggregation")
+    for name, kind_of in timed.STATEFUL.items():
+        yield _told(name, kind_of, "state computation")
+
+
+def _told(name: str, component: Any, kind: str) -> dict[str, Any]:
+    return {"name": name, "kind": f"{kind}, timed", "does": _first_line(component)}
+
+
+def _described(table: Table, name: str, kind: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "kind": kind,
+        "does": _first_line(table[name]),
+        "traits": sorted(trait.name.lower() for trait in table.traits[name]),
+    }
+
+
+def _first_line(component: Any) -> str:
+    text = component.__doc__ or type(component).__doc__ or ""
+    return str(text).strip().partition("\n")[0]
+
+
+def _messages() -> list[Any]:
+    """Return messages of many types, as decoders make them; each call gets a copy."""
+    found: list[Any] = []
+    for payload in _PAYLOADS:
+        made = DECODERS["anything"](payload)
+        if made is not None:
+            found.append(made)
+    return found
+
+
+def _all(record: Any, messages: list[Any]) -> list[dict[str, Any]]:
+    return [_vector(message, _fresh(record).call, _copy(message)) for message in messages]
+
+
+def _vector(shown: Any, call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+    return {"message": structure_or_kind(shown), **_outcome(call, *arguments)}
+
+
+def _key_vector(route: Any, message: Any) -> dict[str, Any]:
+    told = {"message": structure_or_kind(message)}
+    try:
+        key = _fresh(route).call(_copy(message))
+        encode_key(key)
+    except BadKeyError:
+        return {**told, "gives": "no key"}
+    except BaseException as error:  # noqa: BLE001 - operators raise what user code can raise
+        return {**told, "raises": type(error).__name__}
+    return {**told, "gives": key_to_json(key)}
+
+
+def _state_vector(stateful: Any, message: Any) -> dict[str, Any]:
+    """Return what two calls with one message do to a new Notebook."""
+    state = _fresh(state_builder_of(BUILDERS["Notebook"])).call()
+    calls = []
+    for _ in range(2):
+        outcome = _outcome(_fresh(stateful).call, _copy(message), state)
+        calls.append({**outcome, "state": structure_or_kind(state)})
+    return {"message": structure_or_kind(message), "calls": calls}
+
+
+def _outcome(call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+    try:
+        result = call(*arguments)
+        if hasattr(result, "__next__"):
+            result = items_of(result)
+        return {"gives": structure_or_kind(result)}
+    except BadResultError:
+        return {"gives": "no result"}
+    except BaseException as error:  # noqa: BLE001 - operators raise what user code can raise
+        return {"raises": type(error).__name__}
+
+
+def _fresh(record: Any) -> Any:
+    """Return a copy of a component: one that keeps something must not keep it here."""
+    return pickle.loads(pickle.dumps(record))  # noqa: S301 - our own bytes
+
+
+def _copy(message: Any) -> Any:
+    return pickle.loads(pickle.dumps(message))  # noqa: S301 - our own bytes
