@@ -87,12 +87,10 @@ def add_nodes(pipeline, application, number):
             made = into(group[0]) | f"pass on {group[0]}" >> beam.ParDo(PassOn(number, group[0]))
             streams[group[0]] = made
             continue
-        keyed = [
-            into(index)
-            | f"key {index}"
-            >> beam.ParDo(Key(number, index)).with_output_types(tuple[bytes, object])
-            for index in group
-        ]
+        keyed = []
+        for index in group:
+            find = beam.ParDo(Key(number, index)).with_output_types(tuple[bytes, object])
+            keyed.append(into(index) | f"key {index}" >> find)
         together = keyed | f"together {group[0]}" >> beam.Flatten()
         visited = together | f"visit {group[0]}" >> beam.ParDo(Visit(number))
         for index in group:

@@ -1,18 +1,20 @@
 """Rewrite what the documents show: the specification's results and guards, pictures, figures.
 
 ``python docs/tools/regenerate.py`` rewrites; with ``--check`` it only says what would change, and
-exits 1 if anything would.
+exits 1 if anything would. With ``--dump`` it prints the specification's examples as JSON, for the
+test suites of others.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from wallaroo_docs.blocks import chapters, examples
+from wallaroo_docs.blocks import chapters, dumped, examples
 from wallaroo_docs.figures import with_figures
 from wallaroo_docs.guards import guarded, page
 from wallaroo_docs.pages import DOCS
@@ -24,7 +26,12 @@ def main() -> int:
     """Rewrite or check every chapter, picture and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     arguments.add_argument("--check", action="store_true", help="change nothing; exit 1 if stale")
-    check = arguments.parse_args().check
+    arguments.add_argument("--dump", action="store_true", help="print the examples as JSON")
+    options = arguments.parse_args()
+    if options.dump:
+        print(json.dumps(dumped(), indent=1))
+        return 0
+    check = options.check
     stale = 0
     for path, new in _current():
         old = path.read_text("utf-8") if path.exists() else ""

@@ -56,8 +56,8 @@ def _operators() -> Iterator[dict[str, Any]]:
         framing = {"header_length": record.header_length}
         yield {**_described(DECODERS, name, "decoder"), **framing, "vectors": vectors}
     for name, encoder in ENCODERS.items():
-        record = wallaroo.TCPSinkConfig("127.0.0.1", 1, encoder).encoder
-        yield {**_described(ENCODERS, name, "encoder"), "vectors": _all(record, messages)}
+        encoding = wallaroo.TCPSinkConfig("127.0.0.1", 1, encoder).encoder
+        yield {**_described(ENCODERS, name, "encoder"), "vectors": _all(encoding, messages)}
     for table, kind in ((COMPUTATIONS, "computation"), (MULTI_COMPUTATIONS, "multi computation")):
         for name, component in table.items():
             made = computation_of(component)
@@ -80,8 +80,8 @@ def _operators() -> Iterator[dict[str, Any]]:
             stateful = state_computation_of(component)
             vectors = [_state_vector(stateful, message) for message in messages]
             yield {**_described(table, name, kind), "vectors": vectors}
-    for table, kind in ((KEY_LISTS, "key list"), (U64_KEY_LISTS, "key list, 64-bit")):
-        for name, listed in table.items():
+    for lists, kind in ((KEY_LISTS, "key list"), (U64_KEY_LISTS, "key list, 64-bit")):
+        for name, listed in lists.items():
             yield {"name": name, "kind": kind, "keys": [key_to_json(key) for key in listed.keys]}
     yield from _timed_operators()
 
@@ -91,10 +91,9 @@ def _timed_operators() -> Iterator[dict[str, Any]]:
     messages = [timed.decoded(payload) for payload in _TIMED_PAYLOADS]
     for name in (*timed.STATELESS, *timed.KEYS):
         component = timed.component(name, "step")
-        made: Any = (computation_of if name in timed.STATELESS else partition_function_of)(
-            component
-        )
-        kind = "computation" if name in timed.STATELESS else "key extractor"
+        made: Any = computation_of(component) if name in timed.STATELESS else None
+        kind = "computation" if made is not None else "key extractor"
+        made = made or partition_function_of(component)
         yield {**_told(name, component, kind), "vectors": _all(made, messages)}
     for name, function in timed.EVENT_TIMES.items():
         told = _told(name, function, "event time")

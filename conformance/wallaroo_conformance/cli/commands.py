@@ -111,6 +111,12 @@ def register_conform(subparsers: Subparsers) -> None:
         metavar="PATTERN",
         help="check broken engines instead, and print which were found out",
     )
+    parser.add_argument(
+        "--catalogue",
+        action="store_true",
+        help="print what generated applications are made of as JSON, with examples of each "
+        "operator, for an engine in another language",
+    )
     app = parser.add_argument_group("an application instead of an engine")
     app.add_argument("--app", metavar="APP", help="is this application the same everywhere?")
     for option, said in (("--frames", "framed"), ("--lines", "a line a message")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 from functools import partial
@@ -10,12 +11,13 @@ from functools import partial
 from wallaroo.cli.arguments import did_you_mean
 from wallaroo.engine import Engine
 from wallaroo.errors import UsageError
+from wallaroo_conformance.cases.catalogue import catalogue
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.cli.app import check_app
 from wallaroo_conformance.cli.engines import chosen_engines
 from wallaroo_conformance.cli.mutants import kill_matrix
 from wallaroo_conformance.cli.table import Table
-from wallaroo_conformance.judge.results import INCOMPLETE, Report, reports_to_json, worst
+from wallaroo_conformance.judge.results import INCOMPLETE, KEPT, Report, reports_to_json, worst
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.live import check_live
 from wallaroo_conformance.pipe.engine import PipeEngine
@@ -32,6 +34,9 @@ def conform(options: argparse.Namespace) -> int:
         arguments = options.app_arguments
         hint = did_you_mean(arguments[0], options.own_options)
         raise UsageError(f"unknown arguments: {' '.join(arguments)}{hint}")
+    if options.catalogue:
+        print(json.dumps(catalogue(), indent=1))
+        return KEPT
     if options.app is not None:
         return check_app(options)
     if options.mutants is not None:

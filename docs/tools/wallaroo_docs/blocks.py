@@ -27,10 +27,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sybil import Document, Example, Lexeme, Region, Sybil
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
+FORMAT = "wallaroo-spec-examples/1"
 SPEC = Path(__file__).parents[2] / "spec"
 
 BEGINNING = "every example of this chapter begins with"
@@ -118,6 +120,24 @@ def parser(evaluate: Callable[[Example], str | None]) -> Callable[[Document], It
 def examples(path: Path, evaluate: Callable[[Example], str | None]) -> list[Example]:
     """Return a chapter's examples as Sybil holds them."""
     return list(Sybil([parser(evaluate)]).parse(path))
+
+
+def dumped() -> dict[str, Any]:
+    """Return all examples as JSON values: what to run, and what must come of it."""
+    found = [example.parsed for path in chapters() for example in examples(path, lambda _: None)]
+    return {
+        "format": FORMAT,
+        "examples": [
+            {
+                "name": example.name,
+                "rule": example.rule,
+                "kind": example.kind,
+                "beginning": example.beginning,
+                "blocks": [{"title": block.title, "text": block.text} for block in example.blocks],
+            }
+            for example in found
+        ],
+    }
 
 
 def _examples(document: Document) -> Iterator[tuple[int, int, SpecExample]]:
