@@ -39,7 +39,7 @@ from wallaroo_conformance.cases.timed import operators as timed
 
 FORMAT = "wallaroo-catalogue/1"
 
-_PAYLOADS = (*PAYLOADS[:24], b"x", b"['x']", b"\xc3\xa9", b"\x80")
+_PAYLOADS = (*PAYLOADS[:24], b"x", b"['x']", b"\xc3\xa9", b"\x80", b"abcdefghijklmnopqrstuvwxyz")
 _TIMED_PAYLOADS = (b"a 5 m", b"b 6 d", b"a 7 e", b"c x k", b"a 1 f")
 
 
@@ -61,7 +61,8 @@ def _operators() -> Iterator[dict[str, Any]]:
     for table, kind in ((COMPUTATIONS, "computation"), (MULTI_COMPUTATIONS, "multi computation")):
         for name, component in table.items():
             made = computation_of(component)
-            yield {**_described(table, name, kind), "vectors": _all(made, messages)}
+            told = {**_described(table, name, kind), "step": made.name}
+            yield {**told, "vectors": _all(made, messages)}
     for name, component in ROUTES.items():
         route = partition_function_of(component)
         vectors = [_key_vector(route, message) for message in messages]
@@ -78,8 +79,8 @@ def _operators() -> Iterator[dict[str, Any]]:
     ):
         for name, component in table.items():
             stateful = state_computation_of(component)
-            vectors = [_state_vector(stateful, message) for message in messages]
-            yield {**_described(table, name, kind), "vectors": vectors}
+            told = {**_described(table, name, kind), "step": stateful.name}
+            yield {**told, "vectors": [_state_vector(stateful, message) for message in messages]}
     for lists, kind in ((KEY_LISTS, "key list"), (U64_KEY_LISTS, "key list, 64-bit")):
         for name, listed in lists.items():
             yield {"name": name, "kind": kind, "keys": [key_to_json(key) for key in listed.keys]}

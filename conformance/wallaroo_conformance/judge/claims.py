@@ -24,10 +24,10 @@ from wallaroo_conformance.judge.differences import Crash, Result
 from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS
-from wallaroo_conformance.judge.metamorphic import Relation
+from wallaroo_conformance.judge.metamorphic import ANY_BATCHES, ANY_PARTITIONS, Relation
 
 _ORDER = ("order-1", "order-2")
-_WHOLE = frozenset({"dead-1", "route-4", "window-11"})
+_WHOLE = frozenset({"dead-1", "window-11"})
 """Rules that all of a trace's parts are there for; see `Claims.comparable`."""
 _MET_AGAIN = frozenset({Fact.MET_AGAIN, Fact.SINGLE_MET_AGAIN})
 _KEEPS: Mapping[str, str] = {
@@ -90,6 +90,10 @@ class Claims:
         Most count on the order of a trace, or on all that it holds.
         """
         can = self.capabilities
+        if relation is ANY_BATCHES and not can.batches:
+            return "it takes no chosen batches"
+        if relation is ANY_PARTITIONS and not can.partitions:
+            return "it has one partition only"
         if relation.of_any_order:
             return None
         if can.order != "total":
