@@ -17,6 +17,7 @@ from pathlib import Path
 from wallaroo_docs.blocks import chapters, dumped, examples
 from wallaroo_docs.figures import with_figures
 from wallaroo_docs.guards import guarded, page
+from wallaroo_docs.matrix import with_matrix
 from wallaroo_docs.pages import DOCS
 from wallaroo_docs.pictures import pictures
 from wallaroo_docs.running import rewritten
@@ -57,7 +58,7 @@ def _current() -> Iterator[tuple[Path, str]]:
             yield path, guarded(rewritten(path, own))
     yield from pictures()
     for path in sorted(DOCS.glob("*.md")):
-        yield path, with_figures(path.read_text("utf-8"))
+        yield path, with_matrix(with_figures(path.read_text("utf-8")))
 
 
 if __name__ == "__main__":
