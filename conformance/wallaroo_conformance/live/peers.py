@@ -6,6 +6,7 @@ import array
 import contextlib
 import ctypes
 import fcntl
+import select
 import socket
 import struct
 import sys
@@ -275,17 +276,24 @@ class SinkPeer:
 
     def _read(self, connection: socket.socket, stretch: bytearray) -> None:
         with connection:
-            while data := self._received(connection):
-                with self._lock:
-                    stretch += data
+            while self._takes(connection, stretch):
+                pass
         with self._lock:
             if connection in self._connections:
                 self._connections.remove(connection)
 
-    def _received(self, connection: socket.socket) -> bytes:
-        """Return what came next, or nothing if the connection has ended."""
+    def _takes(self, connection: socket.socket, stretch: bytearray) -> bool:
+        """Wait for what comes next and add it to `stretch`; return whether more can come."""
         self._reading.wait()
         try:
-            return connection.recv(_LONGEST_READ)
-        except OSError:
-            return b""
+            ready = select.poll()
+            ready.register(connection, select.POLLIN)
+            ready.poll()
+            with self._lock:
+                if not self._reading.is_set():
+                    return True  # `hold` was called meanwhile, and nothing is taken after that
+                data = connection.recv(_LONGEST_READ)
+                stretch += data
+        except (OSError, ValueError):  # another thread has closed it
+            return False
+        return bool(data)
