@@ -6,7 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import wallaroo_reference.isolated.calls
 import wallaroo_reference.isolated.interpreter
+import wallaroo_reference.isolated.walk
 import wallaroo_reference.places
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.isolated.interpreter import Interpreter
@@ -34,7 +36,7 @@ def _keyed(rule: str, name: str, says: str, identity: Callable[[Any], Any]) -> M
 
 
 def _function(rule: str, name: str, says: str, replaced: str, by: Any) -> Mutant:
-    return _patched(rule, name, says, (wallaroo_reference.isolated.interpreter, replaced, by))
+    return _patched(rule, name, says, (wallaroo_reference.isolated.walk, replaced, by))
 
 
 def _judged(rule: str, name: str, says: str, judge: Any) -> Mutant:
@@ -98,8 +100,9 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     _interpreted(
         "route-3", "unknown keys welcome", "keys taken for a hint", _s.WelcomesUnknownKeys
     ),
-    _function(
-        "route-4", "hash by PYTHONHASHSEED", "`hash(key) % n`", "partition_number", _f.hash_number
+    _patched(
+        "route-4", "hash by PYTHONHASHSEED", "`hash(key) % n`",
+        (wallaroo_reference.isolated.interpreter, "partition_number", _f.hash_number),
     ),
     _judged("route-5", "64-bit keys truncated", "`& 0xffff…`", _f.truncated),
     _judged("route-5", "64-bit keys signed", "a signed column", _f.signed),
@@ -204,12 +207,9 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     _interpreted(
         "dead-3", "exit taken for a stop", "one kind of end only", _i.TakesExitForStop
     ),
-    _function(
-        "dead-3",
-        "exit is a letter",
-        "`except BaseException`",
-        "dead_letter_from",
-        _f.exit_is_letter,
+    _patched(
+        "dead-3", "exit is a letter", "`except BaseException`",
+        (wallaroo_reference.isolated.calls, "dead_letter_from", _f.exit_is_letter),
     ),
     _interpreted(
         "dead-4", "rest processed after a stop", "the flag looked at late", _i.FinishesAfterStop

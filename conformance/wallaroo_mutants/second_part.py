@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import wallaroo_reference.isolated.interpreter
+import wallaroo_reference.isolated.walk
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.isolated.watermarks import Watermarks
@@ -25,9 +25,7 @@ def _patched(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
 
 def _steps(rule: str, name: str, says: str, *broken: Any) -> Mutant:
     made = windowing.with_steps(*broken)
-    return _patched(
-        rule, name, says, (wallaroo_reference.isolated.interpreter, "window_step", made)
-    )
+    return _patched(rule, name, says, (wallaroo_reference.isolated.walk, "window_step", made))
 
 
 _g, _t, _w = graphing, timing, windowing
