@@ -68,6 +68,12 @@ def test_the_figures_can_be_read_without_javascript(measured: Result) -> None:
     assert without.count("This plot needs JavaScript.") == 4
 
 
+def test_the_legend_of_what_was_sent_and_received_says_it_in_plain_words(measured: Result) -> None:
+    (figure,) = [one for one in figures(html([measured])) if one["title"].startswith("Sent")]
+    names = [line["name"] for line in figure["lines"]]
+    assert names == ["backlog", "messages sent", "outputs received", "outputs expected"]
+
+
 def test_a_colour_stands_for_one_thing_on_a_page(measured: Result) -> None:
     runs = [dataclasses.replace(measured, label=f"echo at {rate}/s") for rate in (100, 200)]
     found = Search("echo")
