@@ -65,6 +65,8 @@ def test_the_figures_can_be_read_without_javascript(measured: Result) -> None:
     row = re.search(r"<td>latency</td>(.*?)</tr>", without, re.DOTALL)
     assert row is not None
     assert len(re.findall(r"<td>[\d.]+ (?:µs|ms|s)</td>", row[1])) == 9
+    rows = ("latency", "sender lateness", "own lateness")  # as docs/load-testing.md calls them
+    assert [row for row in rows if f"<td>{row}</td>" in without] == list(rows)
     assert without.count("This plot needs JavaScript.") == 4
 
 
