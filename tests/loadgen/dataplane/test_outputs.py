@@ -14,7 +14,7 @@ from wallaroo.frames import frames
 )
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_outputs_depend_on_the_bytes_alone(framing: str, data: bytes, size: int) -> None:
-    split = splitter(framing)  # type: ignore[arg-type]  # a name of the parameter list
+    split = splitter(framing)
     chunks = [data[start : start + size] for start in range(0, len(data), size)]
     assert [out for chunk in chunks for out in split.feed(chunk)] == [b"one", b"", b"three"]
 
