@@ -10,6 +10,7 @@ import threading
 import pytest
 from receiving import eventually
 from served import BOTH, application, connect, if_bad, raising, shout, stopped
+from wallaroo_reference.compiled.machine import Compiled
 
 import wallaroo
 from wallaroo.frames import frame, frames
@@ -153,3 +154,22 @@ def test_dead_4_on_error_stop_names_the_encoder(serve, receiver, isolation):
         sock.sendall(frame(b"bad"))
         summary = handle.wait(20)
     assert ": pipeline p, encoder of sink 0, message 0 (dead-4)" in summary.problem
+
+
+def test_a_fault_of_the_engine_itself_ends_the_run_and_is_told(
+    serve, receiver, monkeypatch, caplog
+):
+    def broken(self, source, payloads, at=0):
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(Compiled, "feed", broken)
+    handle = serve(application(receiver.port))
+    with connect(handle) as sock:
+        sock.sendall(frames([b"a"]))
+        summary = handle.wait(20)
+        with pytest.raises(ConnectionResetError):
+            sock.recv(1)  # frame-4: it is not known what became of the frame
+    assert summary.exit_code == 1
+    assert summary.problem == "the engine itself failed: RuntimeError: a fault"
+    (record,) = [one for one in caplog.records if "this is a bug in it" in one.getMessage()]
+    assert record.exc_info is not None
