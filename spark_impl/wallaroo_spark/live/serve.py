@@ -232,8 +232,8 @@ class Server:
         }
         for name in sorted(ended - generators):
             _log.warning(
-                "source %r has ended in an earlier run on this checkpoint, with standard input: what "
-                "it receives now comes too late for every window. Begin anew with an empty "
+                "source %r has ended in an earlier run on this checkpoint, with standard input: "
+                "what it receives now comes too late for every window. Begin anew with an empty "
                 "directory",
                 name,
             )
