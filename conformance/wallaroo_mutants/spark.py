@@ -229,6 +229,16 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
         (wallaroo_spark.bounded.runs, "first_end", _no_end),
         (wallaroo_spark.bounded.micro_batches, "first_end", _no_end),
     ),
+    _mutant("window-3", "watermark of the shard", "a watermark of what comes to a task"),
+    _mutant("time-3", "watermark of the batch", "Spark's own watermark is one for each batch"),
+    _mutant("order-2", "watermarks forgotten between batches", "watermarks lost at recovery"),
+    _mutant("time-1", "ticks lost on the way", "a batch without messages is skipped"),
+    _mutant("time-5", "ends lost on the way", "a batch without messages is skipped"),
+    _mutant("time-4", "tracks not in order", "Spark keeps no order among a group's rows"),
+    _mutant("order-2", "calendar not stored", "timers lost at recovery"),
+    _mutant("window-2", "key waits for one window only", "one timer for each key"),
+    _mutant("order-2", "closed windows stored", "state that grows with closed windows"),
+    _mutant("key-4", "visits not noted", "state without a time to live"),
 )  # fmt: skip
 
 
