@@ -28,7 +28,8 @@ from wallaroo.engine import Capabilities, Case
 from wallaroo.trace import Trace
 from wallaroo_mutants.engine import Patch, patched, refuse_another_call
 from wallaroo_mutants.machinery import run_here
-from wallaroo_mutants.spark_workers import WORKER_FAULTS, Fault
+from wallaroo_mutants.spark_time import Fault
+from wallaroo_mutants.spark_workers import WORKER_FAULTS
 
 
 class SparkMutant(SparkEngine):
