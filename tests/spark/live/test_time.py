@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import socket
+from pathlib import Path
 
 import pytest
 from receiving import Receiver, eventually
@@ -14,6 +15,10 @@ from wallaroo_spark.live.serve import Server
 import wallaroo
 from wallaroo.engine import ServeOptions
 from wallaroo.frames import frames
+from wallaroo.loading import load_module
+from wallaroo.testing import Session
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
 
@@ -118,8 +123,9 @@ def serve():
 
 def send(handle, *messages, to="p"):
     """Send, half-close, and wait until the source has closed its side: all is logged."""
+    payloads = [one if isinstance(one, bytes) else one.encode() for one in messages]
     with socket.create_connection(handle.addresses[to], timeout=PATIENCE) as sock:
-        sock.sendall(frames([message.encode() for message in messages]))
+        sock.sendall(frames(payloads))
         sock.shutdown(socket.SHUT_WR)
         assert sock.recv(1) == b""
 
@@ -192,29 +198,56 @@ def committed(checkpoint):
     return planned == done
 
 
+def visits_of_the_example(port):
+    """The pipeline of `examples/sessions.py`, with a sink at that port."""
+    sessions = load_module(EXAMPLES / "sessions.py").module
+    config = wallaroo.TCPSourceConfig(
+        "127.0.0.1", 0, sessions.decode_line, event_time=sessions.time_of
+    )
+    windows = wallaroo.session_windows(sessions.GAP).with_delay(sessions.DELAY)
+    return (
+        wallaroo.source("Requests", config)
+        .key_by(sessions.client_of)
+        .to(windows.over(sessions.Visits))
+        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", port, sessions.encode_visit))
+    )
+
+
 @pytest.mark.alone
 def test_recover_1_after_a_kill_time_goes_on_though_nothing_comes(serve, receiver, tmp_path):
-    clock, checkpoint = Clock(), tmp_path / "checkpoint"
+    clock, checkpoint, visited = Clock(), tmp_path / "checkpoint", Receiver()
+    sink = wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)
     numbers = wallaroo.source("g", wallaroo.GenSourceConfig(Numbers(100)))
-    app = built(receiver.port, source().key_by(first_word).to(TEN_SECONDS.over(Count)), numbers)
+    counted = source().key_by(first_word).to(TEN_SECONDS.over(Count))
+    app = wallaroo.build_application(
+        "app", counted.to_sink(sink), numbers.to_sink(sink), visits_of_the_example(visited.port)
+    )
+    log = list(load_module(EXAMPLES / "access_log.py").module.generate(400, seed=1))
     handle = serve(app, clock, checkpoint)
+    send(handle, *log[:250], to="Requests")
     send(handle, "a", "b", "a")
     processed(handle)
     eventually(lambda: committed(checkpoint), PATIENCE)
-    assert (handle.progress().written, handle.progress().dead_letters) == (100, 1)
+    before = handle.progress()
+    assert (before.dead_letters, before.details["windows"] > 2) == (1, True)
     handle.kill()
     clock.now += 10 * SECOND
     again = handle.restart()
     try:
         written(again, 2)  # and nothing of the generator, which has ended
-        send(again, "a")
+        send(again, *log[250:], to="Requests")
         summary = stopped(again)
     finally:
         again.kill()
     assert (summary.exit_code, summary.dead_letters) == (0, {})
-    assert summary.open_windows == 0  # none is lost: the last is in the checkpoint
+    assert summary.open_windows == 0  # none is lost: they are in the checkpoint
     lines = sorted(b"".join(receiver.got(4)).decode().splitlines())
     assert lines == sorted([*map(str, range(100)), "a from 0: 2", "b from 0: 1"])
+    session = Session(app, start=NOON)
+    session.send("Requests", *log)
+    assert b"".join(visited.got(2)) == b"".join(session.outputs["Requests", 0])
+    assert before.written - 100 > 0
+    visited.close()
 
 
 @shared
