@@ -169,8 +169,8 @@ class Server:
         self._up.callback(log.close)
         checkpoint.check_input(log.first_sequence, log.next_sequence)
         self._checkpoint = checkpoint
-        self._resume = read_resume(checkpoint.resume)
-        logged = at_the_end_of(log, self._resume)
+        self._resume = self._read_resume(checkpoint)
+        logged = {} if self._resume is None else at_the_end_of(log, self._resume)
         self._unended = self._sources_to_come(logged)
         case = CaseSpec(
             pickled,
@@ -186,7 +186,7 @@ class Server:
             batch_bytes=own.batch_bytes,
             room_made=self._on_room_in_log,
             failed=self._fail,
-            resume=self._resume,
+            resume=self._resume or Resume(),
         )
         self._up.callback(self._feed.close)
         self._loop = LoopThread("wallaroo-edges")
@@ -210,7 +210,7 @@ class Server:
             self._loop,
             self._feed.record,
             self._batch_done,
-            self._resume.due,
+            None if self._resume is None else self._resume.due,
         )
         self._query = LiveQuery(
             plan(self._application).levels, own, checkpoint, self._feed, self._delivery
@@ -221,6 +221,19 @@ class Server:
         self._up.callback(self._loop.stop)
         self._up.callback(lambda: self._loop.call(self._edges.close))
         self._loop.post(self._start)
+
+    def _read_resume(self, checkpoint: Checkpoint) -> Resume | None:
+        """Return how things stood; `None`: nothing of that matters to this application."""
+        generates = any(
+            isinstance(source.config, GenSourceConfig)
+            for source in self._application.sources.values()
+        )
+        if not generates and not self._application.time_decides:
+            return None
+        found = read_resume(checkpoint.resume)
+        if found is None:
+            checkpoint.check_new(checkpoint.resume)
+        return found or Resume()
 
     def _sources_to_come(self, logged: Mapping[str, LoggedSource]) -> set[str]:
         """Return the sources that can give something: all but generators that have ended."""
@@ -343,8 +356,10 @@ class Server:
 
     def _batch_done(self, sequence: int, due: int | None) -> None:
         """Note how things stand before Spark commits a micro-batch."""
+        if self._resume is None:
+            return
         now = Resume(sequence, due, self._feed.sources)
-        if not now.same(self._resume):
+        if not self._resume.sequence or not now.same(self._resume):
             write_resume(self._checkpoint.resume, now)
             self._resume = now
 
