@@ -17,6 +17,7 @@ from typing import IO, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from wallaroo.errors import EngineNotFoundError
 from wallaroo.extras import install_command
+from wallaroo.metrics.registry import Registry
 from wallaroo.records import Frame, Record, with_times_that_never_decrease
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import Finding, InputLog, Trace
@@ -127,6 +128,7 @@ class ServeOptions:
         idle_timeout: seconds without a byte after which a sender's connection is closed; `None`:
             never.
         partitions: number of partitions; `None`: the engine's choice.
+        metrics: the engine fills in its figures; `None`: nothing is measured.
         options: the engine's own options, by the names that its `add_arguments` gave them.
     """
 
@@ -139,6 +141,7 @@ class ServeOptions:
     max_connections: int = MAX_CONNECTIONS
     idle_timeout: float | None = None
     partitions: int | None = None
+    metrics: Registry | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

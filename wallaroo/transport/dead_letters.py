@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from wallaroo.errors import WallarooError
+from wallaroo.metrics.registry import Registry
 from wallaroo.text import escaped
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.rate_limit import RateLimited
@@ -31,6 +32,7 @@ class DeadLetters:
 
     Args:
         path: file to which one JSON line for each is added; `None`: no file.
+        metrics: is told of them too.
         clock: monotonic seconds, to limit the rate of log lines.
 
     Attributes:
@@ -41,11 +43,16 @@ class DeadLetters:
     """
 
     def __init__(
-        self, path: Path | None = None, *, clock: Callable[[], float] = time.monotonic
+        self,
+        path: Path | None = None,
+        *,
+        metrics: Registry | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.counts: Counter[tuple[str, str | None, str]] = Counter()
         self._path = path
         self._fd = -1
+        self._metrics = metrics
         self._limited = RateLimited(_log, clock=clock)
         if path is not None:
             try:
@@ -79,6 +86,8 @@ class DeadLetters:
             if logged and _log.isEnabledFor(logging.DEBUG):
                 for line in _traceback(letter):
                     _log.debug("message %s: %s", message, escaped(line))
+        if self._metrics is not None:
+            self._metrics.add_dead_letters(letters)
         if self._fd >= 0:
             self._write(letters)
 

@@ -1,0 +1,44 @@
+"""The last fifteen minutes of a few figures, a value a second."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+LENGTH = 900  # values of each line
+
+
+class Timelines:
+    """Lines of values, all with the same times.
+
+    Args:
+        length: values that are kept.
+        most: number of lines; further names are not kept.
+    """
+
+    def __init__(self, length: int = LENGTH, most: int = 64) -> None:
+        self._times: deque[float] = deque(maxlen=length)
+        self._lines: dict[str, deque[float | None]] = {}
+        self._length = length
+        self._most = most
+
+    def add(self, time: float, values: Mapping[str, float | None]) -> None:
+        """Add a value to each line; `None`: there is none at this time."""
+        for name in values:
+            if name not in self._lines and len(self._lines) < self._most:
+                none = [None] * len(self._times)
+                self._lines[name] = deque(none, maxlen=self._length)
+        self._times.append(time)
+        for name, line in self._lines.items():
+            line.append(values.get(name))
+
+    def last(self) -> dict[str, float | None]:
+        """Return each line's last value."""
+        return {name: line[-1] for name, line in self._lines.items() if line}
+
+    def to_json(self) -> dict[str, object]:
+        """Return the lines: ``{"times": [seconds since 1970], "lines": {name: [values]}}``."""
+        return {
+            "times": list(self._times),
+            "lines": {name: list(line) for name, line in self._lines.items()},
+        }
