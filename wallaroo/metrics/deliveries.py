@@ -1,9 +1,9 @@
 """How long it takes from the arrival of a read until what came of it is delivered.
 
-Delivered is what the peer's kernel has acknowledged, or what was written to the pipe. Each read that
-makes outputs leaves a mark at the sinks that get them: how many outputs there were in all. When a
-sink has delivered that many, the mark is passed. So a sink that stalls makes all that waits there
-late, not only one measurement.
+Delivered is what the peer's kernel has acknowledged, or what was written to the pipe. Each read
+that makes outputs leaves a mark at the sinks that get them: how many outputs there were in all.
+When a sink has delivered that many, the mark is passed. So a sink that stalls makes all that waits
+there late, not only one measurement.
 
 All of it happens in the thread of the edges' loop.
 """

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from wallaroo.aggregations import AggregationRecord
 from wallaroo.components import Component
@@ -28,6 +28,8 @@ _SHARE = 0.01  # of the time, at most, is spent on looking
 _COST = 900  # nanoseconds that looking at a call takes, roughly
 _SAVED = 20_000_000  # nanoseconds that may be saved up for a large read
 _MOST_KEPT = 10_000  # calls of a read that are kept to represent what follows it
+
+_Visits: TypeAlias = "Counter[Hashable]"
 
 _now = time.perf_counter_ns
 
@@ -96,7 +98,7 @@ class Probes:
         self._credit = float(_SAVED)
         self._at = _now()
         self._left_out = dict.fromkeys(["", *self._sources], 0)
-        self._last: dict[str, tuple[int, list[_Seen]]] = {}
+        self._last: dict[str, tuple[int, list[_Seen], dict[str, _Visits]]] = {}
         self.application = application.map_components(self._measured)
 
     def should_look(self, source: str, records: int) -> bool:
@@ -118,28 +120,29 @@ class Probes:
         times = (records + left_out) / records if left_out and records else 1
         if source in self._bare:
             seen[self._sources[source]].sent = records
-        self._note(seen, times)
-        self._last[source] = (records, seen if made < _MOST_KEPT else [])
+        visits = {name: Counter(keys) for name, keys in self.visits.items() if keys}
+        for keys in self.visits.values():
+            keys.clear()
+        self._last[source] = (records, seen, visits) if made < _MOST_KEPT else (records, [], {})
+        self._note(seen, visits, times)
         with self.registry.lock:
             self.registry.sampled += records
             self.registry.left_out += left_out
-            for name, keys in self.visits.items():
-                if keys:
-                    self.registry.partitions[name].add_visits(Counter(keys), times)
-                    keys.clear()
 
     def settle(self) -> None:
         """Let the last read that was looked at represent those after it; when nothing comes."""
         for source, left_out in self._left_out.items():
-            records, seen = self._last.get(source, (0, []))
+            records, seen, visits = self._last.get(source, (0, [], {}))
             if left_out and records and seen:
                 self._left_out[source] = 0
-                self._note(seen, left_out / records)
+                self._note(seen, visits, left_out / records)
                 with self.registry.lock:
                     self.registry.left_out += left_out
 
-    def _note(self, seen: list[_Seen], times: float) -> None:
+    def _note(self, seen: list[_Seen], visits: dict[str, _Visits], times: float) -> None:
         with self.registry.lock:
+            for name, keys in visits.items():
+                self.registry.partitions[name].add_visits(keys, times)
             for one, node in zip(seen, self.registry.nodes, strict=True):
                 if one.calls:
                     node.time.add(one.calls, times)
@@ -312,5 +315,3 @@ def _aggregation(record: AggregationRecord, seen: _Seen) -> AggregationRecord:
         combine=None if combine is None else _timed(combine, seen.others),
         output=given,
     )
-
-

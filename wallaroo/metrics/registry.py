@@ -45,7 +45,8 @@ class NodeFigures:
     """What a node's user code does: a source's decoder, a step, a sink's encoder.
 
     Attributes:
-        time: nanoseconds of each call of its own: decoder, computation, update of a window, encoder.
+        time: nanoseconds of each call of its own: of a decoder, a computation, a window's update,
+            an encoder.
         other_nanoseconds: of all other calls there: partition functions, event times, what windows
             give.
         sent: messages, or outputs, that came of them.
@@ -237,9 +238,7 @@ class Registry:
         self.nodes = [NodeFigures() for _ in application.nodes]
         self.sources = {name: SourceFigures() for name in application.sources}
         self.sinks: dict[SinkId, SinkFigures] = {id_: SinkFigures() for id_ in application.sinks}
-        self.partitions = {
-            one.name: PartitionFigures(partitions) for one in application.partitions
-        }
+        self.partitions = {one.name: PartitionFigures(partitions) for one in application.partitions}
         self.windows = {index: WindowFigures() for index in application.window_steps}
         self.sampled = self.left_out = 0
         self.busy_seconds = 0.0
@@ -287,10 +286,14 @@ class Registry:
         if look in self._asked:
             self._asked.remove(look)
 
-    def tick(self) -> None:
-        """Take rates, and add a value to each line; once a second."""
+    def refresh(self) -> None:
+        """Copy the counts of the edges here."""
         for look in tuple(self._asked):
             look()
+
+    def tick(self) -> None:
+        """Take rates, and add a value to each line; once a second."""
+        self.refresh()
         with self.lock:
             values = self._totals()
             latencies = {name: one.latency.tick() for name, one in self.sources.items()}
@@ -302,8 +305,7 @@ class Registry:
         began, first = self._marks[0]
         if now > began:
             self._rates = {
-                name: (value - first.get(name, 0)) / (now - began)
-                for name, value in values.items()
+                name: (value - first.get(name, 0)) / (now - began) for name, value in values.items()
             }
         self._add_to_lines(now, values, previous, latencies)
 

@@ -1,9 +1,9 @@
 """The figures of a run as plain data, which JSON can write: what `/api` gives and pages show.
 
-Durations are seconds, sizes bytes, times seconds since 1970, rates a second. Numbers that stand for
-more messages than were looked at are estimates, and `sampling.estimate` says so: those under `received`,
-`sent`, `time`, `load`, `visits` and `fired` of steps, and of sources and sinks the same but for `frames`
-and `written`, which are exact, as are dead letters.
+Durations are seconds, sizes bytes, times seconds since 1970, rates a second. Where
+`sampling.estimate` is true, the messages looked at stand for others too, and what is counted with
+them is an estimate: `received`, `sent`, `calls`, `seconds`, `time`, `load`, `visits`, `fired`.
+Frames, bytes, outputs, dead letters, entities and latencies are exact.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ _MOST_NUMBERS = 256  # partition numbers whose visits are told
 
 
 def snapshot(registry: Registry, *, history: bool = False) -> dict[str, Any]:
-    """Return the figures as of the last tick.
+    """Return the figures as of now; rates and lines as of the last tick.
 
     Args:
         registry: the run's.
         history: with the lines of the last fifteen minutes; without, their last values.
     """
+    registry.refresh()
     with registry.lock:
         nodes = _nodes(registry)
         found = {
@@ -54,7 +55,7 @@ def snapshot(registry: Registry, *, history: bool = False) -> dict[str, Any]:
             "dead_letters": sum([node.dead.total() for node in registry.nodes]),
             "phases": dict(registry.phases),
             "process": dict(registry.process),
-            "last": {"time": registry.now, "values": registry.lines.last()},
+            "last": registry.lines.last(),
         }
         letters = list(registry.letters)
         if history:

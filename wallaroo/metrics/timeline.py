@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from typing import Any
 
 LENGTH = 900  # values of each line
 
@@ -32,11 +33,15 @@ class Timelines:
         for name, line in self._lines.items():
             line.append(values.get(name))
 
-    def last(self) -> dict[str, float | None]:
-        """Return each line's last value."""
-        return {name: line[-1] for name, line in self._lines.items() if line}
+    def last(self) -> dict[str, Any]:
+        """Return each line's last value: ``{"time": seconds since 1970, "values": {name: value}}``.
 
-    def to_json(self) -> dict[str, object]:
+        `time` is `None` before the first.
+        """
+        values = {name: line[-1] for name, line in self._lines.items() if line}
+        return {"time": self._times[-1] if self._times else None, "values": values}
+
+    def to_json(self) -> dict[str, Any]:
         """Return the lines: ``{"times": [seconds since 1970], "lines": {name: [values]}}``."""
         return {
             "times": list(self._times),

@@ -26,9 +26,8 @@ def not_ready(registry: Registry) -> list[str]:
         if sink.full:
             name = escaped(f"{pipeline}/{index}")
             away = "is slow" if sink.connected else "is away"
-            found.append(
-                f"sources are not read: sink {name} {away}, and {sink.waiting:,} outputs wait for it"
-            )
+            wait = f"{sink.waiting:,} outputs wait for it"
+            found.append(f"sources are not read: sink {name} {away}, and {wait}")
     return found
 
 
@@ -40,8 +39,8 @@ def verdict(registry: Registry, figures: dict[str, Any]) -> dict[str, Any]:
         figures: its snapshot.
 
     Returns:
-        ``level``: ``good``, ``warning`` or ``bad``; ``text``: a sentence; ``node``: the index of the
-        node that it is about, or `None`.
+        ``level``: ``good``, ``warning`` or ``bad``; ``text``: a sentence; ``node``: the index of
+        the node that it is about, or `None`.
     """
     level, text, node = _verdict(registry, figures)
     return {"level": level, "text": text, "node": node}
@@ -52,7 +51,11 @@ def _verdict(registry: Registry, figures: dict[str, Any]) -> tuple[str, str, int
         return "warning", f"It is {registry.state}.", None
     silent = _silent(registry)
     if silent is not None:
-        return "bad", f"Nothing goes on: {_inside(registry)} has not returned for {silent:.0f} s.", None
+        return (
+            "bad",
+            f"Nothing goes on: {_inside(registry)} has not returned for {silent:.0f} s.",
+            None,
+        )
     found = _at_a_sink(figures) or _at_a_step(figures) or _dead(figures) or _behind(figures)
     return found or _calm(figures)
 
@@ -62,7 +65,9 @@ def _at_a_sink(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
         name = escaped(sink["name"])
         wait = f"{sink['waiting']:,} outputs wait"
         if sink["full"]:
-            what = "slow" if sink["connected"] else f"away: nobody takes outputs at {sink['address']}"
+            what = (
+                "slow" if sink["connected"] else f"away: nobody takes outputs at {sink['address']}"
+            )
             return "bad", f"Sink {name} is {what}; {wait}; sources are held back.", sink["node"]
         if not sink["connected"]:
             text = f"Sink {name} is away: nobody listens at {sink['address']}; {wait}."

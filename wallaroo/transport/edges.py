@@ -61,7 +61,7 @@ class OutputSink(Protocol):
 
     written: int
     pending: int
-    bytes: int
+    bytes_out: int
     connects: int
     full: bool
 
@@ -272,14 +272,14 @@ class Edges:
         for name, source in metrics.sources.items():
             source.frames = received[name]
             if name in self._listener.received:
-                source.bytes = self._listener.bytes[name]
+                source.bytes = self._listener.bytes_in[name]
                 source.connections = self._listener.open[name]
                 source.refused_connections = self._listener.refused[name]
                 source.dropped_frames = self._listener.dropped[name]
         for id_, figures in metrics.sinks.items():
             sink = self.sinks[id_]
             figures.written, figures.waiting = sink.written, sink.pending
-            figures.bytes, figures.connects = sink.bytes, sink.connects
+            figures.bytes, figures.connects = sink.bytes_out, sink.connects
             figures.full, figures.connected = sink.full, sink.connected
 
     def _say(self, state: str) -> None:

@@ -87,7 +87,7 @@ class Listener:
     Attributes:
         addresses: where each source listens.
         received: number of frames per source.
-        bytes: number of bytes per source, headers included.
+        bytes_in: number of bytes per source, headers included.
         open: number of connections per source, as of now.
         dropped: number of incomplete and refused frames per source.
         refused: number of refused connections per source.
@@ -110,7 +110,7 @@ class Listener:
         self.when_sequenced = when_sequenced or (lambda close: close())
         self.addresses: dict[str, Address] = {}
         self.received = dict.fromkeys(sources, 0)
-        self.bytes = dict.fromkeys(sources, 0)
+        self.bytes_in = dict.fromkeys(sources, 0)
         self.open = dict.fromkeys(sources, 0)
         self.dropped = dict.fromkeys(sources, 0)
         self.refused = dict.fromkeys(sources, 0)
@@ -298,7 +298,7 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Deliver the frames that are now complete; asyncio calls this."""
         self._heard = time.monotonic()
-        self._listener.bytes[self.source] += nbytes
+        self._listener.bytes_in[self.source] += nbytes
         payloads = self._parser.feed(bytes(self._listener.buffer[:nbytes]))
         if payloads:
             self._listener.received[self.source] += len(payloads)

@@ -109,7 +109,7 @@ class TCPSink:
     Attributes:
         written: number of outputs that the peer's kernel has acknowledged.
         pending: number of outputs that are kept.
-        bytes: of all outputs that it was given.
+        bytes_out: of all outputs that it was given.
         connects: number of connections made.
         full: whether to stop writing until `on_room` is called; outputs that are written
             nevertheless are kept too.
@@ -127,7 +127,7 @@ class TCPSink:
     ) -> None:
         self.written = 0
         self.pending = 0
-        self.bytes = 0
+        self.bytes_out = 0
         self.connects = 0
         self.full = False
         self._name = f"sink {sink[0]}/{sink[1]}"
@@ -169,7 +169,7 @@ class TCPSink:
         self._kept.append(chunk)
         self._cost += chunk.cost
         self.pending += len(outputs)
-        self.bytes += chunk.size
+        self.bytes_out += chunk.size
         if self._sock is not None:
             self._unsent.append(memoryview(data))
             if not self._blocked:

@@ -132,7 +132,7 @@ class StreamSink:
     Attributes:
         written: number of outputs written.
         pending: number of outputs not written yet.
-        bytes: of all outputs that it was given.
+        bytes_out: of all outputs that it was given.
         connects: 1: the stream is there from the beginning.
         full: whether to stop writing until `on_room` is called.
     """
@@ -147,7 +147,7 @@ class StreamSink:
     ) -> None:
         self.written = 0
         self.pending = 0
-        self.bytes = 0
+        self.bytes_out = 0
         self.connects = 1
         self.full = False
         self._stream = stream
@@ -175,7 +175,7 @@ class StreamSink:
         """Write outputs, each ending in a newline: its own, or one that is added."""
         data = b"".join([o if o.endswith(b"\n") else o + b"\n" for o in outputs])
         self.pending += len(outputs)
-        self.bytes += len(data)
+        self.bytes_out += len(data)
         self._bytes += len(data)
         self.full = self._bytes >= _LIMIT
         self._queue.append((data, len(outputs)))

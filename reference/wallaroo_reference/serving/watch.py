@@ -38,7 +38,7 @@ class Watch:
         self._look_again()
 
     def fed(self, records: int, seconds: float) -> None:
-        """Note that records were processed, which took so long, and that sinks have their outputs."""
+        """Note that records were processed in so many seconds, and sinks have their outputs."""
         self._metrics.busy_seconds += seconds
         self._deliveries.handed_on(records)
         if time.monotonic() >= self._look_due:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from typing import cast
 
 import pytest
 from receiving import Receiver, eventually
 from wallaroo_reference.engine import ReferenceEngine
+from wallaroo_reference.serving.server import Server
 
 import wallaroo
 from wallaroo.engine import ServeOptions
@@ -277,9 +279,8 @@ def test_without_figures_nothing_is_measured(receiver):
         .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line))
         .build()
     )
-    handle = ReferenceEngine().serve(application, ServeOptions())
-    machine = handle._machine
-    assert type(machine).__name__ == "Compiled"
+    handle = cast(Server, ReferenceEngine().serve(application, ServeOptions()))
+    assert type(handle._machine).__name__ == "Compiled"
     assert handle._feeder.watch is None
     handle.stop()
     handle.wait(20)

@@ -1,5 +1,6 @@
 """Histograms: the error is below 1 %, and two of them are added."""
 
+import itertools
 import random
 
 import pytest
@@ -20,9 +21,7 @@ def test_a_bucket_holds_its_value_and_is_narrow(value):
 
 def test_buckets_are_without_gaps_and_few():
     edges = [bounds_of(bucket) for bucket in range(bucket_of(2**63 - 1) + 1)]
-    assert all(
-        one[1] + 1 == other[0] for one, other in zip(edges, edges[1:], strict=False)
-    )
+    assert all(one[1] + 1 == other[0] for one, other in itertools.pairwise(edges))
     assert len(edges) < 3800
 
 

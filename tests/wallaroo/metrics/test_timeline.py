@@ -23,4 +23,4 @@ def test_a_line_that_begins_later_has_no_values_before():
 def test_there_are_no_more_lines_than_wanted():
     lines = Timelines(most=2)
     lines.add(1, {str(number): number for number in range(10)})
-    assert sorted(lines.last()) == ["0", "1"]
+    assert sorted(lines.last()["values"]) == ["0", "1"]
