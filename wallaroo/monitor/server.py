@@ -57,6 +57,19 @@ class MetricsAddressError(WallarooError):
     """The figures cannot be served at this address; says why."""
 
 
+def free_address(host: str, port: int) -> tuple[str, int]:
+    """Return an address if figures can be served there.
+
+    Raises:
+        MetricsAddressError: they cannot.
+    """
+    try:
+        _Server(host, port, None).server_close()
+    except OSError as error:
+        raise _refused(host, port, error) from error
+    return host, port
+
+
 class Monitor:
     """Serves the figures of a run, and lets them tick.
 
@@ -83,10 +96,7 @@ class Monitor:
             self._server = _Server(host, port, self)
         except OSError as error:
             self._process.close()
-            raise MetricsAddressError(
-                f"the figures cannot be served at {format_address(host, port)}: {reason(error)}. "
-                "Write another address: --metrics HOST:PORT"
-            ) from error
+            raise _refused(host, port, error) from error
         bound = self._server.server_address
         self.address = (str(bound[0]), bound[1])
         self._threads = [
@@ -153,16 +163,26 @@ class Monitor:
         self._server.serve_forever(poll_interval=0.1)
 
 
+def _refused(host: str, port: int, error: OSError) -> MetricsAddressError:
+    return MetricsAddressError(
+        f"the figures cannot be served at {format_address(host, port)}: {reason(error)}. "
+        "Write another address: --metrics HOST:PORT"
+    )
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = _MOST_CONNECTIONS
 
-    def __init__(self, host: str, port: int, monitor: Monitor) -> None:
+    monitor: Monitor
+
+    def __init__(self, host: str, port: int, monitor: Monitor | None) -> None:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
         self.address_family = family
-        self.monitor = monitor
+        if monitor is not None:
+            self.monitor = monitor
         self.bound = "" if host in _ALL_ADDRESSES else host
         self._lock = threading.Lock()
         self._open = 0

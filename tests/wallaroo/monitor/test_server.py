@@ -10,12 +10,9 @@ import threading
 import time
 
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
-from prometheus_client.parser import text_string_to_metric_families
 
 from wallaroo.metrics.registry import Registry
 from wallaroo.monitor import server
-from wallaroo.monitor.prometheus import NAMES
 from wallaroo.monitor.server import MetricsAddressError, Monitor
 
 from .conftest import NASTY, dead_letter
@@ -45,25 +42,6 @@ def test_nothing_of_users_is_markup_on_the_page(ask):
     nonce = re.search("script-src 'nonce-([^']+)'", headers["Content-Security-Policy"])[1]
     assert page.count(f'<script nonce="{nonce}">') == 2
     assert not re.search(r"(src|href)=.?https?:", page)
-
-
-@pytest.mark.parametrize(
-    ("accept", "parse"),
-    [("", text_string_to_metric_families), ("application/openmetrics-text", openmetrics)],
-)
-def test_prometheus_can_read_it(ask, accept, parse):
-    status, _, content = ask("/metrics", Accept=accept)
-    assert status == 200
-    families = {family.name: family for family in parse(content.decode())}
-    ours = {name.removesuffix("_info") for name in families if name.startswith("wallaroo_")}
-    assert ours == set(NAMES)
-    (dead,) = families["wallaroo_dead_letters"].samples
-    assert dead.value == 1
-    assert dead.labels["name"] == NASTY.encode("utf-8", "backslashreplace").decode()
-    calls = families["wallaroo_node_call_seconds"].samples
-    counted = {one.labels["le"]: one.value for one in calls if one.name.endswith("_bucket")}
-    assert (counted["0.002"], counted["0.01"], counted["+Inf"]) == (0, 4, 4)
-    assert "process_resident_memory_bytes" in families
 
 
 def test_without_the_package_it_says_what_to_install(ask, monkeypatch):
@@ -224,10 +202,6 @@ def test_an_open_page_does_not_keep_the_run_from_ending(registry):
     while page.event() is not None:
         pass
     page.close()
-
-
-def test_scrapes_at_any_rate_are_answered(ask):
-    assert {ask("/metrics")[0] for _ in range(50)} == {200}
 
 
 def test_there_are_no_more_connections_than_may_be(monitor, ask, monkeypatch):
