@@ -42,8 +42,8 @@ class Timelines:
         return {"time": self._times[-1] if self._times else None, "values": values}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the lines: ``{"times": [seconds since 1970], "lines": {name: [values]}}``."""
+        """Return the lines: ``{"times": [seconds since 1970], "values": {name: [values]}}``."""
         return {
             "times": list(self._times),
-            "lines": {name: list(line) for name, line in self._lines.items()},
+            "values": {name: list(line) for name, line in self._lines.items()},
         }

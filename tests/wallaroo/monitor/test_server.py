@@ -28,7 +28,7 @@ def test_the_figures_are_plain_json(ask):
     assert figures["steps"][0]["time"]["p50"] == pytest.approx(0.005, rel=0.01)
     assert figures["partitions"][0]["busiest"][0]["visits"] == 3
     assert "history" not in figures
-    assert list(ask("/api?history")[2]["history"]) == ["times", "lines"]
+    assert list(ask("/api?history")[2]["history"]) == ["times", "values"]
 
 
 def test_nothing_of_users_is_markup_on_the_page(ask):

@@ -231,10 +231,12 @@ let shownLetters = "";
 
 function showLetters(figures) {
   const last = figures.last_dead_letters, now = JSON.stringify(last);
-  if (now === shownLetters) return;  // so that one that was opened stays open
+  const list = byId("letters");
+  // What somebody reads, or has reached by keyboard, stays where it is.
+  if (now === shownLetters || list.contains(document.activeElement) || list.querySelector("[open]")) return;
   shownLetters = now;
   byId("no-letters").hidden = last.length > 0;
-  byId("letters").replaceChildren(...last.map((one) => {
+  list.replaceChildren(...last.map((one) => {
     const made = element("details");
     const where = one.step ?? (one.sink == null ? "decoder" : `encoder of sink ${one.sink}`);
     made.append(element("summary", `${new Date(1000 * one.time).toLocaleTimeString()} · ${shown(one.pipeline)}, ` +
@@ -257,23 +259,23 @@ const PLOTS = [
   {title: "Waiting", pick: (name) => name === "backlog" || name === "waiting outputs", show: number},
   {title: "Dead letters a second", pick: (name) => name === "dead letters", grown: true, show: rate},
 ];
-let history = {times: [], lines: {}};
+let lines = {times: [], values: {}};
 
 function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 
 function dataOf(plot, names) {
-  return [history.times, ...names.map((name) => {
-    const line = history.lines[name];
+  return [lines.times, ...names.map((name) => {
+    const line = lines.values[name];
     if (!plot.grown) return plot.log ? line.map((one) => one > 0 ? one : null) : line;
     return line.map((one, at) => at && one != null && line[at - 1] != null
-      ? Math.max(0, one - line[at - 1]) / Math.max(0.001, history.times[at] - history.times[at - 1]) : null);
+      ? Math.max(0, one - line[at - 1]) / Math.max(0.001, lines.times[at] - lines.times[at - 1]) : null);
   })];
 }
 
 function makePlots() {
   byId("plots").replaceChildren();
   for (const plot of PLOTS) {
-    plot.names = Object.keys(history.lines).filter(plot.pick);
+    plot.names = Object.keys(lines.values).filter(plot.pick);
     const figure = element("figure");
     figure.append(element("figcaption", plot.title));
     byId("plots").append(figure);
@@ -291,20 +293,20 @@ function makePlots() {
 }
 
 function updatePlots() {
-  const names = Object.keys(history.lines).length;
+  const names = Object.keys(lines.values).length;
   if (!PLOTS[0].drawn || updatePlots.names !== names) { updatePlots.names = names; makePlots(); return; }
   for (const plot of PLOTS) plot.drawn.setData(dataOf(plot, plot.names));
 }
 
 function add({time, values}) {
-  if (history.times.at(-1) === time) return;
-  history.times.push(time);
+  if (lines.times.at(-1) === time) return;
+  lines.times.push(time);
   for (const name of Object.keys(values))
-    if (!history.lines[name]) history.lines[name] = new Array(history.times.length - 1).fill(null);
-  for (const [name, line] of Object.entries(history.lines)) line.push(values[name] ?? null);
-  if (history.times.length > KEPT) {
-    history.times.shift();
-    for (const line of Object.values(history.lines)) line.shift();
+    if (!lines.values[name]) lines.values[name] = new Array(lines.times.length - 1).fill(null);
+  for (const [name, line] of Object.entries(lines.values)) line.push(values[name] ?? null);
+  if (lines.times.length > KEPT) {
+    lines.times.shift();
+    for (const line of Object.values(lines.values)) line.shift();
   }
 }
 
@@ -313,7 +315,7 @@ addEventListener("resize", () => {
     if (plot.drawn) plot.drawn.setSize({width: Math.max(240, plot.drawn.root.parentNode.clientWidth), height: 170});
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-  for (const plot of PLOTS) if (plot.drawn) plot.drawn.redraw();
+  if (PLOTS[0].drawn) makePlots();
 });
 
 // -- what comes ----------------------------------------------------------------------------------
@@ -339,7 +341,7 @@ const events = new EventSource("/events");
 let last = 0;
 events.addEventListener("history", (event) => {
   const figures = JSON.parse(event.data);
-  history = figures.history;
+  lines = figures.history;
   last = Date.now();
   show(figures);
 });
