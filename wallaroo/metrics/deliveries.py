@@ -57,7 +57,7 @@ class Deliveries:
     Args:
         registry: gets the durations.
         sinks: by id.
-        clock: nanoseconds that never go back.
+        clock: nanoseconds of the registry's `monotonic`.
     """
 
     def __init__(
@@ -116,6 +116,7 @@ class Deliveries:
                     self._passed(id_, outputs, read, now - read.arrived)
                     progress = True
                 left = left or bool(marks)
+                self._registry.sinks[id_].oldest = marks[0][2].arrived / 1e9 if marks else None
         if progress:
             self._pause = _SOONEST
         if left and self._timer is None:

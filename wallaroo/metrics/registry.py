@@ -122,6 +122,7 @@ class SinkFigures:
         full: it takes no more for now, so sources are held back.
         connected: there is a connection, or none is needed.
         connects: connections made.
+        oldest: when the read arrived whose outputs have waited longest, by `Registry.monotonic`.
         latency: from the arrival of a read to the delivery of its outputs here.
     """
 
@@ -131,6 +132,7 @@ class SinkFigures:
     full: bool = False
     connected: bool = False
     connects: int = 0
+    oldest: float | None = None
     latency: Latency = field(default_factory=Latency)
 
 
@@ -386,7 +388,10 @@ class Registry:
         p50, p99, _ = whole.quantiles((0.5, 0.99, 1.0))
         line["latency p50"] = None if p50 is None else p50 / 1e6
         line["latency p99"] = None if p99 is None else p99 / 1e6
-        line["latency max"] = whole.greatest / 1e6 if whole.count else None
+        # What still waits counts too: a stall is to be seen before it ends.
+        oldest = [now - sink.oldest for sink in self.sinks.values() if sink.oldest is not None]
+        longest = max([whole.greatest / 1e6, *[1e3 * one for one in oldest]])
+        line["latency max"] = longest if whole.count or oldest else None
         self.lines.add(self._clock(), line)
 
 

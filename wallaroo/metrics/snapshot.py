@@ -134,6 +134,7 @@ def _sink(registry: Registry, node: Sink) -> dict[str, Any]:
         "bytes": sink.bytes,
         "byte_rate": registry.rate("bytes out", node.id),
         "waiting": sink.waiting,
+        "waiting_for": None if sink.oldest is None else registry.monotonic() - sink.oldest,
         "full": sink.full,
         "connected": sink.connected,
         "reconnects": max(0, sink.connects - 1),

@@ -64,6 +64,8 @@ def _at_a_sink(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
     for sink in sorted(figures["sinks"], key=lambda one: -one["waiting"]):
         name = escaped(sink["name"])
         wait = f"{sink['waiting']:,} outputs wait"
+        if (since := sink["waiting_for"]) is not None and since >= 1:
+            wait += f", the oldest for {since:,.0f} s"
         if sink["full"]:
             what = (
                 "slow" if sink["connected"] else f"away: nobody takes outputs at {sink['address']}"

@@ -44,6 +44,7 @@ NAMES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     "wallaroo_sink_outputs": ("counter", ("sink",), "Outputs delivered."),
     "wallaroo_sink_bytes": ("counter", ("sink",), "Bytes of outputs."),
     "wallaroo_sink_waiting": ("gauge", ("sink",), "Outputs made and not delivered."),
+    "wallaroo_sink_waiting_seconds": ("gauge", ("sink",), "How long the oldest output has waited."),
     "wallaroo_sink_full": ("gauge", ("sink",), "1 while it holds sources back."),
     "wallaroo_sink_connected": ("gauge", ("sink",), "1 while there is a connection."),
     "wallaroo_sink_reconnects": ("counter", ("sink",), "Connections made after the first."),
@@ -175,6 +176,7 @@ def _values(registry: Registry) -> dict[str, list[tuple[list[str], Any]]]:
         add("wallaroo_sink_outputs", sink["written"], sink["name"])
         add("wallaroo_sink_bytes", sink["bytes"], sink["name"])
         add("wallaroo_sink_waiting", sink["waiting"], sink["name"])
+        add("wallaroo_sink_waiting_seconds", sink["waiting_for"] or 0.0, sink["name"])
         add("wallaroo_sink_full", int(sink["full"]), sink["name"])
         add("wallaroo_sink_connected", int(sink["connected"]), sink["name"])
         add("wallaroo_sink_reconnects", sink["reconnects"], sink["name"])

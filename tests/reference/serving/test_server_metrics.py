@@ -248,6 +248,9 @@ def test_a_sink_that_is_away_is_named(start):
     assert verdict["text"] == (
         f"Sink p/0 is away: nobody listens at 127.0.0.1:{port}; 1 outputs wait."
     )
+    assert run.figures()["sinks"][0]["waiting_for"] > 0
+    run.registry.tick()
+    assert run.registry.lines.last()["values"]["latency max"] > 0
 
 
 def test_what_is_not_looked_at_is_represented_by_what_is(start, receiver, monkeypatch):

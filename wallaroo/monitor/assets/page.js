@@ -179,9 +179,9 @@ function showTables(figures) {
     figures.steps.map((one) => ({id: "node" + one.node, slow: slow(one), cells: [shown(one.name), shown(one.pipeline),
       whole(one.received), whole(one.sent), rate(one.received_rate), share(one.load), duration(one.time.mean),
       duration(one.time.p50), duration(one.time.p99), duration(one.time.max), letters(one.dead_letters)]})));
-  fill("sinks", ["sink", "to", "delivered", "rate", "bytes", "waiting", "connection", "reconnects", "latency p50", "p99", "max", "dead letters"],
+  fill("sinks", ["sink", "to", "delivered", "rate", "bytes", "waiting", "oldest", "connection", "reconnects", "latency p50", "p99", "max", "dead letters"],
     figures.sinks.map((one) => ({id: "node" + one.node, slow: slow(one), cells: [shown(one.name), shown(one.address),
-      whole(one.written), rate(one.write_rate), bytes(one.bytes), whole(one.waiting),
+      whole(one.written), rate(one.write_rate), bytes(one.bytes), whole(one.waiting), duration(one.waiting_for),
       one.connected ? (one.full ? "full" : "up") : "away", whole(one.reconnects),
       ...["p50", "p99", "max"].map((name) => duration(one.latency.recent[name])), letters(one.dead_letters)]})));
   const windows = figures.steps.filter((one) => one.windows);
