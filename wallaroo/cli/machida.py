@@ -2,8 +2,8 @@
 
 Their command lines work unchanged. `--metrics HOST:PORT`, where the original's metrics page was
 told of the application, is where the live page is served. The options about clusters and the
-original's runtime are accepted without effect, and named once on stderr. A command line that starts another worker of
-a cluster is refused, since one process does the work of all.
+original's runtime are accepted without effect, and named once on stderr. A command line that
+starts another worker of a cluster is refused, since one process does the work of all.
 """
 
 from __future__ import annotations

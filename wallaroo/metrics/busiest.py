@@ -31,7 +31,7 @@ class Busiest:
         self._places = places
         self._counts: dict[Hashable, float] = {}
 
-    def add(self, visits: Mapping[Hashable, int], times: float = 1) -> None:
+    def add(self, visits: Mapping[Hashable, float], times: float = 1) -> None:
         """Count visits by key; each stands for `times` visits."""
         counts = self._counts
         for key, number in visits.items():

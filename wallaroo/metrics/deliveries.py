@@ -83,6 +83,7 @@ class Deliveries:
     def handed_on(self, records: int) -> None:
         """Note that the sinks have been given all that came of the records that waited first."""
         self._registry.backlog -= records
+        self._registry.processed += records
         waiting = self._arrivals
         if not waiting:
             return

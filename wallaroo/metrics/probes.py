@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -78,7 +78,11 @@ class Probes:
     """
 
     def __init__(
-        self, application: Application, registry: Registry, *, always: bool = False
+        self,
+        application: Application,
+        registry: Registry,
+        *,
+        always: bool = False,
     ) -> None:
         self.visits: dict[str, list[Hashable]] = {one.name: [] for one in application.partitions}
         self.registry = registry
@@ -97,12 +101,17 @@ class Probes:
         }
         self._credit = float(_SAVED)
         self._at = _now()
-        self._left_out = dict.fromkeys(["", *self._sources], 0)
+        self._left_out: defaultdict[str, int] = defaultdict(int)
         self._last: dict[str, tuple[int, list[_Seen], dict[str, _Visits]]] = {}
         self.application = application.map_components(self._measured)
 
     def should_look(self, source: str, records: int) -> bool:
-        """Return whether to look at the next read of a source; `""`: a tick."""
+        """Return whether to look at the next read of a source.
+
+        Args:
+            source: its name, or any other name for records that stand for each other.
+            records: how many there are.
+        """
         now = _now()
         self._credit = min(self._credit + _SHARE * (now - self._at), _SAVED)
         self._at = now

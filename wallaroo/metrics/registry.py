@@ -37,6 +37,7 @@ RATE = 5
 
 _LETTERS = 20  # dead letters that are kept
 _LONGEST_PAYLOAD = 512  # bytes of a dead letter's payload that are kept
+_MOST_KEYS = 1024  # whose visits another process tells
 _MOST_PARTITIONS = 4096  # partition numbers whose visits are counted
 
 
@@ -149,7 +150,7 @@ class PartitionFigures:
         self.visits: dict[int, float] = {}
         self._partitions = partitions
 
-    def add_visits(self, visits: Mapping[Hashable, int], times: float) -> None:
+    def add_visits(self, visits: Mapping[Hashable, float], times: float) -> None:
         """Count visits of entities, by the identities of their keys."""
         self.busiest.add(visits, times)
         if self._partitions == 1:
@@ -192,6 +193,22 @@ class WindowFigures:
         self.lag = (now - watermark) / 1e9 if math.isfinite(watermark) else None
 
 
+@dataclass
+class Harvest:
+    """What was seen in another process, on its way to the run's registry.
+
+    Attributes:
+        nodes: by their indices, those at which something was seen.
+        visits: of entities, by state partition and key's identity.
+        sampled, left_out: see `Registry`.
+    """
+
+    nodes: dict[int, NodeFigures]
+    visits: dict[str, dict[Hashable, float]]
+    sampled: int
+    left_out: int
+
+
 def key_of(known: Hashable) -> Key:
     """Return the key of an identity (`wallaroo.keys.identity`)."""
     key: Any = decode_key(known[0]) if isinstance(known, tuple) else known
@@ -216,6 +233,7 @@ class Registry:
         sampled, left_out: records looked at one by one, and records represented by these.
         busy_seconds: time that the engine's thread has worked.
         backlog: records received and not processed.
+        processed: records processed.
         heard: when the engine's thread last said that it goes on, by `monotonic`.
         thread: the engine's thread, as `threading.get_ident` names it; `None`: user code does not
             run in this process.
@@ -244,7 +262,7 @@ class Registry:
         self.windows = {index: WindowFigures() for index in application.window_steps}
         self.sampled = self.left_out = 0
         self.busy_seconds = 0.0
-        self.backlog = 0
+        self.backlog = self.processed = 0
         self.heard: float | None = None
         self.thread: int | None = None
         self.thread_of = ""
@@ -259,6 +277,34 @@ class Registry:
         self._marks: deque[tuple[float, dict[Any, float]]] = deque(maxlen=RATE + 1)
         self._rates: dict[Any, float] = {}
         self._places = {_place_of(application, node): i for i, node in enumerate(application.nodes)}
+
+    def partitions_are(self, number: int) -> None:
+        """Count visits by so many partition numbers: the engine has chosen."""
+        for name in self.partitions:
+            self.partitions[name] = PartitionFigures(number)
+
+    def harvest(self) -> Harvest:
+        """Return what was seen here, for the registry of another process."""
+        return Harvest(
+            {index: node for index, node in enumerate(self.nodes) if node.time.count or node.sent},
+            {name: dict(one.busiest.top(_MOST_KEYS)) for name, one in self.partitions.items()},
+            self.sampled,
+            self.left_out,
+        )
+
+    def add(self, harvest: Harvest) -> None:
+        """Add what was seen in another process."""
+        with self.lock:
+            for index, seen in harvest.nodes.items():
+                node = self.nodes[index]
+                node.time.merge(seen.time)
+                node.other_nanoseconds += seen.other_nanoseconds
+                node.sent += seen.sent
+                node.fired += seen.fired
+            for name, visits in harvest.visits.items():
+                self.partitions[name].add_visits(visits, 1)
+            self.sampled += harvest.sampled
+            self.left_out += harvest.left_out
 
     def inside(self) -> str | None:
         """Return where user code is that runs now in the engine's thread, for people."""
@@ -344,7 +390,7 @@ class Registry:
 
     def _totals(self) -> dict[Any, float]:
         """Return what rates are taken of."""
-        found: dict[Any, float] = {("busy",): self.busy_seconds}
+        found: dict[Any, float] = {("busy",): self.busy_seconds, ("processed",): self.processed}
         received = self.received()
         for index, node in enumerate(self.nodes):
             found["received", index] = received[index]

@@ -47,6 +47,8 @@ def snapshot(registry: Registry, *, history: bool = False) -> dict[str, Any]:
                 "estimate": bool(registry.left_out),
             },
             "backlog": registry.backlog,
+            "processed": registry.processed,
+            "processed_rate": registry.rate("processed"),
             "busy": registry.rate("busy"),
             "sources": [one for one in nodes if one["kind"] == "source"],
             "steps": [one for one in nodes if one["kind"] == "step"],

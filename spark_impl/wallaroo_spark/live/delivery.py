@@ -8,6 +8,7 @@ batch waits, and the input log fills.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from wallaroo.records import Frame
@@ -17,6 +18,7 @@ from wallaroo.transport.edges import Edges
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.stop_clock import unless
 from wallaroo.user_code.output import show
+from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import Report
 from wallaroo_spark.wire.outbox import End, Finished
@@ -37,6 +39,7 @@ class Delivery:
         frame: returns the frame with a sequence number.
 
     Attributes:
+        watch: is told what is delivered; `None`: nobody is.
         processed: everything before this sequence has been processed and delivered.
         batches: number of batches delivered.
         ended: why the run ended, if it ended in a batch.
@@ -51,6 +54,7 @@ class Delivery:
         loop: LoopThread,
         frame: Callable[[int], Frame],
     ) -> None:
+        self.watch: Watch | None = None
         self.processed = 0
         self.batches = 0
         self.ended: str | None = None
@@ -67,6 +71,14 @@ class Delivery:
         """Number of state entities, of the shards that had messages since the start."""
         return sum(self._entities.values())
 
+    @property
+    def entities_by_component(self) -> Counter[int]:
+        """Number of state entities by the component of the plan that holds them, as `entities`."""
+        found: Counter[int] = Counter()
+        for address, number in list(self._entities.items()):
+            found[address.component] += number
+        return found
+
     def deliver(self, report: Report) -> None:
         """Deliver the results of a batch, and return when all of them are delivered.
 
@@ -81,7 +93,8 @@ class Delivery:
             finished.ends.append(self.killing_call)
         end = first_end(finished)
         stop = None if end is None else end.order
-        for sink, outputs in outputs_of(self._application, finished, stop).items():
+        made = outputs_of(self._application, finished, stop)
+        for sink, outputs in made.items():
             if outputs:
                 self._loop.call(self._edges.sinks[sink].write, outputs)
         letters = [letter for letter in finished.letters if stop is None or letter.order <= stop]
@@ -113,4 +126,7 @@ class Delivery:
         self._entities.update(report.counts)
         if report.span is not None:
             self.processed = report.span[1]
+            if self.watch is not None:
+                numbers = {sink: len(outputs) for sink, outputs in made.items()}
+                self.watch.delivered(report, numbers, self.processed)
         self.batches += 1

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import InputLogError, InputLogFullError
 from wallaroo_spark.live.log_feed import LogFeed
+from wallaroo_spark.live.watch import Watch
 
 _RETRY = 0.5  # seconds between looks whether a full disk has room again
 
@@ -28,9 +29,17 @@ class Intake:
         feed: appends to the input log.
         edges: paused while no more should be read.
         failed: called with an error's text if the log can take nothing any more.
+        watch: is told what is logged; `None`: nobody is.
     """
 
-    def __init__(self, feed: LogFeed, edges: Edges, failed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        feed: LogFeed,
+        edges: Edges,
+        failed: Callable[[str], None],
+        watch: Watch | None = None,
+    ) -> None:
+        self._watch = watch
         self._feed = feed
         self._edges = edges
         self._failed = failed
@@ -85,6 +94,8 @@ class Intake:
         except InputLogError as error:
             self._failed(str(error))
             return False
+        if self._watch is not None:
+            self._watch.came(source, len(payloads), self._feed.received)
         return True
 
     def _retry_later(self) -> None:

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
@@ -36,6 +37,7 @@ from wallaroo_spark.live.intake import Intake
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.query import LiveQuery
+from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.worker.plan import plan
 
@@ -158,6 +160,7 @@ class Server:
             partitions=checkpoint.partitions,
             isolated=options.isolation == "isolated",
             stop_on_error=options.on_error == "stop",
+            measured=options.metrics is not None,
             log_level=logging.getLogger().getEffectiveLevel(),
         )
         self._feed = LogFeed(
@@ -179,16 +182,25 @@ class Server:
             counts_from_progress=True,
             least=lambda: 0.0 if self._delivery.batches else _FIRST_BATCH,
         )
-        self._intake = Intake(self._feed, self._edges, self._fail)
         self._delivery = Delivery(self._application, self._edges, self._loop, self._feed.frame)
+        if options.metrics is not None:
+            self._delivery.watch = Watch(
+                options.metrics, lambda: self._backlog, self._entities_by_partition
+            )
+            self._up.callback(self._delivery.watch.close)
+        self._intake = Intake(self._feed, self._edges, self._fail, self._delivery.watch)
         self._query = LiveQuery(
             plan(self._application).levels, own, checkpoint, self._feed, self._delivery
         )
         if self._feed.full:
             self._edges.pause()
+        if options.metrics is not None:
+            options.metrics.partitions_are(checkpoint.partitions)
         self._edges.open()  # nothing after this can be refused
         self._up.callback(self._loop.stop)
         self._up.callback(lambda: self._loop.call(self._edges.close))
+        if options.metrics is not None:
+            options.metrics.state = "starting Spark"
         self._loop.post(self._start)
 
     def _warn_of_states_of_main(self) -> None:
@@ -257,6 +269,17 @@ class Server:
         """Number of frames received and not delivered."""
         delivered = max(self._delivery.processed, self._feed.committed)
         return self._feed.received - delivered + self._intake.waiting
+
+    def _entities_by_partition(self) -> Mapping[str, int]:
+        """Return the number of entities of each state partition that is held by itself."""
+        found = self._delivery.entities_by_component
+        components = plan(self._application).component
+        alone = Counter([component.index for component in components.values()])
+        return {
+            name: found[component.index]
+            for name, component in components.items()
+            if alone[component.index] == 1 and name in self._application.partition
+        }
 
     def _fail(self, problem: str) -> None:
         """End the run without what is on the way."""

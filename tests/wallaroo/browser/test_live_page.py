@@ -155,18 +155,23 @@ def test_the_page_is_used_by_keyboard_and_goes_on_after_it_was_closed(sending):
 
 
 def test_a_stalled_sink_is_named_and_the_end_of_the_run_is_said(sending):
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        with Live(listener.getsockname()[1]) as live, Browser() as browser:
-            peer, _ = listener.accept()
-            sending(live, [b"x" * 30_000] * 150)
-            browser.open(live.monitor.url)
-            browser.wait(
-                lambda: "Sink p/0 is slow" in browser.text()
-                and "sources are held back" in browser.text(),
-                "the stall is not told",
-            )
-            slow = "return document.querySelector('#picture .slow').dataset.node"
-            assert browser.script(slow) == "3"
-            live.__exit__()
-            browser.wait(lambda: "the figures are old" in browser.text(), "the end is not told")
-            peer.close()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        Live(listener.getsockname()[1]) as live,
+        Browser() as browser,
+    ):
+        peer, _ = listener.accept()
+        sending(live, [b"x" * 30_000] * 150)
+        browser.open(live.monitor.url)
+        browser.wait(
+            lambda: (
+                "Sink p/0 is slow" in browser.text()
+                and "sources are held back" in browser.text()
+            ),
+            "the stall is not told",
+        )
+        slow = "return document.querySelector('#picture .slow').dataset.node"
+        assert browser.script(slow) == "3"
+        live.__exit__()
+        browser.wait(lambda: "the figures are old" in browser.text(), "the end is not told")
+        peer.close()

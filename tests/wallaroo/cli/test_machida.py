@@ -69,7 +69,9 @@ def test_a_tutorials_command_line_works(tmp_path: Path, form: str, found_on: str
                 meaningless = {"--control", "--data", "--name"}
                 meaningless |= {"--cluster-initializer", "--ponythreads"}
                 assert set(names.split(", ")) >= meaningless
-                page = re.search(r"metrics at (http://127\.0\.0\.1:\d+)/", process.stderr.readline())
+                page = re.search(
+                    r"metrics at (http://127\.0\.0\.1:\d+)/", process.stderr.readline()
+                )
                 assert page is not None
                 ports = (re.search(r"listening on 127\.0\.0\.1:(\d+)", x) for x in process.stderr)
                 port = next(found[1] for found in ports if found)

@@ -104,7 +104,9 @@ def test_the_page_works_while_user_code_keeps_the_loop(app, sink):
                 with contextlib.suppress(urllib.error.HTTPError):
                     figures(page, "/ready")
                     return False
-                return "app.py, line 10, in obey has not returned" in figures(page)["verdict"]["text"]
+                return (
+                    "app.py, line 10, in obey has not returned" in figures(page)["verdict"]["text"]
+                )
 
             eventually(named)
         process.kill()
@@ -113,8 +115,7 @@ def test_the_page_works_while_user_code_keeps_the_loop(app, sink):
 def test_a_port_in_use_ends_it_before_it_listens(app, sink):
     taken = f"127.0.0.1:{sink.getsockname()[1]}"
     done = subprocess.run(
-        [sys.executable, "-m", "wallaroo", "run", str(app), "--metrics", taken]
-        + ["--in", "127.0.0.1:0", "--out", taken],
+        f"{sys.executable} -m wallaroo run {app} --metrics {taken} --in x:0 --out {taken}".split(),
         capture_output=True,
         text=True,
         timeout=60,
