@@ -1,7 +1,7 @@
 """The figures of a run as plain data, which JSON can write: what `/api` gives and pages show.
 
-Durations are seconds, sizes bytes, times seconds since 1970, rates a second. Where
-`sampling.estimate` is true, the messages looked at stand for others too, and what is counted with
+What an engine does not know is `None`. Durations are seconds, sizes bytes, times seconds since
+1970, rates a second. Where `sampling.estimate` is true, the messages looked at stand for others too, and what is counted with
 them is an estimate: `received`, `sent`, `calls`, `seconds`, `time`, `load`, `visits`, `fired`.
 Frames, bytes, outputs, dead letters, entities and latencies are exact.
 """
@@ -49,7 +49,7 @@ def snapshot(registry: Registry, *, history: bool = False) -> dict[str, Any]:
             "backlog": registry.backlog,
             "processed": registry.processed,
             "processed_rate": registry.rate("processed"),
-            "busy": registry.rate("busy"),
+            "busy": None if registry.thread is None else registry.rate("busy"),
             "sources": [one for one in nodes if one["kind"] == "source"],
             "steps": [one for one in nodes if one["kind"] == "step"],
             "sinks": [one for one in nodes if one["kind"] == "sink"],

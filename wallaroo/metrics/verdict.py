@@ -56,8 +56,8 @@ def _verdict(registry: Registry, figures: dict[str, Any]) -> tuple[str, str, int
             f"Nothing goes on: {_inside(registry)} has not returned for {silent:.0f} s.",
             None,
         )
-    found = _at_a_sink(figures) or _at_a_step(figures) or _dead(figures) or _behind(figures)
-    return found or _calm(figures)
+    found = _at_a_sink(figures) or _at_a_step(figures) or _at_the_engine(figures)
+    return found or _dead(figures) or _behind(figures) or _calm(figures)
 
 
 def _at_a_sink(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
@@ -80,7 +80,7 @@ def _at_a_sink(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
 
 
 def _at_a_step(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
-    if figures["busy"] < _BUSY:
+    if (figures["busy"] or 0.0) < _BUSY:
         return None
     nodes = [*figures["sources"], *figures["steps"], *figures["sinks"]]
     slowest = max(nodes, key=lambda one: float(one["load"]))
@@ -96,6 +96,22 @@ def _at_a_step(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
         f"{about}{slowest['load']:.0%} of the time, {duration(mean)} a message.{waits}"
     )
     return "warning", text, slowest["node"]
+
+
+def _at_the_engine(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
+    """Say that an engine whose threads we cannot see does not keep up."""
+    rate = sum([source["frame_rate"] for source in figures["sources"]])
+    waits, done = figures["backlog"], figures["processed_rate"]
+    if figures["busy"] is not None or waits < _WAITING or done >= 0.9 * rate:
+        return None
+    phases = figures["phases"]
+    inside = [name for name in phases if name != "triggerExecution"]
+    longest = max(inside, key=lambda name: float(phases[name]), default=None)
+    where = (
+        f" Of a micro-batch, {longest} takes most: {duration(phases[longest])}." if longest else ""
+    )
+    text = f"It processes {done:,.0f} of {rate:,.0f} messages a second, and {waits:,} wait.{where}"
+    return "warning", text, None
 
 
 def _dead(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
@@ -127,14 +143,16 @@ def _behind(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
 
 def _calm(figures: dict[str, Any]) -> tuple[str, str, int | None]:
     rate = sum([source["frame_rate"] for source in figures["sources"]])
+    busy = ""
+    if figures["busy"] is not None:
+        busy = f", and is busy for {figures['busy']:.0%} of the time"
     if not any(source["frames"] for source in figures["sources"]):
         return "good", "It waits for its first message.", None
     if not rate:
         return "good", "It has processed all that came, and nothing comes now.", None
     return (
         "good",
-        f"It keeps up with {rate:,.0f} messages a second, and is busy for {figures['busy']:.0%} "
-        "of the time.",
+        f"It keeps up with {rate:,.0f} messages a second{busy}.",
         None,
     )
 

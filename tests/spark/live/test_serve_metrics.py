@@ -1,4 +1,4 @@
-"""A live run on Spark fills in the same figures: what the edges count, and what workers have seen."""
+"""A live run on Spark fills in the same figures: what the edges count, what workers have seen."""
 
 from __future__ import annotations
 
@@ -66,9 +66,7 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
     builder = wallaroo.ApplicationBuilder("measured")
     builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
     builder.to(words).to(slow).to_state_partition(number, Count, "counts", whole)
-    application = builder.to_sink(
-        wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)
-    ).build()
+    application = builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)).build()
     registry = Registry(application, "spark")
     monitor = Monitor(registry, "127.0.0.1", 0)
     monitor.start()

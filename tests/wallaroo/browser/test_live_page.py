@@ -165,8 +165,7 @@ def test_a_stalled_sink_is_named_and_the_end_of_the_run_is_said(sending):
         browser.open(live.monitor.url)
         browser.wait(
             lambda: (
-                "Sink p/0 is slow" in browser.text()
-                and "sources are held back" in browser.text()
+                "Sink p/0 is slow" in browser.text() and "sources are held back" in browser.text()
             ),
             "the stall is not told",
         )
