@@ -1,8 +1,9 @@
 """The figures of a run as plain data, which JSON can write: what `/api` gives and pages show.
 
 What an engine does not know is `None`. Durations are seconds, sizes bytes, times seconds since
-1970, rates a second. Where `sampling.estimate` is true, the messages looked at stand for others too, and what is counted with
-them is an estimate: `received`, `sent`, `calls`, `seconds`, `time`, `load`, `visits`, `fired`.
+1970, rates a second. Where `sampling.estimate` is true, the messages looked at stand
+for others too, and what is counted with them is an estimate: `received`, `sent`, `calls`,
+`seconds`, `time`, `load`, `visits`, `fired`.
 Frames, bytes, outputs, dead letters, entities and latencies are exact.
 """
 
@@ -24,17 +25,20 @@ _TOP = 20  # busiest keys that are told
 _MOST_NUMBERS = 256  # partition numbers whose visits are told
 
 
-def snapshot(registry: Registry, *, history: bool = False) -> dict[str, Any]:
+def snapshot(
+    registry: Registry, *, history: bool = False, histograms: bool = False
+) -> dict[str, Any]:
     """Return the figures as of now; rates and lines as of the last tick.
 
     Args:
         registry: the run's.
         history: with the lines of the last fifteen minutes; without, their last values.
+        histograms: with the sources' whole latencies: [bucket, count], see `Histogram`.
     """
     registry.refresh()
     with registry.lock:
         nodes = _nodes(registry)
-        found = {
+        found: dict[str, Any] = {
             "format": FORMAT,
             "application": registry.application.name,
             "engine": registry.engine,
@@ -62,6 +66,10 @@ def snapshot(registry: Registry, *, history: bool = False) -> dict[str, Any]:
         letters = list(registry.letters)
         if history:
             found["history"] = registry.lines.to_json()
+        if histograms:
+            for one in found["sources"]:
+                whole = registry.sources[one["name"]].latency.whole
+                one["latency"]["whole"]["buckets"] = sorted(whole.buckets.items())
     found["last_dead_letters"] = [_letter(*one) for one in reversed(letters)]
     found["not_ready"] = not_ready(registry)
     found["ready"] = not found["not_ready"]

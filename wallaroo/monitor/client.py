@@ -19,8 +19,13 @@ class NoFiguresError(WallarooError):
     """Nobody gives figures at an address; says why."""
 
 
-def figures_at(host: str, port: int) -> dict[str, Any]:
+def figures_at(host: str, port: int, *, histograms: bool = False) -> dict[str, Any]:
     """Return the figures of the application that serves them there (`wallaroo.metrics.snapshot`).
+
+    Args:
+        host: where.
+        port: where.
+        histograms: with the sources' latencies whole.
 
     Raises:
         NoFiguresError: nobody does, or it is another version.
@@ -28,7 +33,7 @@ def figures_at(host: str, port: int) -> dict[str, Any]:
     address = format_address(host, port)
     connection = http.client.HTTPConnection(host, port, timeout=_SECONDS)
     try:
-        connection.request("GET", "/api")
+        connection.request("GET", "/api?histograms" if histograms else "/api")
         answer = connection.getresponse()
         found = json.loads(answer.read(_LARGEST))
     except OSError as error:

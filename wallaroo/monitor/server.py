@@ -2,7 +2,8 @@
 
     /         the live page
     /events   what the page shows, every second, as server-sent events; the first has the history
-    /api      the same as JSON; with the last fifteen minutes: /api?history
+    /api      the same as JSON; with the last fifteen minutes: /api?history; with the sources'
+              latencies whole: /api?histograms
     /metrics  as Prometheus reads them
     /health   200 while the process lives
     /ready    200 while the application takes input, else 503, with the reasons
@@ -356,8 +357,11 @@ def _page(monitor: Monitor, _: _Handler, query: str, nonce: str) -> tuple[int, s
 
 
 def _api(monitor: Monitor, _: _Handler, query: str, nonce: str) -> tuple[int, str, bytes]:
-    history = query.partition("=")[0] == "history"
-    return 200, "application/json", _json(snapshot(monitor.registry, history=history))
+    wanted = {one.partition("=")[0] for one in query.split("&")}
+    found = snapshot(
+        monitor.registry, history="history" in wanted, histograms="histograms" in wanted
+    )
+    return 200, "application/json", _json(found)
 
 
 def _metrics(monitor: Monitor, request: _Handler, query: str, nonce: str) -> tuple[int, str, bytes]:
