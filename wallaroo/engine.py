@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from wallaroo.errors import EngineNotFoundError
 from wallaroo.extras import install_command
-from wallaroo.metrics.registry import Registry
 from wallaroo.records import Frame, Record, with_times_that_never_decrease
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import Finding, InputLog, Trace
+
+if TYPE_CHECKING:
+    from wallaroo.metrics.registry import Registry
 
 ENTRY_POINTS = "wallaroo.engines"
 MAX_CONNECTIONS = 1024

@@ -5,7 +5,7 @@ it. An engine runs it for every message, or for a sample: `should_look` says whe
 were not looked at are represented by the next one of the same source that is: each of its values
 counts for as many as were left out. What is counted so is an estimate, unless nothing was left out.
 
-To look costs about a microsecond a call, and no more than one part in a hundred of the time is
+To look costs about a microsecond a call, and no more than one part in two hundred of the time is
 spent on it. So with little to do every message is looked at.
 """
 
@@ -24,9 +24,10 @@ from wallaroo.metrics.registry import Registry
 from wallaroo.operations import KeyBy
 from wallaroo.topology import Application, ComponentUse, Source, StatePartition, Step
 
-_SHARE = 0.01  # of the time, at most, is spent on looking
-_COST = 900  # nanoseconds that looking at a call takes, roughly
-_SAVED = 20_000_000  # nanoseconds that may be saved up for a large read
+_SHARE = 0.005  # of the time, at most, is spent on looking
+_CALL = 500  # nanoseconds that it takes to look at a call, roughly
+_TOGETHER = 256  # records that are brought to the registry at once
+_SAVED = 10_000_000  # nanoseconds that may be saved up for a large read
 _MOST_KEPT = 10_000  # calls of a read that are kept to represent what follows it
 
 _Visits: TypeAlias = "Counter[Hashable]"
@@ -101,6 +102,8 @@ class Probes:
         }
         self._credit = float(_SAVED)
         self._at = _now()
+        self._source = ""
+        self._records = 0  # looked at, and not yet in the registry
         self._left_out: defaultdict[str, int] = defaultdict(int)
         self._last: dict[str, tuple[int, list[_Seen], dict[str, _Visits]]] = {}
         self.application = application.map_components(self._measured)
@@ -115,31 +118,46 @@ class Probes:
         now = _now()
         self._credit = min(self._credit + _SHARE * (now - self._at), _SAVED)
         self._at = now
-        if self._always or self._credit > 0:
-            return True
-        self._left_out[source] += records
-        return False
+        if self._credit <= 0 and not self._always:
+            self._left_out[source] += records
+            return False
+        if self._records and (source != self._source or self._left_out[source]):
+            self.flush()  # what was seen so far stands for nothing but itself
+        self._source = source
+        return True
 
-    def looked(self, source: str, records: int) -> None:
-        """Note what was seen since `should_look` said so."""
+    def looked(self, records: int) -> None:
+        """Note that so many records were looked at since `should_look` said so."""
+        self._records += records
+        if self._records >= _TOGETHER or self._left_out[self._source]:
+            self.flush()
+
+    def flush(self) -> None:
+        """Bring what was seen to the registry."""
+        source, records = self._source, self._records
+        if not records:
+            return
+        began = _now()
+        self._records = 0
         seen = [one.take() for one in self._seen]
-        made = sum([len(one.calls) + len(one.others) for one in seen])
-        self._credit -= _COST * (1 + made)
         left_out, self._left_out[source] = self._left_out[source], 0
-        times = (records + left_out) / records if left_out and records else 1
+        times = (records + left_out) / records if left_out else 1
         if source in self._bare:
             seen[self._sources[source]].sent = records
         visits = {name: Counter(keys) for name, keys in self.visits.items() if keys}
         for keys in self.visits.values():
             keys.clear()
+        made = sum([len(one.calls) + len(one.others) for one in seen])
         self._last[source] = (records, seen, visits) if made < _MOST_KEPT else (records, [], {})
         self._note(seen, visits, times)
         with self.registry.lock:
             self.registry.sampled += records
             self.registry.left_out += left_out
+        self._credit -= _CALL * made + (_now() - began)
 
     def settle(self) -> None:
-        """Let the last read that was looked at represent those after it; when nothing comes."""
+        """Bring all to the registry: the last read looked at represents those after it too."""
+        self.flush()
         for source, left_out in self._left_out.items():
             records, seen, visits = self._last.get(source, (0, [], {}))
             if left_out and records and seen:

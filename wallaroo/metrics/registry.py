@@ -37,6 +37,7 @@ RATE = 5
 
 _LETTERS = 20  # dead letters that are kept
 _LONGEST_PAYLOAD = 512  # bytes of a dead letter's payload that are kept
+_TOGETHER = 1000  # durations that are put into their buckets at once
 _MOST_KEYS = 1024  # whose visits another process tells
 _MOST_PARTITIONS = 4096  # partition numbers whose visits are counted
 
@@ -73,18 +74,28 @@ class Latency:
     def __init__(self) -> None:
         self.whole = Histogram()
         self._current = Histogram()
+        self._waiting: list[tuple[int, float]] = []
         self._recent: deque[Histogram] = deque(maxlen=RECENT)
 
     def add(self, nanoseconds: int, times: float) -> None:
         """Add a duration that so many had."""
-        self._current.add((nanoseconds,), times)
+        self._waiting.append((nanoseconds, times))
+        if len(self._waiting) > _TOGETHER:
+            self._sort()
 
     def tick(self) -> Histogram:
         """Begin another second; return the last one's durations."""
+        self._sort()
         done, self._current = self._current, Histogram()
         self.whole.merge(done)
         self._recent.append(done)
         return done
+
+    def _sort(self) -> None:
+        """Put those that wait into their buckets."""
+        for nanoseconds, times in self._waiting:
+            self._current.add((nanoseconds,), times)
+        self._waiting.clear()
 
     def recent(self) -> Histogram:
         """Return the durations of the last seconds."""

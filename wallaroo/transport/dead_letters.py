@@ -11,12 +11,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wallaroo.errors import WallarooError
-from wallaroo.metrics.registry import Registry
 from wallaroo.text import escaped
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.rate_limit import RateLimited
+
+if TYPE_CHECKING:
+    from wallaroo.metrics.registry import Registry
 
 _PATIENCE = 2.0  # seconds to wait for a FIFO's reader; the engine is blocked meanwhile
 

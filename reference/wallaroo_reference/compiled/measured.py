@@ -52,7 +52,7 @@ class MeasuredCompiled(Compiled):
         if isinstance(record, Value) or not self.probes.should_look("", 1):
             super().take(record)
             return
-        with self._looking(""):
+        with self._looking():
             super().take(record)
 
     def tell(self, metrics: Registry) -> None:
@@ -76,11 +76,11 @@ class MeasuredCompiled(Compiled):
         if not self.probes.should_look(source, len(records)):
             super()._run(source, records, at)
             return
-        with self._looking(source):
+        with self._looking():
             super()._run(source, records, at)
 
     @contextmanager
-    def _looking(self, source: str) -> Iterator[None]:
+    def _looking(self) -> Iterator[None]:
         """Run the measured functions inside the block."""
         usual, before = (self._feeds, self._fires), self.sequence
         self._feeds, self._fires = self._measured
@@ -88,7 +88,7 @@ class MeasuredCompiled(Compiled):
             yield
         finally:
             self._feeds, self._fires = usual
-            self.probes.looked(source, self.sequence - before)
+            self.probes.looked(self.sequence - before)
 
     def _enter_and_note(self, store: Entities, key: Any) -> Any:
         state = self._enter(store, key)

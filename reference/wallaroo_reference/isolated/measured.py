@@ -32,14 +32,14 @@ class MeasuredInterpreter(Interpreter):
         before = self.sequence
         self.probes.should_look(source, len(payloads))
         super().feed(source, payloads, at)
-        self.probes.looked(source, self.sequence - before)
+        self.probes.looked(self.sequence - before)
 
     def take(self, record: Value | Tick | End) -> None:
         """See `Machine.take`."""
         source = record.source if isinstance(record, Value) else ""
         self.probes.should_look(source, 1)
         super().take(record)
-        self.probes.looked(source, 1)
+        self.probes.looked(1)
 
     def tell(self, metrics: Registry) -> None:
         """Copy what is known of entities, windows and time."""

@@ -49,6 +49,7 @@ class Watch:
         self._deliveries.close()
         if self._timer is not None:
             self._timer.cancel()
+        self._machine.probes.settle()
         self._machine.tell(self._metrics)
         self._metrics.heard = None
 

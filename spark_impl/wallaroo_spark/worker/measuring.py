@@ -54,7 +54,8 @@ def looking(
             probes.visits[operation.partition] += keys
 
     def seen() -> list[Harvest]:
-        probes.looked(part, records)
+        probes.looked(records)
+        probes.flush()
         return [probes.registry.harvest()]
 
     program.run_instead(measured)

@@ -15,6 +15,7 @@ from wallaroo_reference.serving.server import Server
 import wallaroo
 from wallaroo.engine import ServeOptions
 from wallaroo.frames import frames
+from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
 
@@ -258,11 +259,10 @@ def test_what_is_not_looked_at_is_represented_by_what_is(start, receiver, monkey
 
     def seldom(self, source, records):
         looks.append(records)
-        if len(looks) % 3 == 1:
-            return True
-        self._left_out[source] += records
-        return False
+        self._credit = 1e9 if len(looks) % 3 == 1 else -1e9
+        return look(self, source, records)
 
+    look = Probes.should_look
     monkeypatch.setattr("wallaroo.metrics.probes.Probes.should_look", seldom)
     run = start(builder(lambda b: b.to(words)))
     for sent in range(1, 31):
