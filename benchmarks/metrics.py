@@ -1,9 +1,9 @@
 """What `--metrics` costs the reference engine, with the live page open.
 
 ``python benchmarks/metrics.py [--rounds N] [--words N] [--seconds S]``: word count at saturation
-(goal: at most 3 % of the throughput) and its latency at 2,000 messages a second (goal: nothing that
-can be measured), with and without. On a busy machine the processor's time tells more than the clock:
-both are shown.
+(goal: at most 3 % of the throughput) and its latency at 2,000 messages a second (goal: nothing
+that can be measured), with and without. On a busy machine the processor's time tells more than the
+clock: both are shown.
 """
 
 from __future__ import annotations
