@@ -25,25 +25,25 @@ class Watch:
     Args:
         metrics: the figures.
         backlog: returns the number of records received and not delivered.
-        entities: returns the number of entities of each state partition, as far as it is known.
+        held: copies what is known of entities and windows to the figures.
     """
 
     def __init__(
         self,
         metrics: Registry,
         backlog: Callable[[], int],
-        entities: Callable[[], Mapping[str, int]],
+        held: Callable[[Registry], None],
     ) -> None:
         self._metrics = metrics
         self._backlog = backlog
-        self._entities = entities
+        self._held = held
         self._lock = threading.Lock()
         # For each: the sequence after its last record, when it arrived, records by source.
         self._reads: deque[tuple[int, float, Counter[str]]] = deque()
         metrics.before_tick(self._look)
 
     def came(self, source: str, records: int, end: int) -> None:
-        """Note that records of a source are logged, the last with sequence `end - 1`."""
+        """Note that records are logged, the last with sequence `end - 1`; `""`: of no source."""
         now = self._metrics.monotonic()
         with self._lock:
             if self._reads:
@@ -73,7 +73,8 @@ class Watch:
             for _, arrived, counts in done:
                 took = int(1e9 * (now - arrived))
                 for source, records in counts.items():
-                    self._metrics.sources[source].latency.add(took, records)
+                    if source:
+                        self._metrics.sources[source].latency.add(took, records)
                 for sink, number in outputs.items():
                     if number:
                         self._metrics.sinks[sink].latency.add(took, counts.total())
@@ -94,5 +95,4 @@ class Watch:
 
     def _look(self) -> None:
         self._metrics.backlog = max(0, self._backlog())
-        for name, number in self._entities().items():
-            self._metrics.partitions[name].entities = number
+        self._held(self._metrics)
