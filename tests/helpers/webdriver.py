@@ -87,6 +87,20 @@ class Browser:
         """Return what the window shows, as a PNG."""
         return base64.b64decode(self._ask("GET", "/screenshot"))
 
+    def looks(self, *, dark: bool = False, width: int = 1300, height: int = 2400) -> None:
+        """Make the window so large, and let the system's colours be light or dark."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        media = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": [scheme]}}
+        self._ask("POST", "/goog/cdp/execute", media)
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        size = {"cmd": "Emulation.setDeviceMetricsOverride", "params": screen}
+        self._ask("POST", "/goog/cdp/execute", size)
+
+    def keys(self, text: str) -> None:
+        """Press keys, wherever the focus is."""
+        element = self._ask("GET", "/element/active")[_ELEMENT]
+        self._ask("POST", f"/element/{element}/value", {"text": text})
+
     def click(self, xpath: str) -> None:
         """Press a button."""
         self._use(xpath, "click", {})

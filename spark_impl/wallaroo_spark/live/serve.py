@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from wallaroo.config import GenSourceConfig
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
+from wallaroo.metrics.registry import Registry
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.transport.edges import Edges
@@ -46,6 +47,7 @@ from wallaroo_spark.live.resume import (
     write_resume,
 )
 from wallaroo_spark.live.ticks import write_ticks
+from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.worker.plan import plan
 
@@ -177,6 +179,7 @@ class Server:
             partitions=checkpoint.partitions,
             isolated=options.isolation == "isolated",
             stop_on_error=options.on_error == "stop",
+            measured=options.metrics is not None,
             log_level=logging.getLogger().getEffectiveLevel(),
         )
         self._feed = LogFeed(
@@ -203,7 +206,6 @@ class Server:
             least=lambda: 0.0 if self._delivery.batches else _FIRST_BATCH,
         )
         arrival = self._now if self._application.time_decides else lambda: 0
-        self._intake = Intake(self._feed, self._edges, self._fail, arrival)
         self._delivery = Delivery(
             self._application,
             self._edges,
@@ -212,14 +214,22 @@ class Server:
             self._batch_done,
             None if self._resume is None else self._resume.due,
         )
+        if options.metrics is not None:
+            self._delivery.watch = Watch(options.metrics, lambda: self._backlog, self._tell)
+            self._up.callback(self._delivery.watch.close)
+        self._intake = Intake(self._feed, self._edges, self._fail, arrival, self._delivery.watch)
         self._query = LiveQuery(
             plan(self._application).levels, own, checkpoint, self._feed, self._delivery
         )
         if self._feed.full:
             self._edges.pause()
+        if options.metrics is not None:
+            options.metrics.partitions_are(checkpoint.partitions)
         self._edges.open()  # nothing after this can be refused
         self._up.callback(self._loop.stop)
         self._up.callback(lambda: self._loop.call(self._edges.close))
+        if options.metrics is not None:
+            options.metrics.state = "starting Spark"
         self._loop.post(self._start)
 
     def _read_resume(self, checkpoint: Checkpoint) -> Resume | None:
@@ -342,6 +352,24 @@ class Server:
         """Number of frames received and not delivered."""
         delivered = max(self._delivery.processed, self._feed.committed)
         return self._feed.received - delivered + self._intake.waiting
+
+    def _tell(self, metrics: Registry) -> None:
+        """Copy what is known of entities and windows to the figures.
+
+        What several state partitions or window steps hold together is not told of each.
+        """
+        planned = plan(self._application)
+        held = self._delivery.held_by_component
+        for component in planned.components:
+            entities, windows = held.get(component.index, (0, 0))
+            if len(component.members) == 1 and component.partitions:
+                metrics.partitions[component.partitions[0]].entities = entities
+            if len(component.windows) == 1:
+                metrics.windows[component.windows[0]].open = windows
+        for index, windows_of_step in metrics.windows.items():
+            name = getattr(self._application.nodes[index], "name", "")
+            late = list(self._delivery.late.items())
+            windows_of_step.late = {what: count for (step, what), count in late if step == name}
 
     def _fail(self, problem: str) -> None:
         """End the run without what is on the way."""
