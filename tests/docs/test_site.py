@@ -1,6 +1,10 @@
-"""The site builds, and asks nobody else for anything."""
+"""The site builds, all its links lead somewhere, and it asks nobody else for anything."""
 
 import re
+
+import pytest
+from wallaroo_docs import site as building
+from wallaroo_docs.links import broken_links
 
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//[^>]*>
@@ -28,3 +32,32 @@ def test_a_rules_section_has_its_id_as_anchor(site):
 def test_the_tools_are_no_part_of_it(site):
     assert not (site / "tools").exists()
     assert not list(site.rglob("*.py"))
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        '<a href="nothing.html">',
+        '<a href="other.html#nothing">',
+        '<a href="#nothing">',
+        '<a href="/other.html">',
+        '<img src="nothing.svg">',
+        '<script src="nothing.js"></script>',
+    ],
+)
+def test_a_link_that_leads_nowhere_is_found(tmp_path, link):
+    (tmp_path / "page.html").write_text(f'<p id="here">{link}</p>')
+    (tmp_path / "other.html").write_text('<a href="page.html#here"></a><a href="#__skip"></a>')
+    [found] = broken_links(tmp_path)
+    assert found == f"page.html: {re.search(r'=.(.*?).>', link)[1]}"
+
+
+@pytest.mark.parametrize("link", ["[a](nothing.md)", "![a](nothing.svg)"])
+def test_a_site_with_a_broken_link_is_not_built(tmp_path, monkeypatch, link):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text(f"# Title\n\n{link}\n")
+    (tmp_path / "mkdocs.yml").write_text("site_name: x\nuse_directory_urls: false\n")
+    monkeypatch.setattr(building, "ROOT", tmp_path)
+    with pytest.raises(building.SiteError, match="nothing"):
+        building.build(tmp_path / "site")
+    assert not (tmp_path / "site").exists()
