@@ -5,6 +5,7 @@ The build works on a copy, so that what is made stands nowhere in the repository
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -12,26 +13,47 @@ import sys
 import tempfile
 from pathlib import Path
 
+from wallaroo_docs.browser_parts import install
 from wallaroo_docs.links import broken_links
+from wallaroo_docs.page_examples import marked, page_examples
 
 ROOT = Path(__file__).parents[3]
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # the generator colours what it says for a file too
 
 
+_SCRIPT = """
+extra_javascript:
+  - path: assets/run/pages.js
+    type: module
+"""
+
+
 class SiteError(Exception):
     """The site cannot be built; the text says why."""
 
 
-def build(directory: Path) -> None:
+def build(directory: Path, *, runnable: bool = True) -> None:
     """Build the site into a directory, which is emptied first.
+
+    Args:
+        directory: where to.
+        runnable: examples run in their pages, which takes Node; else pages can only be read.
 
     Raises:
         SiteError: the generator refuses a page, or a link leads nowhere.
+        BrowserPartsError: Node is missing, or what is installed with it.
     """
     with tempfile.TemporaryDirectory(prefix="wallaroo-site-") as work:
-        stage = Path(work)
+        stage = Path(work) / "stage"
         _copy(stage)
+        _mark_examples(stage / "docs")
+        if runnable:
+            with (stage / "mkdocs.yml").open("a", encoding="utf-8") as settings:
+                settings.write(_SCRIPT)
+            parts = Path(work) / "parts"
+            parts.mkdir()
+            install(stage / "docs" / "assets" / "run", parts)
         _generate(stage)
         built = stage / "site"
         if broken := broken_links(built):
@@ -42,12 +64,26 @@ def build(directory: Path) -> None:
 
 
 def _copy(stage: Path) -> None:
+    stage.mkdir()
     shutil.copy(ROOT / "mkdocs.yml", stage)
     shutil.copytree(
         ROOT / "docs",
         stage / "docs",
         ignore=shutil.ignore_patterns("tools", "*.py", "__pycache__"),
     )
+
+
+def _mark_examples(docs: Path) -> None:
+    data = docs / "assets" / "run" / "examples"
+    data.mkdir(parents=True)
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        inside = path.relative_to(ROOT / "docs")
+        if found := page_examples(path) if inside.parts[0] != "tools" else []:
+            name = "-".join(inside.with_suffix("").parts)
+            page = docs / inside
+            page.write_text(marked(page.read_text("utf-8"), name, found), "utf-8")
+            content = json.dumps([example.to_json() for example in found])
+            (data / f"{name}.json").write_text(content, "utf-8")
 
 
 def _generate(stage: Path) -> None:
