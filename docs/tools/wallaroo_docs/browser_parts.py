@@ -26,6 +26,7 @@ _DOCUMENTS = (
     "performing",
     "projects",
     "show",
+    "stepping",
 )
 """The modules of ``wallaroo_docs`` that a page needs."""
 

@@ -16,15 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo import testing
+from wallaroo.drawing.svg import svg
 from wallaroo.errors import WallarooError
 from wallaroo.loading import set_up
 from wallaroo.testing import Result, Session
-from wallaroo.topology import Application
+from wallaroo.topology import Application, Sink, Source, Step
 from wallaroo_docs.examples import RESULTS
-from wallaroo_docs.line_input import events, payloads_of, play
-from wallaroo_docs.performing import BadExampleError, loaded, result_of_input
+from wallaroo_docs.line_input import events, payloads_of
+from wallaroo_docs.line_input import play as play_event
+from wallaroo_docs.performing import BadExampleError, directory, loaded, result_of_input
 from wallaroo_docs.projects import project
-from wallaroo_docs.show import shown, wrapped
+from wallaroo_docs.show import shown as block_text
+from wallaroo_docs.show import wrapped
+from wallaroo_docs.stepping import MOST, TooLongError, Watched
 
 APPLICATION = "application"
 """The name of the module that a reader's application becomes, and of its file in errors."""
@@ -56,9 +60,7 @@ def run(kind: str, source: str, input: str) -> Sections:
         with contextlib.redirect_stdout(printed):
             sections = _RUNS[kind](source, input)
     except BaseException as error:  # noqa: BLE001 - whatever the reader's code raises is shown
-        ours = isinstance(error, (WallarooError, BadExampleError))
-        text = wrapped(str(error)) if ours else f"{type(error).__name__}: {error}\n"
-        sections = {"error": text}
+        sections = {"error": _text_of(error)}
         if where := _where(error):
             sections["where"] = where
     if printed.getvalue():
@@ -86,7 +88,7 @@ def _run_lines(source: str, text: str) -> Sections:
 def _played(application: Application, text: str) -> Session:
     session = Session(application)
     for event in events(application, text):
-        play(session, event)
+        play_event(session, event)
     return session
 
 
@@ -120,7 +122,7 @@ def _sections(result: Result, partitions: int | None) -> Sections:
         "ended": trace.ended is not None,
     }
     return {
-        title: shown(title, result, partitions=partitions)
+        title: block_text(title, result, partitions=partitions)
         for title in RESULTS
         if happened.get(title)
     }
@@ -130,6 +132,12 @@ def _as_printed(outputs: list[bytes]) -> str:
     """Return outputs as ``wallaroo run --stdout`` writes them."""
     whole = b"".join([each if each.endswith(b"\n") else each + b"\n" for each in outputs])
     return whole.decode("utf-8", "backslashreplace")
+
+
+def _text_of(error: BaseException) -> str:
+    if isinstance(error, (WallarooError, BadExampleError)):
+        return wrapped(str(error).replace(f"{directory()}/", ""))
+    return f"{type(error).__name__}: {error}\n"
 
 
 def _where(error: BaseException) -> str:
@@ -161,10 +169,57 @@ def make_project(name: str, kind: str, source: str, input: str) -> dict[str, str
     return {"zip": base64.b64encode(packed).decode("ascii")}
 
 
+def draw(source: str) -> dict[str, str]:
+    """Return a picture of the application as it is being written, or why there is none."""
+    try:
+        return {"svg": svg(application_of(source))}
+    except BaseException as error:  # noqa: BLE001 - whatever the reader's code raises is shown
+        return {"error": _text_of(error), "where": _where(error)}
+
+
+def play(source: str, input: str) -> dict[str, Any]:
+    """Play lines of input, and return each step that the engine did, with what came of it.
+
+    Returns:
+        ``svg``; ``steps``, one for each `wallaroo_docs.stepping.Moment`; ``names`` of the nodes
+        that their numbers mean; ``error`` if the run could not go on.
+    """
+    shown: dict[str, Any] = {"steps": []}
+    watched: Watched | None = None
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            application = application_of(source)
+            shown["svg"] = svg(application)
+            shown["names"] = [_name(node) for node in application.nodes]
+            watched = Watched(application)
+            for event in events(application, input):
+                play_event(watched, event)
+    except TooLongError:
+        shown["error"] = f"There are more than {MOST} steps; these are the first.\n"
+    except BaseException as error:  # noqa: BLE001 - whatever the reader's code raises is shown
+        shown |= {"error": _text_of(error), "where": _where(error)}
+    if watched is not None:
+        shown["steps"] = watched.moments()
+    return shown
+
+
+def _name(node: Source | Step | Sink) -> str:
+    if isinstance(node, Source):
+        return f"source {node.pipeline}"
+    if isinstance(node, Sink):
+        return "sink {}".format("[{1}] of {0}".format(*node.id) if node.id[1] else node.id[0])
+    return str(node.name)
+
+
 _RUNS: dict[str, Callable[[str, str], Sections]] = {
     "application": _run_application,
     "lines": _run_lines,
     "code": _run_code,
     "refused": _run_code,
 }
-_DOES: dict[str, Callable[..., Any]] = {"run": run, "project": make_project}
+_DOES: dict[str, Callable[..., Any]] = {
+    "run": run,
+    "project": make_project,
+    "draw": draw,
+    "play": play,
+}

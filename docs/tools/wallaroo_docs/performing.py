@@ -30,7 +30,7 @@ def loaded(name: str, source: str) -> LoadedModule:
     Raises:
         ApplicationLoadError: executing it raised.
     """
-    path = _directory() / f"{name}.py"
+    path = directory() / f"{name}.py"
     path.write_text(source, "utf-8")
     sys.modules.pop(name, None)  # what an earlier run left in its objects is no part of this one
     return load_file(path, name)
@@ -98,7 +98,7 @@ def execute(text: str, namespace: dict[str, Any], *, file: str, line: int = 1) -
 _directories: list[tempfile.TemporaryDirectory[str]] = []
 
 
-def _directory() -> Path:
+def directory() -> Path:
     """Return this process's directory of modules; it goes when the process does."""
     if not _directories:
         _directories.append(tempfile.TemporaryDirectory(prefix="wallaroo-docs-"))

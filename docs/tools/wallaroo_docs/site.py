@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from wallaroo.cli import new_windows
 from wallaroo_docs.browser_parts import install
 from wallaroo_docs.links import broken_links
 from wallaroo_docs.page_examples import marked, page_examples
@@ -76,6 +77,7 @@ def _copy(stage: Path) -> None:
 def _mark_examples(docs: Path) -> None:
     data = docs / "assets" / "run" / "examples"
     data.mkdir(parents=True)
+    (data / "playground.json").write_text(json.dumps(beginnings()), "utf-8")
     for path in sorted((ROOT / "docs").rglob("*.md")):
         inside = path.relative_to(ROOT / "docs")
         if found := page_examples(path) if inside.parts[0] != "tools" else []:
@@ -84,6 +86,30 @@ def _mark_examples(docs: Path) -> None:
             page.write_text(marked(page.read_text("utf-8"), name, found), "utf-8")
             content = json.dumps([example.to_json() for example in found])
             (data / f"{name}.json").write_text(content, "utf-8")
+
+
+def beginnings() -> list[dict[str, str]]:
+    """Return what the playground can begin with: applications that other tests run."""
+    [votes] = re.findall(r"```python\n(.*?)```", _text("README.md"), re.DOTALL)
+    [shout] = [run for run in page_examples(ROOT / "docs" / "tutorial.md") if run.name == "shout"]
+    shop = re.findall(r'title="shop.py"\n(.*?)```', _text("docs/tutorial.md"), re.DOTALL)
+    windows = new_windows.APPLICATION.substitute(name="windows")
+    lines = "09:00:05 ann\n09:00:40 ann\n09:01:10 bob\n> wait 1 min\n09:02:30 ann\n"
+    orders = "deliveries: apple 10\norders: apple 3\norders: apple 9\ndeliveries: pear 2\n"
+    return [
+        {"name": "votes: state for each key", "source": votes, "input": "ann\nbob\nada\n"},
+        {
+            "name": "shout: the smallest",
+            "source": shout.runs[0].source,
+            "input": shout.runs[0].input,
+        },
+        {"name": "shop: two sources, two sinks", "source": shop[0], "input": orders},
+        {"name": "windows: counts by the minute", "source": windows, "input": lines},
+    ]
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
 
 
 def _generate(stage: Path) -> None:

@@ -1,6 +1,6 @@
 // Every page loads this: it puts a button at each example. The rest is asked for when it is needed.
 
-const playground = document.getElementById("playground");
+const playground = document.getElementById("wallaroo-playground");
 if (playground) import("./playground.js").then(({ open }) => open(playground));
 
 for (const begin of document.querySelectorAll(".example-begin")) {
