@@ -72,9 +72,8 @@ def test_every_example_of_a_page_gives_what_the_text_says(path, address, browser
         example.begin()
         for number, run in enumerate(one.runs):
             if number:
-                example.do(
-                    f"delete bench.dataset.state; bench.querySelectorAll('[role=tab]')[{number}].click()"
-                )
+                tab = f"bench.querySelectorAll('[role=tab]')[{number}]"
+                example.do(f"delete bench.dataset.state; {tab}.click()")
             said = example.shown()
             assert {title: said.get(title, "(none)\n") for title in run.expected} == run.expected
             assert example.do("return bench.querySelector('[role=status]').innerText").startswith(

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from wallaroo.cli import new_windows
+from wallaroo_docs.api import api_pages
 from wallaroo_docs.browser_parts import install
 from wallaroo_docs.links import broken_links
 from wallaroo_docs.page_examples import marked, page_examples
@@ -49,6 +50,7 @@ def build(directory: Path, *, runnable: bool = True) -> None:
         stage = Path(work) / "stage"
         _copy(stage)
         _mark_examples(stage / "docs")
+        _add_api(stage / "docs" / "api")
         if runnable:
             with (stage / "mkdocs.yml").open("a", encoding="utf-8") as settings:
                 settings.write(_SCRIPT)
@@ -86,6 +88,12 @@ def _mark_examples(docs: Path) -> None:
             page.write_text(marked(page.read_text("utf-8"), name, found), "utf-8")
             content = json.dumps([example.to_json() for example in found])
             (data / f"{name}.json").write_text(content, "utf-8")
+
+
+def _add_api(directory: Path) -> None:
+    directory.mkdir()
+    for name, text in api_pages().items():
+        (directory / name).write_text(text, "utf-8")
 
 
 def beginnings() -> list[dict[str, str]]:
