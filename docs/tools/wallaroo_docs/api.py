@@ -181,7 +181,8 @@ def _signatures(shown: griffe.Object, name: str) -> Iterator[str]:
         function, overloads = shown, shown.overloads
     else:
         return
-    for each in overloads or [function]:
+    ways: list[griffe.Object] = [*overloads] if overloads else [function]
+    for each in ways:
         assert isinstance(each, griffe.Function)
         given = _parameters(each)
         if given is not None and not any(text.endswith(": Never") for text in given):

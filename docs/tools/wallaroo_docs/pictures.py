@@ -1,4 +1,4 @@
-"""The pictures that the documents show: the examples' topologies, and windows."""
+"""The pictures that the documents show: topologies, windows, and what the rules are good for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from wallaroo.drawing.svg import svg
 from wallaroo.loading import load_application
+from wallaroo_docs.sketches import SKETCHES
 from wallaroo_docs.timelines import TIMELINES
 
 ROOT = Path(__file__).parents[3]
@@ -22,4 +23,5 @@ def pictures() -> list[tuple[Path, str]]:
         for name in PICTURED
     ]
     lines = [(ROOT / "docs" / "assets" / f"{one.name}.svg", one.svg()) for one in TIMELINES]
-    return topologies + lines
+    sketches = [(ROOT / "docs" / "assets" / f"rules-{one.name}.svg", one.svg()) for one in SKETCHES]
+    return topologies + lines + sketches

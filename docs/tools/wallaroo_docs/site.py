@@ -69,10 +69,14 @@ def build(directory: Path, *, runnable: bool = True) -> None:
 def _copy(stage: Path) -> None:
     stage.mkdir()
     shutil.copy(ROOT / "mkdocs.yml", stage)
+    counterexamples = ROOT / "conformance" / "counterexamples"
+    if counterexamples.is_dir():
+        shutil.copytree(counterexamples, stage / "docs" / "counterexamples")
     shutil.copytree(
         ROOT / "docs",
         stage / "docs",
         ignore=shutil.ignore_patterns("tools", "*.py", "__pycache__"),
+        dirs_exist_ok=True,
     )
 
 
