@@ -57,13 +57,23 @@ def build(directory: Path, *, runnable: bool = True) -> None:
             parts = Path(work) / "parts"
             parts.mkdir()
             install(stage / "docs" / "assets" / "run", parts)
-        _generate(stage)
-        built = stage / "site"
-        if broken := broken_links(built):
-            raise SiteError("\n  ".join(["links that lead nowhere, by page:", *broken]))
+        built = pages(stage)
         if directory.exists():
             shutil.rmtree(directory)
         shutil.move(built, directory)
+
+
+def pages(stage: Path) -> Path:
+    """Make pages of a directory's ``mkdocs.yml`` and ``docs``; return the directory they are in.
+
+    Raises:
+        SiteError: the generator refuses a page, or a link leads nowhere.
+    """
+    _generate(stage)
+    built = stage / "site"
+    if broken := broken_links(built):
+        raise SiteError("\n  ".join(["links that lead nowhere, by page:", *broken]))
+    return built
 
 
 def _copy(stage: Path) -> None:
