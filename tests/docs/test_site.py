@@ -1,5 +1,6 @@
 """The site builds, all its links lead somewhere, and it asks nobody else for anything."""
 
+import json
 import re
 
 import pytest
@@ -32,6 +33,36 @@ def test_a_rules_section_has_its_id_as_anchor(site):
 def test_the_tools_are_no_part_of_it(site):
     assert not (site / "tools").exists()
     assert not list(site.rglob("*.py"))
+
+
+def test_programs_that_read_text_find_every_page(site):
+    told = (site / "llms.txt").read_text("utf-8")
+    linked = re.findall(r"^- \[.+?\]\((.+?)\): \S", told, re.MULTILINE)
+    pages = {str(path.relative_to(site)) for path in site.rglob("*.html")} - {"404.html"}
+    assert {link.removesuffix(".md") + ".html" for link in linked} == pages
+    assert all((site / link).is_file() for link in linked)
+
+
+@pytest.mark.parametrize(
+    ("word", "page"),
+    [
+        ("logging", "operating.html"),
+        ("dead letter", "spec/sinks.html"),
+        ("watermark", "spec/time.html"),
+        ("pytest", "testing.html"),
+        ("to_state_partition", "api/language.html"),
+    ],
+)
+def test_the_search_knows_a_word_and_its_page(site, word, page):
+    items = json.loads((site / "search.json").read_text("utf-8"))["items"]
+    found = {item["location"].partition("#")[0] for item in items if word in str(item).lower()}
+    assert page in found
+
+
+def test_pages_can_be_read_without_scripts(site):
+    page = (site / "spec" / "state.html").read_text("utf-8")
+    assert page.count('<span class="filename">application</span>') > 5
+    assert "assets/run/pages.js" not in page
 
 
 @pytest.mark.parametrize(

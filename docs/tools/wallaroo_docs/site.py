@@ -17,6 +17,7 @@ from wallaroo.cli import new_windows
 from wallaroo_docs.api import api_pages
 from wallaroo_docs.browser_parts import install
 from wallaroo_docs.links import broken_links
+from wallaroo_docs.llms import write_llms
 from wallaroo_docs.page_examples import marked, page_examples
 
 ROOT = Path(__file__).parents[3]
@@ -58,6 +59,7 @@ def build(directory: Path, *, runnable: bool = True) -> None:
             parts.mkdir()
             install(stage / "docs" / "assets" / "run", parts)
         built = pages(stage)
+        write_llms(stage, built)
         if directory.exists():
             shutil.rmtree(directory)
         shutil.move(built, directory)
