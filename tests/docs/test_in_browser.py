@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 import zipfile
 
 import pytest
@@ -154,3 +155,115 @@ def test_pages_ask_their_own_server_only(example):
         "return performance.getEntriesByType('resource').map(e => new URL(e.name).host)"
     )
     assert set(names) == {example.browser.script("return location.host")}
+
+
+class Playground:
+    """The playground, as a person uses it."""
+
+    def __init__(self, browser, url):
+        self.browser = browser
+        browser.open(url)
+        self.settled()
+
+    def do(self, script):
+        root = "document.getElementById('wallaroo-playground')"
+        return self.browser.script(f"const root = {root}; {script}")
+
+    def settled(self):
+        self.browser.wait(
+            lambda: self.do("return root.dataset.state") == "done",
+            "it does not settle",
+            seconds=120,
+        )
+
+    def write(self, what, text):
+        self.do(
+            "root.dataset.state = 'changed';"
+            f"root.querySelector('.workbench-{what} .cm-content').focus();"
+            "document.execCommand('selectAll');"
+            f"document.execCommand('insertText', false, {text!r});"
+        )
+        self.settled()
+
+    def press(self, title):
+        self.do(f"root.querySelector('button[title=\"{title}\"]').click()")
+
+    def told(self, what):
+        """What the step that is shown says: `came`, `before`, `after`, `gave`, …"""
+        found = f"root.querySelector('dd[data-what=\"{what}\"]')"
+        return self.do(f"const dd = {found}; return dd && dd.innerText")
+
+    def block(self, title):
+        found = f"root.querySelector('.workbench-result[data-title=\"{title}\"] code')"
+        return self.do(f"const code = {found}; return code && code.textContent")
+
+
+@pytest.fixture
+def playground(address, browser):
+    return Playground(browser, f"{address}/playground.html")
+
+
+VOTES = re.search(
+    r"```python\n(.*?)```", (DOCS.parent / "README.md").read_text("utf-8"), re.DOTALL
+)[1]
+
+
+def test_the_readme_s_application_is_written_in_the_playground(playground):
+    playground.write("source", "import wallaroo\n")
+    assert "no application_setup" in " ".join(playground.do("return root.innerText").split())
+    playground.write("source", VOTES)
+    playground.write("input", "ann\nbob\nada")
+    assert playground.do("return root.querySelectorAll('svg g.stateful').length") == 1
+    playground.press("Last step")
+    playground.press("One step back")
+    assert playground.told("gave") == "b'a has 2\\n'"
+    assert playground.block("sent").splitlines() == [
+        f"sink votes  b'{line}\\n'" for line in ("a has 1", "b has 1", "a has 2")
+    ]
+
+
+def test_a_message_is_followed_forwards_and_back(playground):
+    playground.write("source", VOTES)
+    playground.write("input", "ann\nada")
+    playground.press("First step")
+    for _ in range(4):
+        playground.press("One step forwards")
+    assert (playground.told("before"), playground.told("after")) == (
+        "Votes(total=1)",
+        "Votes(total=2)",
+    )
+    marked = "return [...root.querySelectorAll('.playground-now .name')].map(e => e.textContent)"
+    assert playground.do(marked) == ["count votes"]
+    for _ in range(3):
+        playground.press("One step back")
+    assert playground.told("after") == "Votes(total=1)"
+
+
+def test_a_link_to_the_playground_brings_its_text(playground):
+    playground.write("input", "zoe")
+    playground.press("A link to what stands here")
+    playground.browser.wait(
+        lambda: "#play=" in playground.browser.script("return location.href"), "no link"
+    )
+    link = playground.browser.script("return location.href")
+    playground.browser.open("about:blank")
+    assert "zoe" in Playground(playground.browser, link).do(
+        "return root.querySelector('.workbench-input').innerText"
+    )
+
+
+def test_an_endless_loop_in_the_playground_is_stopped(playground):
+    playground.do(
+        "root.dataset.state = 'changed';"
+        "root.querySelector('.workbench-source .cm-content').focus();"
+        "document.execCommand('selectAll');"
+        "document.execCommand('insertText', false, 'while True: pass');"
+    )
+    stop = "root.querySelector('button[title=\"End what runs\"]')"
+    playground.browser.wait(lambda: playground.do(f"return !{stop}.hidden"), "it cannot be stopped")
+    playground.do(f"{stop}.click()")
+    playground.browser.wait(
+        lambda: playground.do("return root.dataset.state") == "failed", "it is not stopped"
+    )
+    playground.write("source", VOTES)
+    assert playground.do("return root.querySelectorAll('svg g.stateful').length") == 1

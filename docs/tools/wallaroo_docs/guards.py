@@ -95,7 +95,8 @@ def _line(rule: str) -> str:
         if not found:
             told[-1] = f"<b>Unguarded</b>: no {kind} looks at this rule."
     if counterexamples()[rule]:
-        parts.append(f"{len(counterexamples()[rule])} stored cases")
+        stored = len(counterexamples()[rule])
+        parts.append(f"{stored} stored case{'' if stored == 1 else 's'}")
         told.append(f"<b>Stored cases</b>: {', '.join(_files(rule, '../'))}.")
     guards = "Guarded by" if laws()[rule] and mutants()[rule] else "Unguarded:"
     summary = f"{guards} {', '.join(parts[:-1])} and {parts[-1]}"
