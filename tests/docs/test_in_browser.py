@@ -223,7 +223,6 @@ def test_the_readme_s_application_is_written_in_the_playground(playground):
 
 
 def test_a_message_is_followed_forwards_and_back(playground):
-    playground.write("source", VOTES)
     playground.write("input", "ann\nada")
     playground.press("First step")
     for _ in range(4):
