@@ -64,10 +64,6 @@ class Watermarks:
         """A source has ended."""
         self._sources[source].ended = True
 
-    def ended(self, source: str) -> bool:
-        """Whether a source has ended."""
-        return self._sources[source].ended
-
     def of(self, ways: dict[str, int]) -> Watermark:
         """Return the watermark of a step: the least of its sources', less the delays.
 

@@ -86,6 +86,11 @@ class Checkpoint:
         """The directory of the input log."""
         return self.directory / "input"
 
+    @property
+    def resume(self) -> Path:
+        """The file that says how things stood."""
+        return self.directory / "resume"
+
     def close(self) -> None:
         """Give up the lock."""
         if self.lock >= 0:

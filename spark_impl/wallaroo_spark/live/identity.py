@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.errors import WallarooError
-from wallaroo.operations import Stateful
+from wallaroo.operations import Stateful, Windowed
 from wallaroo.topology import Application, Sink, Source, Step
 from wallaroo.transport.private import opener
 
@@ -103,7 +103,12 @@ def describe_topology(application: Application) -> list[str]:
                 partition = application.partition[node.operation.partition]
                 keyed = "64-bit keys" if partition.u64 else "keys"
                 line += f" over state partition {partition.name!r} by {keyed}"
+                line += ", which expires" * (partition.expire_after is not None)
+            elif isinstance(node.operation, Windowed):
+                line += f", windows: {node.operation.windows.described()}"
             lines.append(line)
+    if application.codec is not None:
+        lines.append("its own serialize and deserialize")
     return lines
 
 

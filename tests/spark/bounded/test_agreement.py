@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from wallaroo_conformance.cases.building import engine_case
+from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.strategies import LENGTH, case_from_bytes
 
 import wallaroo
