@@ -43,6 +43,7 @@ class Browser:
                 self._url = f"http://127.0.0.1:{found[1]}/session"
                 break
         arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1300,2400"]
+        arguments.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
         options = {"binary": CHROMIUM, "args": arguments}
         capabilities = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}}
         self._url += "/" + self._ask("POST", "", capabilities)["sessionId"]
@@ -135,9 +136,9 @@ class Browser:
 
         self.wait(done, f"{xpath} cannot be used")
 
-    def wait(self, true: Callable[[], bool], message: str) -> None:
+    def wait(self, true: Callable[[], bool], message: str, *, seconds: float = _SECONDS) -> None:
         """Wait until something holds on the page."""
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + seconds
         while not true():
             assert time.monotonic() < deadline, f"{message}; the page says:\n{self.text()}"
             time.sleep(0.1)
