@@ -90,6 +90,11 @@ class Sessions(KeptWindows):
             for session in sessions:
                 yield self._window(known, session)
 
+    @property
+    def held(self) -> int:
+        """See `KeptWindows.held`."""
+        return sum(map(len, self._open.values()))
+
     def _window(self, known: Hashable, session: _Session) -> Firing:
         end = session.last + self._gap
         return key_of(known), end - 1, session.first, end, (session.part,), 0, False
@@ -160,6 +165,11 @@ class Counts(KeptWindows):
         """See `KeptWindows.open`."""
         for known, window in self._open.items():
             yield _window(known, window)
+
+    @property
+    def held(self) -> int:
+        """See `KeptWindows.held`."""
+        return len(self._open)
 
     def _taken(self, known: Hashable) -> Firing:
         return _window(known, self._open.pop(known))

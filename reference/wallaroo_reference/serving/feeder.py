@@ -24,6 +24,7 @@ from wallaroo.transport.edges import Edges
 from wallaroo.transport.forks import forked_at, in_child
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
+from wallaroo_reference.serving.watch import Watch
 
 _TURN = 0.02  # seconds the machine may run before the loop serves its connections
 _MOST_FRAMES = 1024  # handed to the machine before its outputs are handed on
@@ -53,6 +54,9 @@ class Feeder:
         failed: called once with what ended the run, if something does.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
         timed: what the machine does can depend on arrival times, and time can make something due.
+
+    Attributes:
+        watch: is told what comes and what was processed; `None`: nobody is.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class Feeder:
         clock: Callable[[], int] = time.time_ns,
         timed: bool = False,
     ) -> None:
+        self.watch: Watch | None = None
         self._machine = machine
         self._edges = edges
         self._sinks = list(edges.sinks.values())
@@ -98,6 +103,8 @@ class Feeder:
             return
         self._taken += len(payloads)
         self._backlog.append((source, payloads, self._clock() if self._timed else 0))
+        if self.watch is not None:
+            self.watch.came(source, len(payloads))
         if not self._paused:
             self.go_on()
 
@@ -107,6 +114,9 @@ class Feeder:
             return
         self._taken += len(records)
         self._backlog.extend(records)
+        if self.watch is not None:
+            for record in records:
+                self.watch.came(record.source if isinstance(record, Value) else "", 1)
         if not self._paused:
             self.go_on()
 
@@ -117,6 +127,8 @@ class Feeder:
         while self._backlog and not self._full():
             frames = self._feed()
             now = time.monotonic()
+            if self.watch is not None:
+                self.watch.fed(frames, now - before)
             self._adapt(now - before, frames)
             before = now
             if self._backlog and now - began > _TURN:

@@ -24,8 +24,11 @@ from wallaroo.transport.edges import Edges
 from wallaroo.transport.listener import Address
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.stop_clock import StopClock
+from wallaroo_reference.compiled.measured import MeasuredCompiled
+from wallaroo_reference.isolated.measured import MeasuredInterpreter
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.serving.feeder import Feeder
+from wallaroo_reference.serving.watch import Watch
 
 _LOOK = 0.05  # seconds between looks whether user code has returned in the end
 _GRACE = 1.0  # seconds the server's thread has to answer after a stop's time is over
@@ -78,6 +81,8 @@ class Server:
             timed=application.time_decides,
         )
         self._now = clock
+        if isinstance(self._machine, (MeasuredCompiled, MeasuredInterpreter)):
+            self._feeder.watch = Watch(self._machine, self._edges)
         self._edges.open(self._start)
 
     @property
@@ -115,6 +120,8 @@ class Server:
     # -- all that follows runs in the server's thread ---------------------------------------------
 
     def _start(self) -> None:
+        if self._feeder.watch is not None:
+            self._feeder.watch.start()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
@@ -128,6 +135,8 @@ class Server:
             self._end()
 
     def _end(self) -> None:
+        if self._feeder.watch is not None:
+            self._feeder.watch.close()
         self._edges.close()
         self._result = self._summary(self._clock.problem)
         self._done.set()
