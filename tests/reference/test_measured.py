@@ -71,14 +71,16 @@ def test_a_measured_machine_does_what_it_does_without(isolation, usual, measured
     compared = 0
     for case in CASES:
         traces = []
-        for engine in (usual, measured):
+        for engine in (usual, usual, measured):
             one = replace(engine_case(case), isolation=isolation)
             if compiles(one.application):
                 trace = json.dumps(engine.run(one).to_json())
                 traces.append(re.sub("at 0x[0-9a-f]+", "", trace))  # of objects in errors' texts
-        assert traces[1:] == traces[:1], case
-        compared += len(traces)
-    assert compared > 150
+        if traces[:1] != traces[1:2]:
+            continue  # an output has an object's address in it, which differs from run to run
+        assert traces[2:] == traces[:1], case
+        compared += len(traces[2:])
+    assert compared > 75
 
 
 def test_both_ways_run_the_same_code():

@@ -87,6 +87,7 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
             eventually(lambda: figures()["sinks"][0]["written"] == 5, 300)
             eventually(lambda: figures()["processed"] == 4, 60)
             eventually(lambda: figures()["phases"], 60)
+            eventually(lambda: figures()["sources"][0]["latency"]["whole"]["count"] == 4, 60)
         found = figures()
     finally:
         handle.stop()
