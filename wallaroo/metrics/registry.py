@@ -72,7 +72,7 @@ class Latency:
     """Nanoseconds that something took: in all, and in the last seconds."""
 
     def __init__(self) -> None:
-        self.whole = Histogram()
+        self._past = Histogram()  # all but the current second's
         self._current = Histogram()
         self._waiting: list[tuple[int, float]] = []
         self._recent: deque[Histogram] = deque(maxlen=RECENT)
@@ -87,7 +87,7 @@ class Latency:
         """Begin another second; return the last one's durations."""
         self._sort()
         done, self._current = self._current, Histogram()
-        self.whole.merge(done)
+        self._past.merge(done)
         self._recent.append(done)
         return done
 
@@ -96,6 +96,13 @@ class Latency:
         for nanoseconds, times in self._waiting:
             self._current.add((nanoseconds,), times)
         self._waiting.clear()
+
+    def whole(self) -> Histogram:
+        """Return all durations until now; with the registry's lock held."""
+        self._sort()
+        made = self._past.copy()
+        made.merge(self._current)
+        return made
 
     def recent(self) -> Histogram:
         """Return the durations of the last seconds."""

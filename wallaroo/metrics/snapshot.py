@@ -68,7 +68,7 @@ def snapshot(
             found["history"] = registry.lines.to_json()
         if histograms:
             for one in found["sources"]:
-                whole = registry.sources[one["name"]].latency.whole
+                whole = registry.sources[one["name"]].latency.whole()
                 one["latency"]["whole"]["buckets"] = sorted(whole.buckets.items())
     found["last_dead_letters"] = [_letter(*one) for one in reversed(letters)]
     found["not_ready"] = not_ready(registry)
@@ -192,7 +192,7 @@ def distribution(values: Histogram) -> dict[str, Any]:
 
 
 def _latency(latency: Latency) -> dict[str, Any]:
-    return {"whole": distribution(latency.whole), "recent": distribution(latency.recent())}
+    return {"whole": distribution(latency.whole()), "recent": distribution(latency.recent())}
 
 
 def _letter(time: float, size: int | None, letter: DeadLetter) -> dict[str, Any]:

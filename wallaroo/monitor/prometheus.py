@@ -212,12 +212,12 @@ def _add_histograms(registry: Registry, add: Any) -> None:
             kind, name = "step", getattr(node, "name", "")
             if isinstance(node, Source):
                 kind, name = "source", node.pipeline
-                latency = registry.sources[node.pipeline].latency.whole
-                add("wallaroo_delivery_seconds", latency.copy(), node.pipeline)
+                latency = registry.sources[node.pipeline].latency.whole()
+                add("wallaroo_delivery_seconds", latency, node.pipeline)
             elif isinstance(node, Sink):
                 kind, name = "sink", f"{node.pipeline}/{node.index}"
-                latency = registry.sinks[node.id].latency.whole
-                add("wallaroo_sink_delivery_seconds", latency.copy(), name)
+                latency = registry.sinks[node.id].latency.whole()
+                add("wallaroo_sink_delivery_seconds", latency, name)
             if time.count:
                 position = registry.application.position(node)
                 labels = (kind, node.pipeline, name, position)

@@ -9,6 +9,7 @@ lateness, the network and the receiver.
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from typing import Any
 
@@ -18,6 +19,8 @@ from wallaroo_loadgen.common.config import Address
 from wallaroo_loadgen.common.measure import PERCENTILES
 
 _LOOK = 1.0  # seconds between looks
+_PATIENCE = 3.0  # seconds for the application to count what it has done when a run ends
+_SOON = 0.05  # seconds between looks meanwhile
 
 
 class OwnFigures:
@@ -47,7 +50,7 @@ class OwnFigures:
         self._over.set()
         self._thread.join()
         try:
-            after = figures_at(*self._address, histograms=True)
+            after = self._counted()
         except NoFiguresError as error:
             return {"problem": str(error)}
         before = self._before or {}
@@ -60,6 +63,21 @@ class OwnFigures:
             "steps": _steps(after, before),
             "dead_letters": after["dead_letters"] - before.get("dead_letters", 0),
         }
+
+    def _counted(self) -> dict[str, Any]:
+        """Return the figures once all that was received is counted in them.
+
+        The load test has read the last output before the application knows that it is acknowledged.
+
+        Raises:
+            NoFiguresError: it does not answer.
+        """
+        end = time.monotonic() + _PATIENCE
+        while _counts_lag(figures := figures_at(*self._address, histograms=True)):
+            if time.monotonic() >= end:
+                break  # others send to it, too
+            time.sleep(_SOON)
+        return figures
 
     def _ask(self) -> dict[str, Any] | None:
         try:
@@ -75,6 +93,14 @@ class OwnFigures:
                 self._backlog = max(self._backlog, figures["backlog"])
                 waiting = sum([sink["waiting"] for sink in figures["sinks"]])
                 self._waiting = max(self._waiting, waiting)
+
+
+def _counts_lag(figures: dict[str, Any]) -> bool:
+    """Return whether something is on its way, or done and not yet counted at the steps."""
+    sampling = figures["sampling"]
+    counted = sampling["looked_at"] + sampling["left_out"]
+    waits = any(sink["waiting_for"] is not None for sink in figures["sinks"])
+    return bool(figures["backlog"]) or waits or counted < figures["processed"]
 
 
 def _latencies(figures: dict[str, Any]) -> Histogram:
