@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wallaroo.errors import WallarooError
 from wallaroo.transport.blocks import CorruptSegmentError, file_header
-from wallaroo.transport.private import make_private, open_to_others, opener
+from wallaroo.transport.private import make_private, open_to_others, opener, write_durably
 from wallaroo.transport.segment import Segment
 from wallaroo.transport.torn_end import block_behind
 
@@ -55,17 +55,7 @@ def create(directory: Path, first: int, at: int) -> Segment:
         at: arrival time of the last record before it.
     """
     path = directory / f"{first:020d}{_SUFFIX}"
-    partial = path.with_suffix(".new")
-    try:
-        with open(partial, "wb", opener=opener) as file:
-            file.write(file_header(first, at))
-            file.flush()
-            os.fsync(file.fileno())
-        partial.rename(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
-    _sync_directory(directory)
+    write_durably(path, file_header(first, at))
     return Segment(path, first, at)
 
 
@@ -87,14 +77,6 @@ def give_up_reserve(directory: Path) -> None:
     """Free the reserve on a full disk: a new file must begin before the last can be deleted."""
     with contextlib.suppress(OSError):
         (directory / _RESERVE).unlink(missing_ok=True)
-
-
-def _sync_directory(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def recover(directory: Path) -> list[Segment]:

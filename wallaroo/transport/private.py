@@ -27,6 +27,36 @@ def opener(path: str, flags: int) -> int:
     return os.open(path, flags, _FILE)
 
 
+def write_durably(path: Path, data: bytes) -> None:
+    """Write a file for its owner alone, in place of any of that name.
+
+    After a power failure the file before it is there, or the new one whole; once this returns, the
+    new one is.
+
+    Raises:
+        OSError: it cannot be written; the file before it is unchanged.
+    """
+    partial = path.with_suffix(".new")
+    try:
+        with open(partial, "wb", opener=opener) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.rename(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+    _sync_names(path.parent)
+
+
+def _sync_names(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def open_to_others(directory: Path) -> str | None:
     """Return why others can write into a directory, and what to do; `None` if they cannot.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from wallaroo.errors import WallarooError
 from wallaroo.operations import Stateful, Windowed
 from wallaroo.topology import Application, Sink, Source, Step
-from wallaroo.transport.private import opener
+from wallaroo.transport.private import write_durably
 
 _FORMAT = 2
 _FORMAT_WITHOUT_CHECKSUM = 1
@@ -76,13 +75,8 @@ def write_identity(path: Path, application: Application, partitions: int) -> Non
         "partitions": partitions,
     }
     identity["checksum"] = _checksum(identity)
-    partial = path.with_suffix(".new")
     try:
-        with open(partial, "w", encoding="utf-8", opener=opener) as file:
-            json.dump(identity, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.rename(path)
+        write_durably(path, json.dumps(identity, indent=1).encode())
     except OSError as error:
         raise CheckpointError(
             f"the checkpoint {path.parent} cannot be written: {error.strerror}"

@@ -35,6 +35,8 @@ class LogFeed(Feed):
         room_made: called, in any thread, after a commit has made room.
         failed: called once, in any thread, with an error's text if the log fails.
         resume: how things stood when the checkpoint was left.
+        timed: what the application does can depend on arrival times. If not, workers are given
+            none, and frames of one source stay together though they were read apart.
 
     Attributes:
         case: the case that goes with all input from now on.
@@ -53,10 +55,12 @@ class LogFeed(Feed):
         room_made: Callable[[], None],
         failed: Callable[[str], None],
         resume: Resume,
+        timed: bool,
     ) -> None:
         self._log = log
         self.sources = resume.sources
         self._told = resume.sequence  # `sources` knows the records before this sequence
+        self._timed = timed
         self.case = case
         self.planned = self.committed = log.first_sequence
         self._tasks = tasks
@@ -164,6 +168,8 @@ class LogFeed(Feed):
         self.planned = end
         if end > self._told:
             self.sources, self._told = after(self.sources, runs), end
+        if not self._timed:
+            runs = [run._replace(at=0) for run in runs]
         parts = _divided(_joined(runs), self._tasks)
         return [
             pack(HeadBlock({0: self.case}, part, None if number else (start, end)))

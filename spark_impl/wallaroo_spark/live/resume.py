@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import os
 import pickle
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from typing import Any
 
 from wallaroo.transport.generators import GeneratorPosition, decoded
 from wallaroo.transport.input_log import InputLog, Kind, Run
-from wallaroo.transport.private import opener
+from wallaroo.transport.private import write_durably
 from wallaroo_spark.live.identity import CheckpointError
 
 _AT_ONCE = 4 << 20  # bytes of the log that are read at once
@@ -150,12 +149,7 @@ def write_resume(path: Path, resume: Resume) -> None:
             for name, one in resume.sources.items()
         },
     }
-    partial = path.with_suffix(".new")
     try:
-        with open(partial, "w", encoding="utf-8", opener=opener) as file:
-            json.dump(told, file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.rename(path)
+        write_durably(path, json.dumps(told).encode())
     except OSError as error:
         raise CheckpointError(f"{path} cannot be written: {error.strerror}") from error

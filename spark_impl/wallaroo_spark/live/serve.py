@@ -190,6 +190,7 @@ class Server:
             room_made=self._on_room_in_log,
             failed=self._fail,
             resume=self._resume or Resume(),
+            timed=self._application.time_decides,
         )
         self._up.callback(self._feed.close)
         self._loop = LoopThread("wallaroo-edges")

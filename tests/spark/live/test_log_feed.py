@@ -20,7 +20,7 @@ CASE = CaseSpec(b"an application", partitions=2, isolated=True)
 def open_feed(tmp_path):
     opened = []
 
-    def open_it(*, max_bytes=1 << 20, batch_bytes=1000, tasks=2):
+    def open_it(*, max_bytes=1 << 20, batch_bytes=1000, tasks=2, timed=True):
         feed: Any = LogFeed(
             InputLog.open(tmp_path / "log", max_bytes),
             CASE,
@@ -29,6 +29,7 @@ def open_feed(tmp_path):
             room_made=lambda: events.append("room"),
             failed=events.append,
             resume=Resume(),
+            timed=timed,
         )
         feed.events = events
         opened.append(feed)
@@ -70,6 +71,15 @@ def test_recover_1_a_batch_that_is_asked_for_again_is_the_same(open_feed):
         ("p", 7, 3),
         ("q", 10, 4),
     ]
+
+
+@pytest.mark.parametrize(("timed", "runs"), [(False, [(0, 0, 3)]), (True, [(0, 5, 2), (2, 7, 1)])])
+def test_frames_are_apart_by_arrival_time_only_where_time_decides(open_feed, timed, runs):
+    feed = open_feed(timed=timed)
+    feed.append("p", [b"a", b"b"], 5)
+    feed.append("p", [b"c"], 7)
+    frames = [run for block in feed.blocks(0, feed.latest(0)) for run in unpack(block).frames]
+    assert [(run.first, run.at, len(run.items)) for run in frames] == runs
 
 
 def test_frame_4_a_connection_is_closed_once_its_frames_are_durable(open_feed):
