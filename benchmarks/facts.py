@@ -10,7 +10,7 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 
@@ -82,6 +82,31 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="keep the figures there, for the documents"
     )
+
+
+def run_parts(
+    parser: argparse.ArgumentParser,
+    parts: Mapping[str, Callable[[argparse.Namespace], object]],
+    figures: Figures,
+) -> None:
+    """Run those of a benchmark's parts that the command line names, or all, and keep the figures.
+
+    Args:
+        parser: with the benchmark's own options.
+        parts: by name; the first line of a part's docstring says what it prints.
+        figures: what they measure.
+    """
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(parts))
+    add_json_option(parser)
+    options = parser.parse_args()
+    for part in options.parts:
+        if part not in parts:
+            parser.error(f"no part is called {part!r}; there are {', '.join(parts)}")
+    for name in options.parts or parts:
+        summary = str(parts[name].__doc__).splitlines()[0].removeprefix("Print ")
+        print(f"{name}: {summary}\n  {machine_facts()}", flush=True)
+        parts[name](options)
+    figures.write(options.json)
 
 
 def side_by_side(

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 import psutil
-from facts import Figures, add_json_option, machine_facts
+from facts import Figures, run_parts
 from spark_served import Served, messages
 
 FIGURES = Figures(__file__)
@@ -164,7 +164,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--rounds", type=int, default=3, help="of each rate (3)")
     parser.add_argument("--cores", type=int, default=2, help="for keys and entities (2)")
     parser.add_argument("--warm-up", type=float, default=12.0, help="seconds (12)")
@@ -172,16 +171,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=90.0, help="of micro-batches (90)")
     parser.add_argument("--smallest", type=int, default=3, help="entities, as a power of 10 (3)")
     parser.add_argument("--largest", type=int, default=6, help="entities, as a power of 10 (6)")
-    add_json_option(parser)
-    options = parser.parse_args()
-    for part in options.parts:
-        if part not in PARTS:
-            parser.error(f"no part is called {part!r}; there are {', '.join(PARTS)}")
-    for name in options.parts or PARTS:
-        summary = str(PARTS[name].__doc__).splitlines()[0].removeprefix("Print ")
-        print(f"{name}: {summary}\n  {machine_facts()}", flush=True)
-        PARTS[name](options)
-    FIGURES.write(options.json)
+    run_parts(parser, PARTS, FIGURES)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from facts import Figures, add_json_option, machine_facts, ratios
+from facts import Figures, ratios, run_parts
 from spark_served import Served, messages
 
 FIGURES = Figures(__file__)
@@ -205,7 +205,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--partitions", type=int, default=2, help="for throughput (2)")
@@ -214,16 +213,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0, help="of a latency round (15)")
     parser.add_argument("--messages", type=int, default=1_000_000, help="of a throughput round")
     parser.add_argument("--cases", type=int, default=CASES, help="in a job (500)")
-    add_json_option(parser)
-    options = parser.parse_args()
-    for part in options.parts:
-        if part not in PARTS:
-            parser.error(f"no part is called {part!r}; there are {', '.join(PARTS)}")
-    for name in options.parts or PARTS:
-        summary = str(PARTS[name].__doc__).splitlines()[0].removeprefix("Print ")
-        print(f"{name}: {summary}\n  {machine_facts()}", flush=True)
-        PARTS[name](options)
-    FIGURES.write(options.json)
+    run_parts(parser, PARTS, FIGURES)
 
 
 if __name__ == "__main__":

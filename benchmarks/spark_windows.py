@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 import psutil
-from facts import Figures, add_json_option, machine_facts, ratios
+from facts import Figures, ratios, run_parts
 from spark_served import Served
 from spark_windowing import RANGE
 
@@ -157,22 +157,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--messages", type=int, default=300_000, help="of a throughput round")
     parser.add_argument("--state-messages", type=int, default=10_000_000, help="for `state`")
-    add_json_option(parser)
-    options = parser.parse_args()
-    for part in options.parts:
-        if part not in PARTS:
-            parser.error(f"no part is called {part!r}; there are {', '.join(PARTS)}")
-    for name in options.parts or PARTS:
-        summary = str(PARTS[name].__doc__).splitlines()[0].removeprefix("Print ")
-        print(f"{name}: {summary}\n  {machine_facts()}", flush=True)
-        PARTS[name](options)
-    FIGURES.write(options.json)
+    run_parts(parser, PARTS, FIGURES)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 from receiving import Receiver, eventually
+from served import BOTH, Count, line, text, whole
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.serving.server import Server
 
@@ -18,18 +19,6 @@ from wallaroo.frames import frames
 from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
-
-BOTH = pytest.mark.parametrize("isolation", ["trusting", "isolated"])
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload):
-    return payload.decode()
-
-
-@wallaroo.encoder
-def line(message):
-    return f"{message}\n"
 
 
 @wallaroo.computation_multi(name="words")
@@ -53,20 +42,10 @@ def slow(message):
     return message
 
 
-class Count:
-    def __init__(self):
-        self.count = 0
-
-
 @wallaroo.state_computation(name="count")
 def count(message, state):
     state.count += 1
     return f"{message} {state.count}", True
-
-
-@wallaroo.partition
-def itself(message):
-    return message
 
 
 @pytest.fixture
@@ -142,7 +121,7 @@ def test_counts_are_those_that_were_sent_received_and_failed(start, receiver, is
         builder(
             lambda b: b.to(words),
             lambda b: b.to(numbers),
-            lambda b: b.to_state_partition(count, Count, "counts", itself),
+            lambda b: b.to_state_partition(count, Count, "counts", whole),
         ),
         isolation,
     )
@@ -200,7 +179,7 @@ def test_a_step_that_sleeps_shows_how_long(start, isolation):
 
 def test_visits_are_told_by_partition_number(start):
     run = start(
-        builder(lambda b: b.to_state_partition(count, Count, "counts", itself)), partitions=4
+        builder(lambda b: b.to_state_partition(count, Count, "counts", whole)), partitions=4
     )
     keys = [f"key {number}".encode() for number in range(30)]
     run.send(keys)
