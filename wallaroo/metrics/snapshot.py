@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 from wallaroo.keys import show_key
+from wallaroo.metrics.figures import Latency, key_of
 from wallaroo.metrics.histogram import Histogram
-from wallaroo.metrics.registry import SHARES, Latency, Registry, key_of
+from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.verdict import not_ready, verdict
 from wallaroo.topology import Sink, Source
 from wallaroo.trace import DeadLetter
@@ -22,6 +23,7 @@ FORMAT = 1
 """Changes when something here gets another meaning."""
 
 _TOP = 20  # busiest keys that are told
+_SHARES = (0.5, 0.9, 0.99, 0.999)  # of a distribution that are told: p50 to p99.9
 _MOST_NUMBERS = 256  # partition numbers whose visits are told
 
 
@@ -179,14 +181,14 @@ def _partitions(registry: Registry) -> list[dict[str, Any]]:
 
 def distribution(values: Histogram) -> dict[str, Any]:
     """Return what is told of durations in nanoseconds, in seconds."""
-    found = values.quantiles(SHARES)
+    found = values.quantiles(_SHARES)
     return {
         "count": round(values.count),
         "mean": values.total / values.count / 1e9 if values.count else None,
         "max": values.greatest / 1e9 if values.count else None,
         **{
             f"p{share * 100:g}": None if value is None else value / 1e9
-            for share, value in zip(SHARES, found, strict=True)
+            for share, value in zip(_SHARES, found, strict=True)
         },
     }
 

@@ -21,7 +21,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from wallaroo.engine import TaskFault
-from wallaroo.metrics.registry import Harvest
+from wallaroo.metrics.figures import Harvest
 from wallaroo.user_code.output import Line
 from wallaroo_spark.wire.columns import Messages
 from wallaroo_spark.wire.outbox import Finished, Order

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from wallaroo.keys import decode_key, identity
+from wallaroo.metrics.figures import Harvest
 from wallaroo.metrics.probes import Probes
-from wallaroo.metrics.registry import Harvest, Registry
+from wallaroo.metrics.registry import Registry
 from wallaroo.operations import Stateful
 from wallaroo_spark.wire.columns import Messages
 from wallaroo_spark.wire.job import Specs

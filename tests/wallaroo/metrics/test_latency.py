@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wallaroo.metrics.registry import Latency
+from wallaroo.metrics.figures import Latency
 
 
 def test_a_duration_counts_before_and_after_its_second_is_over():

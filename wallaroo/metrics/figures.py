@@ -1,0 +1,211 @@
+"""What is counted of each part of an application: its nodes, sources, sinks, states and windows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wallaroo.keys import Key, decode_key, encode_key, encoded_partition_number
+from wallaroo.metrics.busiest import Busiest
+from wallaroo.metrics.histogram import Histogram
+
+RECENT = 10
+"""Seconds whose latencies are told as the recent ones."""
+
+_TOGETHER = 1000  # durations that are put into their buckets at once
+_MOST_PARTITIONS = 4096  # partition numbers whose visits are counted
+
+
+@dataclass(slots=True)
+class NodeFigures:
+    """What a node's user code does: a source's decoder, a step, a sink's encoder.
+
+    Attributes:
+        time: nanoseconds of each call of its own: of a decoder, a computation, a window's update,
+            an encoder.
+        other_nanoseconds: of all other calls there: partition functions, event times, what windows
+            give.
+        sent: messages, or outputs, that came of them.
+        fired: windows that fired.
+        dead: dead letters by reason.
+    """
+
+    time: Histogram = field(default_factory=Histogram)
+    other_nanoseconds: float = 0
+    sent: float = 0
+    fired: float = 0
+    dead: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds in user code."""
+        return (self.time.total + self.other_nanoseconds) / 1e9
+
+
+class Latency:
+    """Nanoseconds that something took: in all, and in the last seconds."""
+
+    def __init__(self) -> None:
+        self._past = Histogram()  # all but the current second's
+        self._current = Histogram()
+        self._waiting: list[tuple[int, float]] = []
+        self._recent: deque[Histogram] = deque(maxlen=RECENT)
+
+    def add(self, nanoseconds: int, times: float) -> None:
+        """Add a duration that so many had."""
+        self._waiting.append((nanoseconds, times))
+        if len(self._waiting) > _TOGETHER:
+            self._sort()
+
+    def tick(self) -> Histogram:
+        """Begin another second; return the last one's durations."""
+        self._sort()
+        done, self._current = self._current, Histogram()
+        self._past.merge(done)
+        self._recent.append(done)
+        return done
+
+    def _sort(self) -> None:
+        """Put those that wait into their buckets."""
+        for nanoseconds, times in self._waiting:
+            self._current.add((nanoseconds,), times)
+        self._waiting.clear()
+
+    def whole(self) -> Histogram:
+        """Return all durations until now; with the registry's lock held."""
+        self._sort()
+        made = self._past.copy()
+        made.merge(self._current)
+        return made
+
+    def recent(self) -> Histogram:
+        """Return the durations of the last seconds."""
+        made = Histogram()
+        for one in self._recent:
+            made.merge(one)
+        return made
+
+
+@dataclass(slots=True)
+class SourceFigures:
+    """What comes in.
+
+    Attributes:
+        frames, bytes: received; a generator's values have no bytes.
+        connections: open now.
+        refused_connections, dropped_frames: in all.
+        latency: from the arrival of a read to the delivery of the last output that it made.
+    """
+
+    frames: int = 0
+    bytes: int = 0
+    connections: int = 0
+    refused_connections: int = 0
+    dropped_frames: int = 0
+    latency: Latency = field(default_factory=Latency)
+
+
+@dataclass(slots=True)
+class SinkFigures:
+    """What goes out.
+
+    Attributes:
+        written, bytes: outputs that the peer's kernel has acknowledged; bytes given to the system.
+        waiting: outputs made and not acknowledged.
+        full: it takes no more for now, so sources are held back.
+        connected: there is a connection, or none is needed.
+        connects: connections made.
+        oldest: when the read arrived whose outputs have waited longest, by `Registry.monotonic`.
+        latency: from the arrival of a read to the delivery of its outputs here.
+    """
+
+    written: int = 0
+    bytes: int = 0
+    waiting: int = 0
+    full: bool = False
+    connected: bool = False
+    connects: int = 0
+    oldest: float | None = None
+    latency: Latency = field(default_factory=Latency)
+
+
+class PartitionFigures:
+    """The visits of a state partition.
+
+    Args:
+        partitions: the number of partition numbers.
+    """
+
+    def __init__(self, partitions: int) -> None:
+        self.entities: int | None = None
+        self.busiest = Busiest()
+        self.visits: dict[int, float] = {}
+        self._partitions = partitions
+
+    def add_visits(self, visits: Mapping[Hashable, float], times: float) -> None:
+        """Count visits of entities, by the identities of their keys."""
+        self.busiest.add(visits, times)
+        if self._partitions == 1:
+            self.visits[0] = self.busiest.visits
+            return
+        for known, number in visits.items():
+            encoded = encode_key(key_of(known))
+            place = encoded_partition_number(encoded, self._partitions)
+            if place < _MOST_PARTITIONS:
+                self.visits[place] = self.visits.get(place, 0) + number * times
+
+
+@dataclass(slots=True)
+class WindowFigures:
+    """The windows of a step.
+
+    Attributes:
+        open: how many are open, as of the last count; of windows that overlap, their panes.
+            `None`: not known.
+        late: late messages by what became of them: ``dropped``, ``partly``.
+        lag: seconds that the step's watermark is behind the arrival of the last record; `None`:
+            there is no watermark yet, or it is infinite, as all sources have ended.
+        stands: seconds that records came for without moving it.
+        held_by: the source that holds it back.
+    """
+
+    open: int | None = None
+    late: dict[str, int] = field(default_factory=dict)
+    lag: float | None = None
+    stands: float = 0.0
+    held_by: str | None = None
+    watermark: float = -math.inf
+    moved: int | None = None
+
+    def tell(self, now: int, watermark: float) -> None:
+        """Note the time of the last record's arrival, and the watermark; in nanoseconds."""
+        if watermark != self.watermark or self.moved is None:
+            self.watermark, self.moved = watermark, now
+        self.stands = (now - self.moved) / 1e9
+        self.lag = (now - watermark) / 1e9 if math.isfinite(watermark) else None
+
+
+@dataclass
+class Harvest:
+    """What was seen in another process, on its way to the run's registry.
+
+    Attributes:
+        nodes: by their indices, those at which something was seen.
+        visits: of entities, by state partition and key's identity.
+        sampled, left_out: see `Registry`.
+    """
+
+    nodes: dict[int, NodeFigures]
+    visits: dict[str, dict[Hashable, float]]
+    sampled: int
+    left_out: int
+
+
+def key_of(known: Hashable) -> Key:
+    """Return the key of an identity (`wallaroo.keys.identity`)."""
+    key: Any = decode_key(known[0]) if isinstance(known, tuple) else known
+    found: Key = key
+    return found
