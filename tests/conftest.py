@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -40,6 +41,10 @@ settings.register_profile(
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "dev")
 )
+
+# A shell starts its background jobs with Ctrl-C ignored, and so would be every process of a test
+# that presses it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
