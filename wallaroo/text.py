@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
@@ -35,3 +36,20 @@ def reason(error: OSError) -> str:
     if error.errno is not None and error.errno > 0:  # errors of getaddrinfo are negative
         return os.strerror(error.errno)
     return error.strerror or str(error) or "no answer"
+
+
+def process_end(code: int) -> str:
+    """Return how a process ended, to stand behind "ended".
+
+    Args:
+        code: `subprocess.Popen.returncode`; a negative one is the number of a signal.
+
+    >>> process_end(7), process_end(-9), process_end(-35)
+    ('with exit 7', 'by SIGKILL', 'by signal 35')
+    """
+    if code >= 0:
+        return f"with exit {code}"
+    try:
+        return f"by {signal.Signals(-code).name}"
+    except ValueError:  # the real-time signals between the first and the last have no name
+        return f"by signal {-code}"

@@ -190,7 +190,7 @@ class PipeEngine:
             process.send(to_line(message))
             self._answers(process, job, group, answers)
         except _Fault as fault:
-            self._bury()
+            self._end_process()
             return fault
         return None
 
@@ -269,7 +269,7 @@ class PipeEngine:
                 while self._message(self._process, self._patience.case, False)[0]["type"] != "pong":
                     pass
             except _Fault:  # it died when it had nothing to do: no case is to blame
-                self._bury()
+                self._end_process()
         if self._process is None:
             try:
                 self._hello()
@@ -298,7 +298,7 @@ class PipeEngine:
             raise _Fault(self._process, str(error)) from None
         return message
 
-    def _bury(self) -> None:
+    def _end_process(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process = None

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from wallaroo.text import process_end
+
 _PORTION = 1 << 16
 _LONGEST_LINE = 1 << 28  # bytes; a job's trace is a thousandth of it
 _TAIL = 2_000  # bytes of what it wrote to its standard error that are shown
@@ -110,18 +112,16 @@ class LineProcess:
         if self._output in ready:
             portion = os.read(self._output.fileno(), 16 * _PORTION)
             if not portion:
-                raise DiedError(self._epitaph())
+                raise DiedError(self._how_it_ended())
             self._received += portion
 
-    def _epitaph(self) -> str:
+    def _how_it_ended(self) -> str:
         """Return how the process ended."""
         try:
             code = self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
             return "it closed its standard output"
-        if code < 0:
-            return f"it was ended by {signal.Signals(-code).name}"
-        return f"it ended with exit code {code}"
+        return f"it ended {process_end(code)}"
 
     def tail(self) -> str:
         """Return the end of what this process has written to its standard error."""

@@ -12,6 +12,8 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
+from wallaroo.text import process_end
+
 _STOP_SECONDS = 20.0
 _GRACE_SECONDS = 2.0
 _LAST_LINES = 8
@@ -67,9 +69,7 @@ class Application:
         if self._thread is not None:
             self._thread.join(1)
         last = next((line for line in reversed(self._lines) if line.strip()), "no output")
-        code = self._process.returncode
-        how = f"with exit {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
-        return f"the application ended {how}: {last}"
+        return f"the application ended {process_end(self._process.returncode)}: {last}"
 
     @property
     def failed(self) -> str | None:

@@ -57,7 +57,7 @@ def outputs(answer: object) -> object:
 @pytest.mark.parametrize(
     ("payload", "said"),
     [
-        ("die", r"^died: it ended with exit code 7$"),
+        ("die", r"^died: it ended with exit 7$"),
         ("hang", r"^hang: no answer within 3\.0 s$"),
         ("slow", r"^slow: it answered after \d+\.\d s; a case has 1 s$"),
         ("garbage", r"^garbage: a line that is no JSON .*Traceback"),
@@ -110,7 +110,7 @@ def test_a_hello_says_what_it_claims(start: Start) -> None:
     ("command", "said"),
     [
         (["/nowhere/engine"], "cannot be started"),
-        ([sys.executable, "-c", "raise SystemExit('out of order')"], "exit code 1.*out of order"),
+        ([sys.executable, "-c", "raise SystemExit('out of order')"], "with exit 1.*out of order"),
         ([sys.executable, "-c", "print('hi', flush=True); input()"], "no JSON"),
         ([sys.executable, "-c", 'print(\'{"type": "hello"}\', flush=True); input()'], "no hello"),
     ],
