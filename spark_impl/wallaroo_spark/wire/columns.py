@@ -55,7 +55,7 @@ class Messages:
     contexts: list[Context] = field(default_factory=list)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        columns = (self.keys, self.messages, self.contexts)
+        columns = (self.keys, self.messages, _packed_contexts(self.contexts))
         return _messages, (self.node, *_packed(self.lineages), *columns)
 
 
@@ -137,7 +137,15 @@ def _packed(lineages: list[Lineage]) -> tuple[_Widths, array[int]]:
     return widths[0] if same else array("q", widths), array("q", chain.from_iterable(lineages))
 
 
-def _unpacked(widths: _Widths, numbers: array[int]) -> list[Lineage]:
+def _packed_contexts(contexts: list[Context]) -> Iterable[int]:
+    """Return contexts as one array of numbers."""
+    try:
+        return array("q", chain.from_iterable(contexts))
+    except OverflowError:  # the event time of what a window of the far future gives
+        return list(chain.from_iterable(contexts))
+
+
+def _unpacked(widths: _Widths, numbers: Iterable[int]) -> list[Lineage]:
     if isinstance(widths, int):
         return list(zip(*[iter(numbers)] * widths, strict=True))
     rest = iter(numbers)
@@ -150,9 +158,11 @@ def _messages(
     numbers: array[int],
     keys: list[bytes],
     messages: list[Any],
-    contexts: list[Context],
+    contexts: Iterable[int],
 ) -> Messages:
-    return Messages(node, _unpacked(widths, numbers), keys, messages, contexts)
+    times = _unpacked(len(Context._fields), contexts)
+    found = list(map(Context._make, times))
+    return Messages(node, _unpacked(widths, numbers), keys, messages, found)
 
 
 def _outputs(node: int, widths: _Widths, numbers: array[int], outputs: list[bytes]) -> Outputs:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 NO_TIME = -1
 """Stands for the event time of a record that has none."""
@@ -27,22 +27,14 @@ class What(IntEnum):
     END = 2
 
 
-class Moment(NamedTuple):
-    """What a record says about time.
+Moment: TypeAlias = tuple[int, int, int, int, int]
+"""What a record says about time: (sequence, arrival time, `What`, source, event time).
 
-    Args:
-        sequence: the record's.
-        at: its arrival time.
-        what: what kind of record it is.
-        source: its source's number among the application's sources; 0 for a tick.
-        time: its message's event time, or `NO_TIME`.
-    """
+The source is its number among the application's sources, 0 for a tick; the event time may be
+`NO_TIME`.
+"""
 
-    sequence: int
-    at: int
-    what: int
-    source: int
-    time: int
+_FIELDS = 5
 
 
 def moments(tracks: Iterable[Track]) -> list[Moment]:
@@ -50,5 +42,5 @@ def moments(tracks: Iterable[Track]) -> list[Moment]:
     found: list[Moment] = []
     for track in tracks:
         numbers = iter(track)
-        found += map(Moment._make, zip(*[numbers] * len(Moment._fields), strict=True))
+        found += zip(*[numbers] * _FIELDS, strict=True)
     return sorted(found)

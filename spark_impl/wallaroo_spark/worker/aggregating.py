@@ -49,6 +49,7 @@ class Aggregating:
         reported: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda call: call,
     ) -> None:
         self._copies = copies
+        self._atoms = copies.atoms
         self._wants_window = aggregation.wants_window
         self._initial = reported(aggregation.initial_accumulator)
         self._update = reported(aggregation.call)
@@ -61,7 +62,7 @@ class Aggregating:
 
     def updated(self, message: Any, part: Any) -> Any:
         """Return a frozen accumulator after one more message."""
-        return self._updated(message, self._copies.thaw(part))
+        return self._updated(message, part if type(part) is not tuple else self._copies.thaw(part))
 
     def combined(self, parts: Sequence[Any]) -> Any:
         """Return frozen accumulators combined in their order, as an object of the caller's own."""
@@ -90,4 +91,6 @@ class Aggregating:
 
     def _updated(self, message: Any, accumulator: Any) -> Any:
         result = self._update(message, accumulator)
-        return self.frozen(accumulator if result is None else result)
+        if result is None:
+            result = accumulator
+        return result if type(result) in self._atoms else self.frozen(result)

@@ -70,37 +70,47 @@ class Flow:
     def take(self, run: Run) -> None:
         """Process consecutive records of the input log."""
         calls, what = self._calls, _WHAT.get(run.kind, What.MESSAGE)
+        tracker = self.tracker
         if self._ended:
             return
         try:
+            take = self._taking(run)
             context = Context(run.at, run.at, given=False) if calls.program.timed else None
             for sequence, item in enumerate(run.items, run.first):
                 calls.context = context
                 self._time = NO_TIME
                 try:
-                    self._take_one(run, (sequence,), item)
+                    take((sequence,), item, None)
                 finally:
-                    if self.tracker is not None:
-                        self.tracker.note(sequence, run.at, what, run.source, self._time)
+                    if tracker is not None:
+                        tracker.note(sequence, run.at, what, run.source, self._time)
         except RunEnded:
             self._ended = True
 
-    def _take_one(self, run: Run, lineage: Lineage, item: bytes) -> None:
-        """Process a record."""
+    def _taking(self, run: Run) -> TakeMessage:
+        """Return what processes a record of that run."""
         if run.kind is Kind.TICK:
-            return
+            return lambda lineage, item, _: None
         index = self._program.sources[run.source]
-        place, failed = self._program.places[index], self._calls.failed
+        place, failed, follow = (
+            self._program.places[index],
+            self._calls.failed,
+            self._take_at(index),
+        )
         if run.kind is Kind.FRAMES:
-            self._take_at(index)(lineage, item, None)
-        elif run.kind is Kind.VALUES:
-            self._take_at(index)(lineage, pickle.loads(item), None)  # noqa: S301 - the driver's
-        elif run.kind is Kind.UNPORTABLE:
-            failed(place, lineage, Reason.UNPORTABLE, UnportableError(item.decode()))
-        else:
+            return follow
+        if run.kind is Kind.VALUES:
+            return lambda lineage, item, _: follow(lineage, pickle.loads(item), None)  # noqa: S301 - the driver's
+
+        def take_without_message(lineage: Lineage, item: bytes, _: Any) -> None:
+            if run.kind is Kind.UNPORTABLE:
+                failed(place, lineage, Reason.UNPORTABLE, UnportableError(item.decode()))
+                return
             end: End = pickle.loads(item)  # noqa: S301 - the driver's
             if end.error_type is not None:
                 failed(place, lineage, Reason.RAISED, GeneratorError(end))
+
+        return take_without_message
 
     def turn(self, index: int, lineage: Lineage, arrived: int) -> None:
         """Let a window step that is held here fire what is due (time-4).
@@ -109,17 +119,18 @@ class Flow:
             index: the step's node.
             lineage: the turn's; that of what fires has one more number.
             arrived: the record's arrival time.
+
+        Raises:
+            RunEnded: the run ends here.
         """
-        if self._ended:
-            return
         self._calls.context = Context(arrived, arrived, given=False)
-        try:
-            self.windows_at(index).turn(lineage, arrived)
-        except RunEnded:
-            self._ended = True
+        self.windows_at(index).turn(lineage, arrived)
 
     def visit(self, arrivals: Iterable[Arrival]) -> None:
-        """Process messages, in their order, from their state steps on, which are held here."""
+        """Process messages, in their order, from their state steps on, which are held here.
+
+        The iterable may let window steps have their `turn` between two messages.
+        """
         if self._ended:
             return
         visits, calls, thaw = self._visits, self._calls, self._program.copies.thaw

@@ -9,9 +9,9 @@ step's watermark on, and lets it fire.
 from __future__ import annotations
 
 import pickle
-from bisect import bisect_left
+from collections.abc import Iterator
 
-from wallaroo.trace import Lineage, lineage_order
+from wallaroo.trace import lineage_order
 from wallaroo_spark.wire.columns import Arrival
 from wallaroo_spark.wire.job import Held
 from wallaroo_spark.wire.tracks import Moment
@@ -52,35 +52,42 @@ def replay(
     """
     application = program.application
     turns = application.window_steps
-    held = [(number - len(turns), i) for number, i in enumerate(turns) if i in component.windows]
     clock = entity_id(component, component.windows[0], _CLOCK)
     blob = entities.get(clock)
     known, reached = (None, {}) if blob is None else pickle.loads(blob)  # noqa: S301 - ours
     watermarks = Watermarks(application, known)
-    steps_held = {index: flow.windows_at(index) for _, index in held}
-    for index, step in steps_held.items():
+    held = {index: flow.windows_at(index) for index in turns if index in component.windows}
+    for index, step in held.items():
         step.watermark = reached.get(index, step.watermark)
-    orders = [lineage_order(arrival[0]) for arrival in arrivals]
-    done = 0
+    numbered = [
+        (number - len(turns), index, held[index], application.ways[index])
+        for number, index in enumerate(turns)
+        if index in held
+    ]
 
-    def take_up_to(order: Lineage) -> None:
-        nonlocal done
-        end = bisect_left(orders, order, done)
-        flow.visit(arrivals[done:end])
-        done = end
+    def between_turns() -> Iterator[Arrival]:
+        """Yield the messages; when those before a step's turn have been taken, it has its turn."""
+        rest = iter(arrivals)
+        arrival = next(rest, None)
+        for sequence, at, what, source, time in moments:
+            watermarks.move(at, what, source, time)
+            for number, index, step, ways in numbered:
+                turn = (sequence, number)
+                while arrival is not None and (
+                    arrival[0][0] < sequence or lineage_order(arrival[0]) < turn
+                ):
+                    yield arrival
+                    arrival = next(rest, None)
+                if step.moves(watermarks.of(ways), at):
+                    flow.turn(index, turn, at)
+        if arrival is not None:
+            yield arrival
+            yield from rest
 
-    for moment in moments:
-        watermarks.move(moment)
-        for number, index in held:
-            turn = (moment.sequence, number)
-            if done < len(orders) and orders[done] < turn:
-                take_up_to(turn)
-            if steps_held[index].moves(watermarks.of(application.ways[index]), moment.at):
-                flow.turn(index, turn, moment.at)
-    flow.visit(arrivals[done:])
-    reached = {index: step.watermark for index, step in steps_held.items()}
+    flow.visit(between_turns())
+    reached = {index: step.watermark for index, step in held.items()}
     entities.put(clock, pickle.dumps((watermarks.known, reached), 5))
-    steps = list(steps_held.values())
+    steps = list(held.values())
     times = [due for step in steps if (due := step.next_due(watermarks)) is not None]
     flow.flush()
     return Held(

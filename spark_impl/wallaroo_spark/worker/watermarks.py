@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wallaroo.topology import Application, Source
-from wallaroo_spark.wire.tracks import NO_TIME, Moment, Track, What
+from wallaroo_spark.wire.tracks import NO_TIME, Track, What
 
 NEVER: Final = -math.inf
 FOREVER: Final = math.inf
@@ -35,10 +35,11 @@ class Tracker:
 
     def note(self, sequence: int, at: int, what: What, source: str, time: int = NO_TIME) -> None:
         """Note a record; `source` is of no concern for a tick."""
-        moves = at > self._latest or time > self._greatest.get(source, NO_TIME)
-        if moves or self._all or what is What.END:
+        greatest = self._greatest.get(source, NO_TIME)
+        if time > greatest or at > self._latest or self._all or what is What.END:
             self._latest = at
-            self._greatest[source] = max(time, self._greatest.get(source, NO_TIME))
+            if time > greatest:
+                self._greatest[source] = time
             self.track.extend((sequence, at, what, self._number.get(source, 0), time))
 
 
@@ -109,17 +110,18 @@ class Watermarks:
         of_sources = [(one.greatest, one.last, one.ended) for one in self._sources]
         return self.now, self._first, of_sources
 
-    def move(self, moment: Moment) -> None:
-        """Note a record."""
-        self.now = moment.at
+    def move(self, at: int, what: int, source: int, time: int) -> None:
+        """Note a record: its arrival time, what it is, its source, its event time."""
+        self.now = at
         if self._first < 0:
-            self._first = moment.at
-        source = self._sources[moment.source]
-        if moment.what == What.MESSAGE:
-            source.last = moment.at
-            source.greatest = max(source.greatest, moment.time)
-        elif moment.what == What.END:
-            source.ended = True
+            self._first = at
+        moved = self._sources[source]
+        if what == What.MESSAGE:
+            moved.last = at
+            if time > moved.greatest:
+                moved.greatest = time
+        elif what == What.END:
+            moved.ended = True
 
     def of(self, ways: Mapping[str, int], now: int | None = None) -> float:
         """Return the watermark of a step.

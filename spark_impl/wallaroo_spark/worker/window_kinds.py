@@ -1,13 +1,13 @@
 """Range, session and count windows: where a message goes, and what is due.
 
 A kind knows the rules and holds nothing. A key's windows are a plain value that it is given and
-returns anew (`window_store`); `None` stands for no open window.
+returns, anew or changed (`window_store`); `None` stands for no open window.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from wallaroo.trace import Reason
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows, Windows
@@ -24,36 +24,19 @@ class LateError(DeadLetterError):
     reason = Reason.LATE
 
 
-class Coming(NamedTuple):
-    """A message that comes to a window step.
+Coming: TypeAlias = tuple[bytes, Any, int, int, float]
+"""A message that comes to a window step.
 
-    Args:
-        key: its encoded key.
-        message: a copy of its own.
-        time: its event time.
-        arrived: its record's arrival time.
-        watermark: the step's.
-    """
+(encoded key, a copy of the message of its own, its event time, its record's arrival time, the
+step's watermark).
+"""
 
-    key: bytes
-    message: Any
-    time: int
-    arrived: int
-    watermark: float
+Taken: TypeAlias = tuple[Any, Firing | None, str | None]
+"""What becomes of a message.
 
-
-class Taken(NamedTuple):
-    """What becomes of a message.
-
-    Args:
-        windows: its key's windows after it.
-        firing: a window that fires with it.
-        late: what is counted: ``dropped`` or ``partly``.
-    """
-
-    windows: Any
-    firing: Firing | None = None
-    late: str | None = None
+(its key's windows after it, a window that fires with it, what is counted: ``dropped`` or
+``partly``).
+"""
 
 
 class WindowKind(Protocol):
@@ -66,7 +49,10 @@ class WindowKind(Protocol):
     """Windows are due by arrival time, not by watermark."""
 
     def take(self, aggregating: Aggregating, windows: Any, coming: Coming) -> Taken:
-        """Put a message into its key's windows; whatever user code raises goes through."""
+        """Put a message into its key's windows; whatever user code raises goes through.
+
+        If it raises, the windows are as before.
+        """
 
     def due(self, windows: Any) -> int | None:
         """Return the watermark, or arrival time, at which the next window fires."""
@@ -116,25 +102,31 @@ class _Ranges:
         self.width = max(1, windows.slide // _BUCKETS)
 
     def take(self, aggregating: Aggregating, windows: _Panes | None, coming: Coming) -> Taken:
-        begins = coming.time // self._slide  # the last window that the message lies in
-        pane = coming.time // self._pane
-        first_open = self._first_open(coming.watermark)
+        _, message, time, _, watermark = coming
+        pane = time // self._pane
+        if windows is not None and pane in windows.parts and watermark <= time + self._delay:
+            # Nearly every message: all of its windows are open, and known to be.
+            parts = windows.parts
+            parts[pane] = aggregating.updated(message, parts[pane])
+            return windows, None, None
+        begins = time // self._slide  # the last window that the message lies in
+        first_open = self._first_open(watermark)
         late = None
         if first_open > begins:
             if self._policy is not LateDataPolicy.PLACE_IN_OLDEST_WINDOW or first_open == FOREVER:
                 return _late(self._policy, aggregating, windows, coming)
             pane = int(first_open) * self._slide // self._pane
-        elif first_open > self._first_with(coming.time):
+        elif first_open > self._first_with(time):
             late = "partly"
         parts = {} if windows is None else windows.parts
         if pane in parts:
-            part = aggregating.updated(coming.message, parts[pane])
+            part = aggregating.updated(message, parts[pane])
         else:
-            part = aggregating.begun(coming.message)
+            part = aggregating.begun(message)
         earliest = int(max(self._first_with(pane * self._pane), first_open))
         if windows is not None:
             earliest = min(earliest, windows.earliest)
-        return Taken(_Panes(earliest, {**parts, pane: part}), late=late)
+        return _Panes(earliest, {**parts, pane: part}), None, late
 
     def due(self, windows: _Panes) -> int:
         return self.end(windows) + self._delay
@@ -157,6 +149,8 @@ class _Ranges:
                 yield self._firing(key, windows, number)
 
     def number(self, windows: _Panes) -> int:
+        if self._pane == self._range:  # tumbling: a pane is a window
+            return len(windows.parts)
         return sum(map(len, self._open(windows)))
 
     def _open(self, windows: _Panes) -> Iterator[range]:
@@ -205,20 +199,21 @@ class _Sessions:
     def take(
         self, aggregating: Aggregating, windows: list[_Session] | None, coming: Coming
     ) -> Taken:
-        sessions, time = windows or [], coming.time
+        _, message, time, _, watermark = coming
+        sessions = windows or []
         met = [
             one for one in sessions if time < one.last + self._gap and one.first < time + self._gap
         ]
-        if not met and time + self._gap + self._delay <= coming.watermark:
+        if not met and time + self._gap + self._delay <= watermark:
             return _late(self._policy, aggregating, windows, coming)
-        own = _Session(time, time, aggregating.begun(coming.message))
+        own = _Session(time, time, aggregating.begun(message))
         if met:
             # The sort is stable: on a tie, the session that was there comes before the message's.
             parts = sorted([*met, own], key=lambda one: one.first)
             part = aggregating.frozen(aggregating.combined([one.part for one in parts]))
             own = _Session(parts[0].first, max([one.last for one in parts]), part)
         others = [one for one in sessions if one not in met]
-        return Taken(sorted([*others, own], key=lambda one: one.first))
+        return sorted([*others, own], key=lambda one: one.first), None, None
 
     def due(self, windows: list[_Session]) -> int:
         return self.end(windows) + self._delay
@@ -269,10 +264,10 @@ class _Counts:
         self.width = max(1, (windows.timeout or 1) // _BUCKETS)
 
     def take(self, aggregating: Aggregating, windows: _Count | None, coming: Coming) -> Taken:
-        time = coming.time
+        key, message, time, arrived, _ = coming
         if windows is None:
-            part = aggregating.begun(coming.message)
-            windows = _Count(1, time, time, time, coming.arrived, part)
+            part = aggregating.begun(message)
+            windows = _Count(1, time, time, time, arrived, part)
         else:
             windows = _Count(
                 windows.number + 1,
@@ -280,12 +275,12 @@ class _Counts:
                 max(windows.greatest, time),
                 time,
                 windows.opened,
-                aggregating.updated(coming.message, windows.part),
+                aggregating.updated(message, windows.part),
             )
         if windows.number < self._count:
-            return Taken(windows)
-        firing, rest = self.fire(coming.key, windows)
-        return Taken(rest, firing)
+            return windows, None, None
+        firing, rest = self.fire(key, windows)
+        return rest, firing, None
 
     def due(self, windows: _Count) -> int | None:
         return None if self._timeout is None else windows.opened + self._timeout
@@ -307,12 +302,12 @@ class _Counts:
 def _late(policy: LateDataPolicy, aggregating: Aggregating, windows: Any, coming: Coming) -> Taken:
     """Do with a late message what the policy says (window-6)."""
     if policy is LateDataPolicy.DROP:
-        return Taken(windows, late="dropped")
-    time = coming.time
+        return windows, None, "dropped"
+    key, message, time, _, watermark = coming
     if policy is LateDataPolicy.FIRE_PER_MESSAGE:
-        part = aggregating.begun(coming.message)
-        return Taken(windows, Firing(coming.key, time, time + 1, time, [part], own=True))
+        part = aggregating.begun(message)
+        return windows, Firing(key, time, time + 1, time, [part], own=True), None
     raise LateError(
-        f"its event time is {time}, and the step's watermark is {coming.watermark}: every window "
+        f"its event time is {time}, and the step's watermark is {watermark}: every window "
         "that it belongs to has fired"
     )

@@ -20,7 +20,7 @@ from wallaroo_spark.worker.nodes import TakeMessage
 from wallaroo_spark.worker.portable import copies_by
 from wallaroo_spark.worker.segments import Entities
 from wallaroo_spark.worker.watermarks import NEVER, Watermarks
-from wallaroo_spark.worker.window_kinds import Coming, kind_of
+from wallaroo_spark.worker.window_kinds import kind_of
 from wallaroo_spark.worker.window_store import KEY, WindowStore
 
 
@@ -60,20 +60,21 @@ class WindowStep:
         calls, kind, context = self._calls, self._kind, self._calls.context
         assert context is not None  # time decides in this application
         calls.printer.step = self._place.name
-        coming = Coming(key, value, context.time, context.arrived, self.watermark)
+        coming = (key, value, context.time, context.arrived, self.watermark)
         before = self._store.get(key)
         try:
-            taken = kind.take(self._aggregating, before, coming)
+            windows, firing, late = kind.take(self._aggregating, before, coming)
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             calls.failed(self._place, lineage, Reason.RAISED, error, key)
             return
-        if taken.windows is not before:
-            due = None if taken.windows is None else kind.due(taken.windows)
-            self._store.put(key, taken.windows, due)
-        if taken.late is not None:
-            calls.outbox.finished.late[self._place.name, taken.late] += 1
-        if taken.firing is not None:
-            self._fire(taken.firing, lineage)
+        if windows is not before:
+            self._store.put(key, windows, None if windows is None else kind.due(windows))
+        elif windows is not None:
+            self._store.note_change(key)
+        if late is not None:
+            calls.outbox.finished.late[self._place.name, late] += 1
+        if firing is not None:
+            self._fire(firing, lineage)
 
     def moves(self, watermark: float, arrived: int) -> bool:
         """Move on to a watermark; return whether something may be due now."""

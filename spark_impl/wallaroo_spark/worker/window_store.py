@@ -57,7 +57,7 @@ class WindowStore:
         self._width = width
         self._number = number
         self._keys: dict[bytes, tuple[int | None, Any]] = {}  # (noted time, windows) of keys
-        self._stored: dict[bytes, Any] = {}  # the windows that keys had before the batch
+        self._stored: dict[bytes, int | None] = {}  # how many windows keys had before the batch
         self._changed: set[bytes] = set()
         self._buckets: dict[int, dict[bytes, int]] = {}
         self._turned: set[int] = set()
@@ -78,7 +78,11 @@ class WindowStore:
 
     def get(self, key: bytes) -> Any:
         """Return the windows of a key; `None`: it has none."""
-        return self._known(key)[1]
+        return (self._keys.get(key) or self._known(key))[1]
+
+    def note_change(self, key: bytes) -> None:
+        """Note that the windows of a key were changed, and wait for the same time as before."""
+        self._changed.add(key)
 
     def put(self, key: bytes, windows: Any, due: int | None) -> None:
         """Set the windows of a key, `None` for none, and the time for which it waits, if it does.
@@ -133,9 +137,9 @@ class WindowStore:
         opened = keys = 0
         for key in sorted(self._changed):
             noted, windows = self._keys[key]
-            for some, sign in ((windows, 1), (self._stored[key], -1)):
-                if some is not None:
-                    opened += sign * self._number(some)
+            for number, sign in ((self._count(windows), 1), (self._stored[key], -1)):
+                if number is not None:
+                    opened += sign * number
                     keys += sign
             self._save(KEY + key, None if windows is None else (noted, windows))
         for bucket in sorted(self._turned):
@@ -188,8 +192,11 @@ class WindowStore:
         known = self._keys.get(key)
         if known is None:
             known = self._keys[key] = self._load(KEY + key) or (None, None)
-            self._stored[key] = known[1]
+            self._stored[key] = self._count(known[1])
         return known
+
+    def _count(self, windows: Any) -> int | None:
+        return None if windows is None else self._number(windows)
 
     def _bucket(self, bucket: int) -> dict[bytes, int]:
         if bucket not in self._buckets:
