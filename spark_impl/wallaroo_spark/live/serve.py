@@ -31,7 +31,7 @@ from wallaroo_spark.jvm.process import SubmittingJvm
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, temporary_parent
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.delivery import Delivery
-from wallaroo_spark.live.identity import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 from wallaroo_spark.live.intake import Intake
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions

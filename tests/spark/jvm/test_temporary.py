@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, remove_abandoned
 from wallaroo_spark.live.checkpoint import Checkpoint
-from wallaroo_spark.live.identity import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 
 import wallaroo
 from wallaroo.engine import ServeOptions

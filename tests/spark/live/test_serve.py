@@ -17,7 +17,7 @@ import psutil
 import pytest
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import Checkpoint
-from wallaroo_spark.live.identity import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 
 import wallaroo
 import wallaroo.loading
