@@ -55,10 +55,10 @@ def never_ended(self: Watermarks, source: str) -> None:
 
 def only_own_frames(self: Watermarks, at: int, source: str | None) -> None:
     """Let time go on with frames only."""
-    if source is not None or self._first is None:
+    if source is not None or self.first is None:
         self.now = max(self.now, at)
-    if self._first is None:
-        self._first = self.now
+    if self.first is None:
+        self.first = self.now
     if source is not None:
         self._sources[source].last_frame = self.now
 

@@ -49,6 +49,9 @@ class Cells(Protocol):
     name: str
     changed: dict[Any, Any]
 
+    def count(self) -> int:
+        """Return the number of cells there are now."""
+
     def identities(self) -> list[Any]:
         """Return the identities of all cells there are now."""
 

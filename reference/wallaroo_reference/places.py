@@ -164,6 +164,10 @@ class Store(Generic[E]):
         self.keeps = True
         self._dumps, self._make = dumps, make
 
+    def count(self) -> int:
+        """Return the number of entities."""
+        return len(self.entities)
+
     def identities(self) -> list[Any]:
         """Return the identities of the keys of all entities."""
         return list(self.entities)
@@ -186,7 +190,7 @@ class Store(Generic[E]):
             known = identity_of(name)
             try:
                 entities[known] = make(name, value[VISITED.size :])
-            except Exception as error:  # noqa: BLE001 - the user's classes say how they are made
+            except Exception as error:
                 raise UnpackError(self, key_of_name(name), error) from error
             if expires:
                 self.visits[known] = VISITED.unpack_from(value)[0]

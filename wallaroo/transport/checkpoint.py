@@ -1,4 +1,4 @@
-"""A run's checkpoint directory, for every engine: who may use it, whose it is, and one run at a time.
+"""A run's checkpoint directory, of every engine: who may use it, whose it is, one run at a time.
 
 It holds an identity (`wallaroo.transport.identity`), a lock, the input log, and the engine's own
 part. A checkpoint belongs to one engine, one application, one topology and one number of
@@ -100,8 +100,8 @@ class CheckpointDirectory:
     def half_deleted(self, why: str, missing: Path) -> CheckpointError:
         """Return the error for a checkpoint of which a part is missing."""
         return CheckpointError(
-            f"the checkpoint {self.directory} is half deleted: {why}. Restore {missing} from a copy, or "
-            "begin anew with an empty directory"
+            f"the checkpoint {self.directory} is half deleted: {why}. Restore {missing} from a "
+            "copy, or begin anew with an empty directory"
         )
 
     def close(self) -> None:

@@ -72,7 +72,8 @@ class Head:
                 "cells": [[one.kind, one.name, one.count] for one in self.cells],
                 "sinks": [[*sink, count] for sink, count in self.sinks.items()],
                 "generators": {
-                    name: base64.b64encode(value).decode() for name, value in self.generators.items()
+                    name: base64.b64encode(value).decode()
+                    for name, value in self.generators.items()
                 },
                 "blobs": [self.first_blob, self.next_blob],
             }

@@ -93,6 +93,10 @@ class Sessions(KeptWindows):
             for session in sessions:
                 yield self._window(known, session)
 
+    def count(self) -> int:
+        """See `KeptWindows.count`."""
+        return len(self._open)
+
     def identities(self) -> list[Any]:
         """See `KeptWindows.identities`."""
         return list(self._open)
@@ -184,6 +188,10 @@ class Counts(KeptWindows):
         """See `KeptWindows.open`."""
         for known, window in self._open.items():
             yield _window(known, window)
+
+    def count(self) -> int:
+        """See `KeptWindows.count`."""
+        return len(self._open)
 
     def identities(self) -> list[Any]:
         """See `KeptWindows.identities`."""

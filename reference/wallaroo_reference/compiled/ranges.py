@@ -153,6 +153,10 @@ class KeptWindows(ABC):
             self.changed[cell] = None
 
     @abstractmethod
+    def count(self) -> int:
+        """Return the number of cells."""
+
+    @abstractmethod
     def identities(self) -> list[Any]:
         """Return the identities of all cells there are."""
 
@@ -170,7 +174,7 @@ class KeptWindows(ABC):
         for name, value in cells:
             try:
                 self._make(name, pickle.loads(value))  # noqa: S301 - from the owner's directory
-            except Exception as error:  # noqa: BLE001 - the user's classes say how they are made
+            except Exception as error:
                 raise UnpackError(self, key_of_name(name, self.kind), error) from error
 
     @abstractmethod
@@ -313,6 +317,10 @@ class RangePanes(KeptWindows):
                 waiting.intersection_update(self._firing[1])
             for known in waiting:
                 yield self._window(number, panes, known)
+
+    def count(self) -> int:
+        """See `KeptWindows.count`."""
+        return sum([len(self._of(pane)) for pane in self._numbers])
 
     def identities(self) -> list[Any]:
         """See `KeptWindows.identities`."""

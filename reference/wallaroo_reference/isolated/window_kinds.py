@@ -49,6 +49,7 @@ class RangeStep(WindowStep):
         self._windows = windows
         self._pane = windows.pane
         self._keys: dict[Hashable, _Panes] = {}
+        self._count = 0  # panes, of all keys
         self._calendar = Calendar(self._next_end)
 
     def take(self, arrival: Arrival) -> Firing | None:
@@ -70,6 +71,7 @@ class RangeStep(WindowStep):
             if panes is None:
                 panes = self._keys[arrival.known] = _Panes(arrival.key, {}, earliest)
             panes.parts[pane] = part
+            self._count += 1
             panes.earliest = min(panes.earliest, earliest)
             self._calendar.note(arrival.known)
         self.touch((pane, arrival.known))
@@ -107,6 +109,10 @@ class RangeStep(WindowStep):
                 end = start + windows.range
                 yield Firing(panes.key, start, end, end - 1, self._parts(panes, number))
 
+    def count(self) -> int:
+        """See `WindowStep.count`."""
+        return self._count
+
     def identities(self) -> list[Any]:
         """See `WindowStep.identities`."""
         return [(pane, known) for known, panes in self._keys.items() for pane in panes.parts]
@@ -132,6 +138,7 @@ class RangeStep(WindowStep):
         if panes is None:
             panes = self._keys[known] = _Panes(key_of_name(name, self.kind), {}, 0)
         panes.parts[PANE.unpack_from(name)[0]] = self._part(form)
+        self._count += 1
 
     def _fired(self, number: int) -> bool:
         """Whether the window that starts at `number * slide` has fired, or would have."""
@@ -163,6 +170,7 @@ class RangeStep(WindowStep):
         start = panes.earliest * self._windows.slide
         for pane in [one for one in panes.parts if one * self._pane < start]:
             del panes.parts[pane]
+            self._count -= 1
             self.touch((pane, known))
         if panes.parts:
             panes.earliest = max(panes.earliest, self._first_with(min(panes.parts)))
@@ -251,6 +259,10 @@ class SessionStep(WindowStep):
         for known in self._keys.values():
             for session in known.sessions:
                 yield self._firing(known.key, session)
+
+    def count(self) -> int:
+        """See `WindowStep.count`."""
+        return len(self._keys)
 
     def identities(self) -> list[Any]:
         """See `WindowStep.identities`."""
@@ -359,6 +371,10 @@ class CountStep(WindowStep):
         for window in self._keys.values():
             yield _counted(window)
 
+    def count(self) -> int:
+        """See `WindowStep.count`."""
+        return len(self._keys)
+
     def identities(self) -> list[Any]:
         """See `WindowStep.identities`."""
         return list(self._keys)
@@ -375,8 +391,10 @@ class CountStep(WindowStep):
         return one.number, one.least, one.greatest, one.last, one.opened, packed(one.part)
 
     def _make(self, name: bytes, form: Any) -> None:
-        *numbers, part = form
-        self._keys[identity_of(name)] = _Count(key_of_name(name), *numbers, self._part(part))
+        number, least, greatest, last, opened, part = form
+        self._keys[identity_of(name)] = _Count(
+            key_of_name(name), number, least, greatest, last, opened, self._part(part)
+        )
 
     def _order(self, known: Hashable) -> tuple[int, bytes]:
         window = self._keys[known]

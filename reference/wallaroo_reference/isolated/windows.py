@@ -167,6 +167,10 @@ class WindowStep(ABC):
             self.changed[cell] = None
 
     @abstractmethod
+    def count(self) -> int:
+        """Return the number of cells."""
+
+    @abstractmethod
     def identities(self) -> list[Any]:
         """Return the identities of all cells there are."""
 
@@ -184,7 +188,7 @@ class WindowStep(ABC):
         for name, value in cells:
             try:
                 self._make(name, pickle.loads(value))  # noqa: S301 - from the owner's directory
-            except Exception as error:  # noqa: BLE001 - the user's classes say how they are made
+            except Exception as error:
                 raise UnpackError(self, key_of_name(name, self.kind), error) from error
 
     @abstractmethod

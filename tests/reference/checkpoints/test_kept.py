@@ -84,7 +84,11 @@ def carried(case, modes, count):
             some.clear()
         letters += machine.dead_letters
         machine.dead_letters.clear()
-    return outputs, [(letter.order, letter.reason, letter.key, letter.payload) for letter in letters], state(machine)
+    return (
+        outputs,
+        [(letter.order, letter.reason, letter.key, letter.payload) for letter in letters],
+        state(machine),
+    )
 
 
 WITHOUT_CUT = 1 << 30
@@ -99,17 +103,19 @@ def differs(case, modes):
 @pytest.mark.parametrize("timed", [False, True], ids=["plain", "timed"])
 def test_cuts_do_not_show(timed, mode):
     tame = mode == "trusting"
-    cases = generate_timed(60, 1, tame=tame) if timed else generate(60, 1, "tame" if tame else "any")
-    cases = [case for case in cases if mode == "isolated" or compiles(engine_case(case).application)]
+    cases = (
+        generate_timed(60, 1, tame=tame) if timed else generate(60, 1, "tame" if tame else "any")
+    )
+    cases = [
+        case for case in cases if mode == "isolated" or compiles(engine_case(case).application)
+    ]
     assert len(cases) > 40
     assert not [case for case in cases if differs(case, [mode])]
 
 
 def test_the_other_mode_can_go_on():
     cases = [
-        case
-        for case in generate_timed(50, 2, tame=True)
-        if compiles(engine_case(case).application)
+        case for case in generate_timed(50, 2, tame=True) if compiles(engine_case(case).application)
     ]
     for case in cases:
         outputs, _, ended = carried(case, ["trusting", "isolated"], EVERY)
