@@ -110,7 +110,9 @@ class CompiledEngine(ReferenceEngine):
 
     def capabilities(self) -> Capabilities:
         """Return what it claims: it has no `isolated` mode."""
-        return Capabilities(isolation=frozenset({"trusting"}), small=_LATE_IN_A_LONG_RUN)
+        return Capabilities(
+            isolation=frozenset({"trusting"}), recovery=True, small=_LATE_IN_A_LONG_RUN
+        )
 
     def run(self, case: Case) -> Trace:
         """Run one case in `trusting` mode.

@@ -21,8 +21,9 @@ from wallaroo.keys import Key, decode_key, encode_key, identity
 from wallaroo.topology import Codec
 
 Kind: TypeAlias = Literal["partition", "panes", "windows"]
-"""What a cell is: an entity, a pane of a key's range windows, or all sessions or the count window of
-a key. In the name of a pane its number stands before the key."""
+"""What a cell is: an entity, a pane of a key's range windows, or a key's sessions or count window.
+
+In the name of a pane its number stands before the key."""
 
 PROTOCOL = 5
 """The pickle protocol of states and accumulators in a checkpoint."""

@@ -60,7 +60,13 @@ class Durable:
         self._clock = clock
         self._failed = failed
         self._workers = [Worker(f"wallaroo-{name}", post) for name in ("log", "checkpoint")]
-        self._outbox = Outbox(edges.sinks, edges.dead_letters, lambda: machine.sequence, failed)
+        self._outbox = Outbox(
+            edges.sinks,
+            edges.dead_letters,
+            lambda: machine.sequence,
+            recovery.log.durable_sequence,
+            failed,
+        )
         self._feeder: Feeder
         self._journal: Journal
         self._checkpoints: Checkpoints
@@ -94,7 +100,7 @@ class Durable:
             interval=self._interval,
             clock=self._clock,
             failed=self._failed,
-            on_stored=lambda: self._journal.room_was_made(),
+            on_stored=self._log_was_cut,
         )
         self._journal = Journal(
             self._recovery.log,
@@ -158,6 +164,9 @@ class Durable:
         for worker in self._workers:
             worker.close()
         self._recovery.close()
+
+    def _log_was_cut(self) -> None:
+        self._journal.room_was_made()
 
     def _last_generated(self) -> dict[str, Value | End]:
         """Return the last record of each generator source that the log has had."""

@@ -28,6 +28,7 @@ class Outbox:
         sinks: where outputs go.
         dead_letters: where these go.
         sequence: returns the number of the next record that will be processed.
+        durable: the records before this one are on disk already.
         failed: called with an error's text if dead letters cannot be written.
 
     Attributes:
@@ -40,10 +41,11 @@ class Outbox:
         sinks: Mapping[SinkId, OutputSink],
         dead_letters: DeadLetters,
         sequence: Callable[[], int],
+        durable: int,
         failed: Callable[[str], None],
     ) -> None:
         self.sinks = {id_: HeldSink(self, sink) for id_, sink in sinks.items()}
-        self.durable = sequence()
+        self.durable = durable
         self._dead_letters = dead_letters
         self._sequence = sequence
         self._failed = failed

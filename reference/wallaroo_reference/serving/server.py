@@ -187,9 +187,8 @@ class Server:
             if not await self._clock.in_time(self._edges.finish(self._idle)):
                 waiting = 0 if self._durable is None else self._durable.waiting
                 self._clock.fail(self._clock.given_up(self._feeder.unprocessed + waiting))
-            elif self._durable is not None and self._clock.problem is None:
-                if not await self._clock.in_time(self._durable.last_checkpoint()):
-                    _log.warning("the last checkpoint is not stored; a restart repeats outputs")
+            elif not await self._clock.in_time(self._last_checkpoint()):
+                _log.warning("the last checkpoint is not stored; a restart repeats outputs")
         except asyncio.CancelledError:
             self._clock.problem = "it was killed"
         finally:
@@ -200,6 +199,10 @@ class Server:
         await self._feeder.idle()
         if self._durable is not None:
             await self._durable.idle()
+
+    async def _last_checkpoint(self) -> None:
+        if self._durable is not None and self._clock.problem is None:
+            await self._durable.last_checkpoint()
 
     def _end(self) -> None:
         self._feeder.abandon()
