@@ -18,8 +18,10 @@ test: $(TOX)
 	@.venv/bin/python -c 'import sys; print("unit runs all tests on Python %d.%d; py3NN part of them on the others" % sys.version_info[:2])'
 	$(TOX) run-parallel --parallel 2 --parallel-live --skip-env "$$(.venv/bin/python -c 'import sys; print("py%d%d" % sys.version_info[:2])')" $(if $(PYTHONS),--discover $(PYTHONS))
 
+# Examples run in their pages with parts from the npm registry: that needs Node 20 or newer, with npm.
+# With PLAIN=1 it needs neither, and pages can only be read.
 docs: $(TOX)
-	$(TOX) run -e site
+	$(TOX) run -e site -- $(if $(PLAIN),--plain)
 
 coverage: $(TOX)
 	$(TOX) run -e coverage

@@ -68,6 +68,7 @@ def throughput(options: argparse.Namespace) -> None:
     """Print how many messages a second each contender processes at full load."""
     for keys in KEYS:
         seconds: dict[str, list[float]] = {"timers": [], "windows": [], "sql": []}
+        processor: dict[str, list[float]] = {job: [] for job in seconds}
         for _ in range(options.rounds):
             for job, taken in seconds.items():
                 stream = Stream(keys, options.messages, OF_A_KEY * min(keys, 1_000))
@@ -79,20 +80,25 @@ def throughput(options: argparse.Namespace) -> None:
                     for _ in range(WARM_UP_PASSES):
                         served.exchange(*stream.next_pass())
                     payloads, outputs = stream.next_pass()
-                    began = time.perf_counter()
+                    began, used = time.perf_counter(), served.cpu_seconds()
                     served.exchange(payloads, outputs)
                     taken.append(time.perf_counter() - began)
-        by_hand = ratios(seconds, "timers")
+                    processor[job].append(served.cpu_seconds() - used)
+        by_hand, cheaper = ratios(seconds, "timers"), ratios(processor, "timers")
         for job, taken in seconds.items():
             rate = options.messages / statistics.median(taken)
+            cost = 1e6 * statistics.median(processor[job]) / options.messages
             goal = "   (goal: 2 x)" if job == "windows" else ""
             print(
                 f"  {keys:6,} keys {job:8} {rate:9,.0f} messages/s   "
-                f"{1 / by_hand[job]:5.2f} x timers by hand{goal}",
+                f"{1 / by_hand[job]:5.2f} x timers by hand{goal}   {cost:6.1f} µs of processor "
+                f"time each ({cheaper[job]:.2f} x)",
                 flush=True,
             )
             name = f"throughput/{keys}/{job}"
             FIGURES.add(name, rate, "messages/s", ratio=1 / by_hand[job], baseline="timers")
+            name = f"processor/{keys}/{job}"
+            FIGURES.add(name, cost, "µs/message", ratio=cheaper[job], baseline="timers")
 
 
 def state(options: argparse.Namespace) -> None:

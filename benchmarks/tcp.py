@@ -69,21 +69,29 @@ def serve_by_hand(out_port: int) -> None:
 
 
 class Served:
-    """A contender's process, a connection into it and one out of it; `extra`: its options."""
+    """A contender's process, a connection into it and one out of it.
 
-    def __init__(self, contender: str, *extra: str) -> None:
+    Args:
+        contender: which.
+        more: further arguments of `wallaroo run`.
+    """
+
+    def __init__(self, contender: str, *more: str) -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         out_port = listener.getsockname()[1]
         if contender == "by hand":
             command = [sys.executable, __file__, "--serve-by-hand", str(out_port)]
         else:
             command = [sys.executable, "-m", "wallaroo", "run", str(APPLICATION), "--in"]
-            command += ["127.0.0.1:0", "--out", f"127.0.0.1:{out_port}", *extra]
+            command += ["127.0.0.1:0", "--out", f"127.0.0.1:{out_port}", *more]
         self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self._process.stderr is not None
+        self.said = ""
         for line in self._process.stderr:
+            self.said += line
             if "listening on" in line:
                 break
+        self.pid = self._process.pid
         self.sender = socket.create_connection(("127.0.0.1", int(line.rpartition(":")[2])))
         self.sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.receiver, _ = listener.accept()

@@ -14,7 +14,7 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 import wallaroo, wallaroo.testing, wallaroo.loading, wallaroo.drawing
-import wallaroo_reference.engine, wallaroo_reference.serving.server
+import wallaroo_reference.engine, wallaroo_reference.serving.server, wallaroo.monitor.server
 from wallaroo.cli.main import main
 sys.exit(main(["engines"]))
 """

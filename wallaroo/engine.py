@@ -13,13 +13,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from wallaroo.errors import EngineNotFoundError
 from wallaroo.extras import install_command
 from wallaroo.records import Frame, Record, with_times_that_never_decrease
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import Finding, InputLog, Trace
+
+if TYPE_CHECKING:
+    from wallaroo.metrics.registry import Registry
 
 ENTRY_POINTS = "wallaroo.engines"
 MAX_CONNECTIONS = 1024
@@ -129,6 +132,7 @@ class ServeOptions:
         idle_timeout: seconds without a byte after which a sender's connection is closed; `None`:
             never.
         partitions: number of partitions; `None`: the engine's choice.
+        metrics: the engine fills in its figures; `None`: nothing is measured.
         options: the engine's own options, by the names that its `add_arguments` gave them.
     """
 
@@ -141,6 +145,7 @@ class ServeOptions:
     max_connections: int = MAX_CONNECTIONS
     idle_timeout: float | None = None
     partitions: int | None = None
+    metrics: Registry | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -74,20 +74,29 @@ class ReferenceEngine:
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped."""
+        from wallaroo.metrics.probes import Probes
+        from wallaroo_reference.compiled.measured import MeasuredCompiled
+        from wallaroo_reference.isolated.measured import MeasuredInterpreter
         from wallaroo_reference.serving.server import serve  # asyncio, only where it is served
 
         compiled = options.isolation == "trusting" and compiles(application)
-        make = Compiled if compiled else Interpreter
+        partitions, on_error = options.partitions or 1, options.on_error
 
         checkpoint = checkpoint_options(options.options)
+        keeps = checkpoint.directory is not None
 
         def machine() -> Machine:
-            return make(
-                application,
-                partitions=options.partitions or 1,
-                on_error=options.on_error,
-                keeps=checkpoint.directory is not None,
-            )
+            if options.metrics is not None:
+                probes = Probes(application, options.metrics, always=not compiled)
+                if compiled:
+                    return MeasuredCompiled(
+                        application, probes, partitions=partitions, on_error=on_error, keeps=keeps
+                    )
+                return MeasuredInterpreter(
+                    probes, partitions=partitions, on_error=on_error, keeps=keeps
+                )
+            make = Compiled if compiled else Interpreter
+            return make(application, partitions=partitions, on_error=on_error, keeps=keeps)
 
         return serve(application, machine, options, checkpoint)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from wallaroo.checks import Call
 from wallaroo.components import Component
@@ -178,10 +178,10 @@ class Store(Generic[E]):
 
     def packed(self, known: Any) -> bytes | None:
         """Return when an entity was visited, and its state."""
-        entity = self.entities.get(known, _ABSENT)
-        if entity is _ABSENT:
+        if known not in self.entities:
             return None
-        return VISITED.pack(self.visits.get(known, NOT_NOTED)) + self._dumps(cast(E, entity))
+        visited = VISITED.pack(self.visits.get(known, NOT_NOTED))
+        return visited + self._dumps(self.entities[known])
 
     def unpack(self, cells: Iterable[tuple[bytes, bytes]]) -> None:
         """Put in entities that were packed."""
@@ -200,9 +200,6 @@ class Store(Generic[E]):
         known = {one: now if at == NOT_NOTED else at for one, at in self.visits.items()}
         self.visits.clear()
         self.visits.update(sorted(known.items(), key=lambda visit: visit[1]))
-
-
-_ABSENT = object()
 
 
 def places(application: Application) -> list[Place]:

@@ -1,24 +1,45 @@
-"""The documents' site, built once."""
+"""The documents' site, built once: as pages to read, and with what runs examples in a browser."""
 
-import subprocess
-import sys
-from pathlib import Path
+import functools
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
+from wallaroo_docs.site import build
+from webdriver import Browser
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
     """The folder the site is in; the build refuses links that lead nowhere."""
-    directory = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", directory],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    directory = tmp_path_factory.mktemp("site") / "site"
+    build(directory, runnable=False)
     return directory
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and says nothing."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory):
+    """Where the whole site is served: by a plain file server, under a path of its own."""
+    served = tmp_path_factory.mktemp("served")
+    build(served / "some" / "path")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=served))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/some/path"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A browser that reaches this machine and no other."""
+    with Browser() as browser:
+        yield browser

@@ -1,10 +1,6 @@
 """What a terminal shows is copied as commands only, by the button and by hand, on every page."""
 
-import functools
 import re
-import threading
-from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -39,31 +35,6 @@ def shown(path: Path) -> list[str]:
 
 
 PAGES = [path for path in pages() if shown(path)]
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files and says nothing."""
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture(scope="module")
-def address(site: Path) -> Iterator[str]:
-    """Where the site is served: a page may copy only when it is served from this machine."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with Browser() as browser:
-        yield browser
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

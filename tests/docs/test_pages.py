@@ -52,3 +52,11 @@ def test_the_command_line_page_has_each_option_and_no_other(command):
 @pytest.mark.parametrize(("path", "current"), pictures(), ids=lambda one: getattr(one, "stem", ""))
 def test_pictures_are_current(path, current):
     assert path.read_text("utf-8") == current
+
+
+def test_the_readme_s_application_is_the_learner_s():
+    found = [
+        re.search(r"```python[^\n]*\n(.*?)```", path.read_text("utf-8"), re.DOTALL)[1]
+        for path in (DOCS.parent / "README.md", DOCS / "streams.md")
+    ]
+    assert found[0] == found[1]

@@ -6,7 +6,8 @@ import pytest
 from wallaroo_conformance.judge.law import PlainLaw, law
 from wallaroo_conformance.judge.rules import RULES, Chapter, Rule
 from wallaroo_docs.blocks import SPEC
-from wallaroo_docs.guards import guarded, laws, mutants, page
+from wallaroo_docs.guards import COUNTEREXAMPLES, guarded, laws, mutants, page
+from wallaroo_docs.sketches import SKETCHES
 
 TEXTS = {path: path.read_text("utf-8") for path in sorted(SPEC.glob("*.md"))}
 HEADING = re.compile(r"^## (?P<id>[a-z]+-[0-9]+) · (?P<title>.*?) \{ #(?P=id) \}$", re.MULTILINE)
@@ -49,3 +50,19 @@ def test_the_page_of_guards_is_up_to_date():
 def test_each_rule_of_the_specification_says_what_guards_it():
     assert [path.name for path, text in TEXTS.items() if guarded(text) != text] == []
     assert "".join(TEXTS.values()).count("<summary>Guarded by") == len(RULES)
+
+
+def test_every_chapter_opens_with_what_goes_wrong_without_it():
+    chapters = {rule.chapter.name for rule in RULES.values()} | {"isolation"}
+    assert {sketch.name for sketch in SKETCHES} == chapters
+    for sketch in SKETCHES:
+        opening = TEXTS[SPEC / f"{sketch.name}.md"].partition("\n## ")[0]
+        assert re.search(r"^Without (these|this|isolation)\b", opening, re.MULTILINE)
+        assert f"![{sketch.told}](../assets/rules-{sketch.name}.svg)" in opening
+
+
+def test_every_counterexample_is_linked_from_its_rule():
+    names = [path.name for path in COUNTEREXAMPLES.glob("*.json")]
+    page = TEXTS[SPEC / "guards.md"]
+    assert names
+    assert [name for name in names if f'href="../counterexamples/{name}"' not in page] == []

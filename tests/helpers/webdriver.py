@@ -43,6 +43,7 @@ class Browser:
                 self._url = f"http://127.0.0.1:{found[1]}/session"
                 break
         arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1300,2400"]
+        arguments.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
         options = {"binary": CHROMIUM, "args": arguments}
         capabilities = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}}
         self._url += "/" + self._ask("POST", "", capabilities)["sessionId"]
@@ -87,6 +88,20 @@ class Browser:
         """Return what the window shows, as a PNG."""
         return base64.b64decode(self._ask("GET", "/screenshot"))
 
+    def looks(self, *, dark: bool = False, width: int = 1300, height: int = 2400) -> None:
+        """Make the window so large, and let the system's colours be light or dark."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        media = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": [scheme]}}
+        self._ask("POST", "/goog/cdp/execute", media)
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        size = {"cmd": "Emulation.setDeviceMetricsOverride", "params": screen}
+        self._ask("POST", "/goog/cdp/execute", size)
+
+    def keys(self, text: str) -> None:
+        """Press keys, wherever the focus is."""
+        element = self._ask("GET", "/element/active")[_ELEMENT]
+        self._ask("POST", f"/element/{element}/value", {"text": text})
+
     def click(self, xpath: str) -> None:
         """Press a button."""
         self._use(xpath, "click", {})
@@ -121,9 +136,9 @@ class Browser:
 
         self.wait(done, f"{xpath} cannot be used")
 
-    def wait(self, true: Callable[[], bool], message: str) -> None:
+    def wait(self, true: Callable[[], bool], message: str, *, seconds: float = _SECONDS) -> None:
         """Wait until something holds on the page."""
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + seconds
         while not true():
             assert time.monotonic() < deadline, f"{message}; the page says:\n{self.text()}"
             time.sleep(0.1)

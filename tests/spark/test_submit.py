@@ -39,10 +39,10 @@ def test_spark_submit_runs_an_application(java_home, tmp_path):
             with connection, connection.makefile("rb") as received:
                 counts = [received.readline() for _ in range(4)]
             driver_of(process.pid, tmp_path / "run.py").send_signal(signal.SIGTERM)
-            process.communicate(timeout=120)
+            said, _ = process.communicate(timeout=120)
         finally:
             process.kill()
-    assert counts == [b"the => 1\n", b"cat => 1\n", b"the => 2\n", b"dog => 1\n"]
+    assert counts == [b"the => 1\n", b"cat => 1\n", b"the => 2\n", b"dog => 1\n"], said
     assert process.returncode == 0
 
 

@@ -27,6 +27,11 @@ def address(text: str) -> tuple[str, int]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def own_address(text: str) -> tuple[str, int]:
+    """Return the (host, port) of ``HOST:PORT`` or ``PORT``, which is on this machine only."""
+    return address(text if ":" in text else f"127.0.0.1:{text}")
+
+
 def count(text: str) -> int:
     """Return a whole number of at least 1."""
     number = int(text) if text.isascii() and text.isdigit() else 0

@@ -1,8 +1,9 @@
 """``machida`` and ``machida3``: the published commands, which start ``wallaroo run``.
 
-Their command lines work unchanged. The options about clusters, metrics and the original's runtime
-are accepted without effect, and named once on stderr. A command line that starts another worker of
-a cluster is refused, since one process does the work of all.
+Their command lines work unchanged. `--metrics HOST:PORT`, where the original's metrics page was
+told of the application, is where the live page is served. The options about clusters and the
+original's runtime are accepted without effect, and named once on stderr. A command line that
+starts another worker of a cluster is refused, since one process does the work of all.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from wallaroo.cli.arguments import own_address
 from wallaroo.cli.main import CommandParser
 from wallaroo.cli.main import main as wallaroo
+from wallaroo.config import format_address
 from wallaroo.text import escaped
 
 _WITH_VALUE = (
-    ("--metrics", "-m"),
     ("--control", "-c"),
     ("--data", "-d"),
     ("--my-control",),
@@ -96,7 +98,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say(
             f"to keep state through a crash: wallaroo run {module} --engine spark --checkpoint DIR"
         )
-    return wallaroo(["run", module, "--", *passed, *unread])
+    own = [] if options.metrics is None else _metrics(options.metrics)
+    return wallaroo(["run", module, *own, "--", *passed, *unread])
+
+
+def _metrics(text: str) -> list[str]:
+    """Return the arguments that serve the live page; none, and a line on stderr, where it cannot.
+
+    The tutorials start several applications with one address: all of them must run.
+    """
+    from wallaroo.monitor.server import MetricsAddressError, free_address
+
+    try:
+        return ["--metrics", format_address(*free_address(*own_address(text)))]
+    except (argparse.ArgumentTypeError, MetricsAddressError) as error:
+        _say(f"there is no live page: {error}")
+        return []
 
 
 def _is_one_more_worker(options: argparse.Namespace) -> bool:
@@ -150,6 +167,9 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
         metavar="MODULE",
         required=True,
         help="the application's module, on the current directory or PYTHONPATH",
+    )
+    parser.add_argument(
+        "--metrics", "-m", metavar="HOST:PORT", help="serve a live page of the application there"
     )
     ignored = parser.add_argument_group("accepted, without effect here")
     actions = [

@@ -8,13 +8,14 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
 from wallaroo.cli.application import load_named_application
-from wallaroo.cli.arguments import APP_HELP, count, option_strings, seconds
+from wallaroo.cli.arguments import APP_HELP, count, option_strings, own_address, seconds
+from wallaroo.cli.metrics import metrics_of
 from wallaroo.cli.output import application_output, results_on
 from wallaroo.cli.progress import progress_display
 from wallaroo.cli.summary import print_summary
@@ -23,6 +24,7 @@ from wallaroo.errors import EngineNotFoundError
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
+    from wallaroo.metrics.registry import Registry
 
 _USAGE = "wallaroo run APP [options] [engine's options] [application arguments]"
 
@@ -37,6 +39,7 @@ examples:
   wallaroo run word_count.py --stdin --stdout < LICENSE
   wallaroo run word_count.py --isolated --dead-letters dead.jsonl --stdin --stdout < LICENSE
   wallaroo run word_count.py --engine spark --in 127.0.0.1:7010 --out 127.0.0.1:7002
+  wallaroo run word_count.py --metrics 127.0.0.1:9090 --in 127.0.0.1:7010 --out 127.0.0.1:7002
   wallaroo run --engine spark --help      with that engine's options
 """
 
@@ -102,6 +105,12 @@ def register(subparsers: Subparsers) -> None:
         default="auto",
         help="auto: a live line on a terminal; json: a JSON object a second on stderr (auto)",
     )
+    parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        type=own_address,
+        help="serve a live page, and figures for programs, there; port 0 takes a free one",
+    )
     parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this")
     parser.set_defaults(run=run, passes_arguments=True)
 
@@ -117,6 +126,7 @@ def run(options: argparse.Namespace) -> int:
         stopper.listening(),
         results_on(sys.stdout) if options.stdout else nullcontext() as results,
         application_output() as steps,
+        ExitStack() as stack,
     ):
         application = load_named_application(
             options,
@@ -127,7 +137,8 @@ def run(options: argparse.Namespace) -> int:
         )
         steps.know(application)
         stopper.starts()
-        handle = engine.serve(application, _serve_options(options, own, results))
+        metrics = stack.enter_context(metrics_of(application, engine.name, options))
+        handle = engine.serve(application, _serve_options(options, own, results, metrics))
         gc.collect()
         gc.freeze()  # modules and the topology live to the end: the collector can skip them
         stopper.serves(handle)
@@ -140,7 +151,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve_options(
-    options: argparse.Namespace, own: argparse.Namespace, results: IO[bytes] | None
+    options: argparse.Namespace,
+    own: argparse.Namespace,
+    results: IO[bytes] | None,
+    metrics: Registry | None,
 ) -> ServeOptions:
     return ServeOptions(
         isolation="isolated" if options.isolated else "trusting",
@@ -152,6 +166,7 @@ def _serve_options(
         max_connections=options.max_connections,
         idle_timeout=options.idle_timeout,
         partitions=options.partitions,
+        metrics=metrics,
         options=vars(own),
     )
 

@@ -56,8 +56,14 @@ _CORNER = 8  # radius of a tie's corners
 _LID = 8  # half the height of a partition's lid
 
 
-def svg(application: Application) -> str:
-    """Return the application as an SVG document."""
+def svg(application: Application, *, marked: bool = False) -> str:
+    """Return the application as an SVG document.
+
+    Args:
+        application: what is drawn.
+        marked: for a page that changes parts of it. A node's group has its index as `data-node`, a
+            state partition's group its name as `data-partition`, a flow `data-from` and `data-to`.
+    """
     plan = layout(application)
     title = f"Topology of {escaped(application.name)}"
     description = tree(application)
@@ -75,18 +81,26 @@ def svg(application: Application) -> str:
     ]
     parts += _lanes(plan)
     parts += [f'<path class="tie" d="{_elbow(corners)}"/>' for corners in plan.ties]
-    parts += [_arrow(corners) for corners in plan.flows]
+    flows = [
+        (origin, index)
+        for index, node in enumerate(application.nodes)
+        for origin in (() if isinstance(node, Source) else node.inputs)
+    ]
+    for corners, (origin, index) in zip(plan.flows, flows, strict=True):
+        parts.append(_arrow(corners, f' data-from="{origin}" data-to="{index}"' * marked))
     parts += [_done(corners) for corners in plan.dones]
-    for node, box in zip(application.nodes, plan.nodes, strict=True):
+    for index, (node, box) in enumerate(zip(application.nodes, plan.nodes, strict=True)):
         if isinstance(node, Source | Sink):
             kind, radius = ("source" if isinstance(node, Source) else "sink"), HEIGHT / 2
         else:
             has_state = isinstance(node.operation, Stateful | Windowed)
             kind, radius = ("stateful" if has_state else "step"), 8
-        parts.append(_group(kind, box, _rectangle(box, radius)))
-    for box in plan.partitions:
+        mark = f' data-node="{index}"' * marked
+        parts.append(_group(kind, box, _rectangle(box, radius), mark))
+    for partition, box in zip(application.partitions, plan.partitions, strict=True):
         kind = "partition" if box.label.kind == "state" else "partition shared"
-        parts.append(_group(kind, box, _cylinder(box)))
+        mark = f' data-partition="{escape(escaped(partition.name))}"' * marked
+        parts.append(_group(kind, box, _cylinder(box), mark))
     return "\n".join([*parts, "</svg>\n"])
 
 
@@ -103,7 +117,7 @@ def _lanes(plan: Layout) -> list[str]:
     return parts
 
 
-def _group(kind: str, box: Box, shape: str) -> str:
+def _group(kind: str, box: Box, shape: str, mark: str) -> str:
     label = box.label
     middle = box.middle[0]
     room = box.width - 20
@@ -121,7 +135,13 @@ def _group(kind: str, box: Box, shape: str) -> str:
         for (style, text, size), offset in zip(texts, offsets, strict=True)
     ]
     return "\n".join(
-        [f'<g class="{kind}">', f"<title>{escape(_whole(label))}</title>", shape, *lines, "</g>"]
+        [
+            f'<g class="{kind}"{mark}>',
+            f"<title>{escape(_whole(label))}</title>",
+            shape,
+            *lines,
+            "</g>",
+        ]
     )
 
 
@@ -146,11 +166,11 @@ def _cylinder(box: Box) -> str:
     )
 
 
-def _arrow(corners: list[Point]) -> str:
+def _arrow(corners: list[Point], mark: str = "") -> str:
     *before, (tip, level) = corners
     head = f"M{_number(tip)} {_number(level)} l-9 -4.5 v9 Z"
     path = _elbow([*before, (tip - 8, level)])
-    return f'<path class="flow" d="{path}"/><path class="head" d="{head}"/>'
+    return f'<path class="flow" d="{path}"{mark}/><path class="head" d="{head}"/>'
 
 
 def _done(corners: list[Point]) -> str:

@@ -11,11 +11,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wallaroo.errors import WallarooError
 from wallaroo.text import escaped
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.rate_limit import RateLimited
+
+if TYPE_CHECKING:
+    from wallaroo.metrics.registry import Registry
 
 _PATIENCE = 2.0  # seconds to wait for a FIFO's reader; the engine is blocked meanwhile
 
@@ -31,6 +35,7 @@ class DeadLetters:
 
     Args:
         path: file to which one JSON line for each is added; `None`: no file.
+        metrics: is told of them too.
         clock: monotonic seconds, to limit the rate of log lines.
 
     Attributes:
@@ -41,11 +46,16 @@ class DeadLetters:
     """
 
     def __init__(
-        self, path: Path | None = None, *, clock: Callable[[], float] = time.monotonic
+        self,
+        path: Path | None = None,
+        *,
+        metrics: Registry | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.counts: Counter[tuple[str, str | None, str]] = Counter()
         self._path = path
         self._fd = -1
+        self._metrics = metrics
         self._limited = RateLimited(_log, clock=clock)
         if path is not None:
             try:
@@ -68,8 +78,8 @@ class DeadLetters:
                 logging.WARNING,
                 (letter.pipeline, letter.step, letter.reason),
                 "dead letter: pipeline %s, %s, %s%s, message %s: %s%s",
-                letter.pipeline,
-                f"step {letter.step}" if letter.step else _edge(letter),
+                escaped(letter.pipeline),
+                f"step {escaped(letter.step)}" if letter.step else _edge(letter),
                 letter.reason.value,
                 f" ({letter.error_type})" if letter.error_type else "",
                 message,
@@ -79,6 +89,8 @@ class DeadLetters:
             if logged and _log.isEnabledFor(logging.DEBUG):
                 for line in _traceback(letter):
                     _log.debug("message %s: %s", message, escaped(line))
+        if self._metrics is not None:
+            self._metrics.add_dead_letters(letters)
         if self._fd >= 0:
             self._write(letters)
 

@@ -62,13 +62,22 @@ class OutputSink(Protocol):
 
     written: int
     pending: int
+    bytes_out: int
+    connects: int
     full: bool
+
+    @property
+    def connected(self) -> bool:
+        """Whether outputs can go out."""
 
     def start(self) -> None:
         """Begin, in the running loop."""
 
     def write(self, outputs: Sequence[bytes]) -> None:
         """Take outputs."""
+
+    def look(self) -> None:
+        """Find out now what has been delivered."""
 
     async def drain(self) -> None:
         """Wait until they are delivered."""
@@ -119,7 +128,7 @@ class Edges:
         self._generators = Generators(application.sources, core.take, clock, positions)
         self.sinks = self._make_sinks(application.sinks)
         self._reader = self._make_reader(sources)
-        self.dead_letters = DeadLetters(options.dead_letters)
+        self.dead_letters = DeadLetters(options.dead_letters, metrics=options.metrics)
         try:
             self._listener = Listener(
                 {} if self._reader else sources,
@@ -134,6 +143,8 @@ class Edges:
             raise
         self._taken = dict.fromkeys(sources, 0) if self._reader else self._listener.received
         self._began = time.monotonic()
+        if options.metrics is not None:
+            options.metrics.before_tick(self._report)
 
     @property
     def received(self) -> Mapping[str, int]:
@@ -169,6 +180,7 @@ class Edges:
         """
         self._loop.start()
         self._loop.call(self._start, first)
+        self._say("running")
         self._listener.announce(sys.stderr)
 
     def pause(self) -> None:
@@ -199,6 +211,7 @@ class Edges:
         Args:
             processed: waits until what was received is processed.
         """
+        self._say("stopping")
         if self._reader is not None:
             self._reader.stop()
         self._generators.stop()
@@ -218,6 +231,9 @@ class Edges:
             sink.close()
         self.dead_letters.close()
         self._may_read.set()
+        if self._options.metrics is not None:
+            self._options.metrics.after_last_tick(self._report)
+            self._say("ended")
 
     # -- in any thread -----------------------------------------------------------------------
 
@@ -255,6 +271,27 @@ class Edges:
             late=dict(late or {}),
             open_windows=open_windows,
         )
+
+    def _report(self) -> None:
+        """Copy the counts to the figures."""
+        metrics, received = self._options.metrics, self.received
+        assert metrics is not None
+        for name, source in metrics.sources.items():
+            source.frames = received[name]
+            if name in self._listener.received:
+                source.bytes = self._listener.bytes_in[name]
+                source.connections = self._listener.open[name]
+                source.refused_connections = self._listener.refused[name]
+                source.dropped_frames = self._listener.dropped[name]
+        for id_, figures in metrics.sinks.items():
+            sink = self.sinks[id_]
+            figures.written, figures.waiting = sink.written, sink.pending
+            figures.bytes, figures.connects = sink.bytes_out, sink.connects
+            figures.full, figures.connected = sink.full, sink.connected
+
+    def _say(self, state: str) -> None:
+        if self._options.metrics is not None:
+            self._options.metrics.state = state
 
     # -- inside ------------------------------------------------------------------------------
 

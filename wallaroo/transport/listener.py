@@ -87,6 +87,8 @@ class Listener:
     Attributes:
         addresses: where each source listens.
         received: number of frames per source.
+        bytes_in: number of bytes per source, headers included.
+        open: number of connections per source, as of now.
         dropped: number of incomplete and refused frames per source.
         refused: number of refused connections per source.
 
@@ -108,6 +110,8 @@ class Listener:
         self.when_sequenced = when_sequenced or (lambda close: close())
         self.addresses: dict[str, Address] = {}
         self.received = dict.fromkeys(sources, 0)
+        self.bytes_in = dict.fromkeys(sources, 0)
+        self.open = dict.fromkeys(sources, 0)
         self.dropped = dict.fromkeys(sources, 0)
         self.refused = dict.fromkeys(sources, 0)
         self.paused = False
@@ -190,10 +194,12 @@ class Listener:
     def opened(self, connection: Connection) -> None:
         """Note a connection."""
         self._connections.add(connection)
+        self.open[connection.source] += 1
 
     def closed(self, connection: Connection) -> None:
         """Forget a connection."""
         self._connections.discard(connection)
+        self.open[connection.source] -= 1
         if self._all_closed and not self._connections and not self._all_closed.done():
             self._all_closed.set_result(None)
 
@@ -264,7 +270,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, listener: Listener, source: str, config: TCPSourceConfig) -> None:
         self._listener = listener
-        self._source = source
+        self.source = source
         self._peer = ""
         self._transport: asyncio.Transport
         decoder = config.decoder
@@ -283,7 +289,7 @@ class Connection(asyncio.BufferedProtocol):
         self._heard = time.monotonic()
         # Not at once: Python 3.11 starts to read right after this, even if paused.
         asyncio.get_running_loop().call_soon(self.update_reading)
-        _log.debug("source %s: %s connected", self._source, self._peer)
+        _log.debug("source %s: %s connected", self.source, self._peer)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer to read into; asyncio calls this."""
@@ -292,10 +298,11 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Deliver the frames that are now complete; asyncio calls this."""
         self._heard = time.monotonic()
+        self._listener.bytes_in[self.source] += nbytes
         payloads = self._parser.feed(bytes(self._listener.buffer[:nbytes]))
         if payloads:
-            self._listener.received[self._source] += len(payloads)
-            self._listener.deliver(self._source, payloads)
+            self._listener.received[self.source] += len(payloads)
+            self._listener.deliver(self.source, payloads)
         if self._parser.error is not None:
             self._refuse()
         elif self._to_read is not None:
@@ -311,17 +318,17 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Count an incomplete frame as dropped; asyncio calls this."""
         if self._parser.pending:
-            self._listener.dropped[self._source] += 1
+            self._listener.dropped[self.source] += 1
             self._listener.troubles.log(
                 logging.WARNING,
-                ("incomplete", self._source),
+                ("incomplete", self.source),
                 "source %s: the connection of %s ended inside a frame; "
                 "its %d bytes are dropped (frame-4)",
-                self._source,
+                self.source,
                 self._peer,
                 self._parser.pending,
             )
-        _log.debug("source %s: %s is gone%s", self._source, self._peer, f" ({exc})" if exc else "")
+        _log.debug("source %s: %s is gone%s", self.source, self._peer, f" ({exc})" if exc else "")
         self._listener.closed(self)
 
     def update_reading(self) -> None:
@@ -350,9 +357,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._listener.troubles.log(
             logging.WARNING,
-            ("idle", self._source),
+            ("idle", self.source),
             "source %s: %s has sent nothing for %g s; the connection is closed (--idle-timeout)",
-            self._source,
+            self.source,
             self._peer,
             timeout,
         )
@@ -381,12 +388,12 @@ class Connection(asyncio.BufferedProtocol):
         return count[0]
 
     def _refuse(self) -> None:
-        self._listener.dropped[self._source] += 1
+        self._listener.dropped[self.source] += 1
         self._listener.troubles.log(
             logging.ERROR,
-            ("refused", self._source),
+            ("refused", self.source),
             "source %s: %s from %s; the connection is closed (frame-3)",
-            self._source,
+            self.source,
             self._parser.error,
             self._peer,
         )

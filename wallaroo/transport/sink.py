@@ -109,6 +109,8 @@ class TCPSink:
     Attributes:
         written: number of outputs that the peer's kernel has acknowledged.
         pending: number of outputs that are kept.
+        bytes_out: of all outputs that it was given.
+        connects: number of connections made.
         full: whether to stop writing until `on_room` is called; outputs that are written
             nevertheless are kept too.
     """
@@ -125,6 +127,8 @@ class TCPSink:
     ) -> None:
         self.written = 0
         self.pending = 0
+        self.bytes_out = 0
+        self.connects = 0
         self.full = False
         self._name = f"sink {sink[0]}/{sink[1]}"
         self._host = host
@@ -146,6 +150,11 @@ class TCPSink:
         self._handed = 0  # bytes given to the system
         self._released = 0  # bytes of chunks that are no longer kept
 
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection."""
+        return self._sock is not None
+
     def start(self) -> None:
         """Begin to connect, in the running loop."""
         self._loop = asyncio.get_running_loop()
@@ -160,6 +169,7 @@ class TCPSink:
         self._kept.append(chunk)
         self._cost += chunk.cost
         self.pending += len(outputs)
+        self.bytes_out += chunk.size
         if self._sock is not None:
             self._unsent.append(memoryview(data))
             if not self._blocked:
@@ -169,6 +179,10 @@ class TCPSink:
             self.full = self._cost >= self._limit
         if self._look is None and self._sock is not None:
             self._look = self._loop.call_later(_LOOK, self._on_look)
+
+    def look(self) -> None:
+        """Find out now what the peer's kernel has acknowledged."""
+        self._release()
 
     async def drain(self) -> None:
         """Wait until the peer's kernel has acknowledged everything."""
@@ -206,6 +220,7 @@ class TCPSink:
         self._troubles.forget("connect")
         _log.info("%s: connected to %s", self._name, self._address)
         self._sock = sock
+        self.connects += 1
         self._handed = self._released = 0
         self._unsent = deque([memoryview(b"".join(chunk.outputs)) for chunk in self._kept])
         self._loop.add_reader(sock.fileno(), self._on_readable)

@@ -132,6 +132,8 @@ class StreamSink:
     Attributes:
         written: number of outputs written.
         pending: number of outputs not written yet.
+        bytes_out: of all outputs that it was given.
+        connects: 1: the stream is there from the beginning.
         full: whether to stop writing until `on_room` is called.
     """
 
@@ -145,6 +147,8 @@ class StreamSink:
     ) -> None:
         self.written = 0
         self.pending = 0
+        self.bytes_out = 0
+        self.connects = 1
         self.full = False
         self._stream = stream
         self._turn = turn or threading.Lock()
@@ -157,6 +161,11 @@ class StreamSink:
         self._broken = False
         self._thread = threading.Thread(target=self._run, name="wallaroo-stdout", daemon=True)
 
+    @property
+    def connected(self) -> bool:
+        """Whether it can be written to."""
+        return not self._broken
+
     def start(self) -> None:
         """Start the thread; it reports to the running loop."""
         self._loop = asyncio.get_running_loop()
@@ -166,10 +175,14 @@ class StreamSink:
         """Write outputs, each ending in a newline: its own, or one that is added."""
         data = b"".join([o if o.endswith(b"\n") else o + b"\n" for o in outputs])
         self.pending += len(outputs)
+        self.bytes_out += len(data)
         self._bytes += len(data)
         self.full = self._bytes >= _LIMIT
         self._queue.append((data, len(outputs)))
         self._queued.release()
+
+    def look(self) -> None:
+        """Do nothing: the thread reports what it has written."""
 
     async def drain(self) -> None:
         """Wait until everything is written, or the stream is broken."""

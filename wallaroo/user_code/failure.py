@@ -113,11 +113,15 @@ def user_frames(traceback: TracebackType | None, engine: str = _OURS) -> tuple[U
     return _bounded(own) or _bounded(_lines(traceback, engine))
 
 
-def own_frame(frame: FrameType | None) -> UserFrame | None:
-    """Return the innermost frame of user code that is running, from `frame` outwards."""
+def own_frame(frame: FrameType | None, engine: str = _OURS) -> UserFrame | None:
+    """Return the innermost frame of user code that is running, from `frame` outwards.
+
+    Args:
+        frame: where to begin.
+        engine: the engine's package; its frames are left out.
+    """
     while frame is not None:
-        package = _package(frame)
-        if package != _OURS and not _is_library(frame.f_code):
+        if _package(frame) not in (_OURS, engine) and not _is_library(frame.f_code):
             return _user_frame(frame.f_code, frame.f_lineno)
         frame = frame.f_back
     return None

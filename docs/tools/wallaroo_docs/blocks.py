@@ -25,74 +25,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from sybil import Document, Example, Lexeme, Region, Sybil
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
-SPEC = Path(__file__).parents[2] / "spec"
+from wallaroo_docs.examples import BEGINNING, RESULTS, Block, SpecExample
 
-BEGINNING = "every example of this chapter begins with"
-RESULTS = (
-    "outputs",
-    "dead letters",
-    "dead-letter lines",
-    "entities",
-    "open windows",
-    "late",
-    "findings",
-    "ended",
-)
-"""What may follow an ``input``."""
+SPEC = Path(__file__).parents[2] / "spec"
 
 _BEGINS = ("application", "code", "refused")
 _FOLLOWS = ("input", "session", "printed", "error", *RESULTS)
 _INFO = re.compile(r'(?P<language>\w+) title="(?P<title>[^"\n]*)"[ \t]*$\n', re.MULTILINE)
 _SECTION = re.compile(r"^##? +(?P<title>.+)$", re.MULTILINE)
 _RULE = re.compile(r"^## +(?P<id>[a-z]+-\d+)\b", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Block:
-    """A titled code block.
-
-    Args:
-        title: what it is.
-        text: its content.
-        line: the line in the document on which its content begins, from 1.
-        span: where its content stands in the document's text.
-    """
-
-    title: str
-    text: str
-    line: int
-    span: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class SpecExample:
-    """An example of a rule.
-
-    Args:
-        name: the rule's id, or the chapter's name where the section states none, and a number.
-        rule: the rule's id, or `None`.
-        path: the document.
-        beginning: the chapter's beginning, to stand before the first block.
-        blocks: what it consists of, in order.
-    """
-
-    name: str
-    rule: str | None
-    path: Path
-    beginning: str
-    blocks: tuple[Block, ...]
-
-    @property
-    def kind(self) -> str:
-        """``application``, ``session``, ``code`` or ``refused``."""
-        titles = [block.title for block in self.blocks]
-        return "session" if "session" in titles else titles[0]
 
 
 def chapters() -> list[Path]:

@@ -1,4 +1,4 @@
-"""The pictures that the documents show: the examples' topologies, and windows."""
+"""The pictures that the documents show: topologies, windows, and what the rules are good for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from pathlib import Path
 
 from wallaroo.drawing.svg import svg
 from wallaroo.loading import load_application
+from wallaroo.topology import Application
+from wallaroo_docs.in_page import application_of
+from wallaroo_docs.page_examples import page_examples
+from wallaroo_docs.sketches import SKETCHES
 from wallaroo_docs.timelines import TIMELINES
 
 ROOT = Path(__file__).parents[3]
@@ -14,7 +18,8 @@ PICTURED = ("word_count", "market_spread")
 
 def pictures() -> list[tuple[Path, str]]:
     """Return each picture's file, and what it should hold."""
-    topologies = [
+    topologies = [(ROOT / "docs" / "assets" / "votes.svg", svg(_of_page("streams.md")))]
+    topologies += [
         (
             ROOT / "docs" / "assets" / f"{name}.svg",
             svg(load_application(ROOT / "examples" / f"{name}.py", placeholders=True)),
@@ -22,4 +27,11 @@ def pictures() -> list[tuple[Path, str]]:
         for name in PICTURED
     ]
     lines = [(ROOT / "docs" / "assets" / f"{one.name}.svg", one.svg()) for one in TIMELINES]
-    return topologies + lines
+    sketches = [(ROOT / "docs" / "assets" / f"rules-{one.name}.svg", one.svg()) for one in SKETCHES]
+    return topologies + lines + sketches
+
+
+def _of_page(name: str) -> Application:
+    """Return the application that a page writes to a file."""
+    [found] = [one for one in page_examples(ROOT / "docs" / name) if one.kind == "lines"]
+    return application_of(found.runs[0].source)

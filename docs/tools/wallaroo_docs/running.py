@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
-import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from wallaroo import testing
 from wallaroo.engine import Isolation
 from wallaroo.errors import WallarooParameterError
-from wallaroo.loading import load_file
 from wallaroo.parts import second_part_of
 from wallaroo.testing import Result
 from wallaroo.trace import NOT_COMPARED
-from wallaroo_docs.blocks import RESULTS, Block, SpecExample
+from wallaroo_docs.examples import RESULTS, Block, SpecExample, source_of
+from wallaroo_docs.performing import BadExampleError, execute, loaded, result_of_input
 from wallaroo_docs.promises import NotPromisedError, isolation_of
 from wallaroo_docs.sessions import serve
 from wallaroo_docs.show import shown, wrapped
 
 THE_REFERENCE = "reference"
 """The engine whose results stand in the documents."""
-
-
-class BadExampleError(Exception):
-    """The example itself is not as it should be."""
 
 
 VISITS_A_PARTITION_TWICE = "order-1.2"
@@ -94,26 +86,15 @@ def _call(
     block: Block, example: SpecExample, module: ModuleType, engine: str, isolation: Isolation
 ) -> tuple[Result, int | None]:
     """Execute an input block and return what its one call of `run`, or its session, gave."""
-    met: list[tuple[Result, int | None]] = []
-    sessions: list[testing.Session] = []
-
-    def run(application: Any, payloads: Any = (), **options: Any) -> Result:
-        result = testing.run(application, payloads, engine=engine, isolation=isolation, **options)
-        met.append((result, options.get("partitions")))
-        return result
-
-    def session(application: Any, **options: Any) -> testing.Session:
-        made = testing.Session(application, engine=engine, isolation=isolation, **options)
-        sessions.append(made)
-        return made
-
-    _execute(block, example.path, {**vars(module), "run": run, "Session": session})
-    met += [(one.result, None) for one in sessions]
-    if len(met) != 1:
-        raise BadExampleError(
-            f"{example.name}: an input calls run, or makes a session, once, not {len(met)} times"
-        )
-    return met[0]
+    return result_of_input(
+        block.text,
+        module,
+        name=example.name,
+        engine=engine,
+        isolation=isolation,
+        file=str(example.path),
+        line=block.line,
+    )
 
 
 def _expect_no_findings(example: SpecExample, module: ModuleType) -> None:
@@ -195,34 +176,17 @@ def _without_errors(lines: str) -> list[dict[str, Any]]:
 
 def _execute(block: Block, path: Path, namespace: dict[str, Any]) -> str:
     """Execute a block, with its lines numbered as in the document; return what it printed."""
-    printed = io.StringIO()
-    code = compile("\n" * (block.line - 1) + block.text, str(path), "exec")
-    with contextlib.redirect_stdout(printed):
-        exec(code, namespace)  # noqa: S102 - the documents' own examples
-    return printed.getvalue()
+    return execute(block.text, namespace, file=str(path), line=block.line)
 
 
 def _module(example: SpecExample) -> ModuleType:
-    """Return the example's application as a module with a file, so that workers can import it."""
+    """Return the example's application as a module."""
     name = f"spec_{example.path.stem}_{example.name}".replace("-", "_").replace(".", "_")
-    path = _directory() / f"{name}.py"
-    path.write_text(f"{example.beginning}\n\n{example.blocks[0].text}", "utf-8")
-    sys.modules.pop(name, None)  # what an earlier run left in its objects is no part of this one
-    module = load_file(path, name).module
+    module = loaded(name, source_of(example)).module
     wanted = "application_setup" if example.kind == "session" else "application"
     if not hasattr(module, wanted):
         raise BadExampleError(f"{example.name}: its module defines no {wanted}")
     return module
-
-
-_directories: list[tempfile.TemporaryDirectory[str]] = []
-
-
-def _directory() -> Path:
-    """Return this process's directory of modules; it goes when the process does."""
-    if not _directories:
-        _directories.append(tempfile.TemporaryDirectory(prefix="wallaroo-docs-"))
-    return Path(_directories[0].name)
 
 
 def rewritten(path: Path, examples: Iterable[SpecExample]) -> str:

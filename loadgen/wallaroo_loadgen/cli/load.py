@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
-from wallaroo_loadgen.common.config import address
+from wallaroo_loadgen.common.config import Address, address
 from wallaroo_loadgen.common.schedule import HELP as SCHEDULES
 from wallaroo_loadgen.control import arguments as args
 from wallaroo_loadgen.control.application import Application
@@ -82,6 +82,12 @@ def register(subparsers: Subparsers) -> None:
         help="show the run in a browser while it goes on, at this address (this machine's unless "
         "HOST is another; port 0 takes a free one), and for Prometheus at /metrics",
     )
+    add(
+        "--metrics",
+        metavar="[HOST:]PORT",
+        help="ask the application, run with the same option, for its own figures, and report them "
+        "beside the measured ones",
+    )
     add("--json", metavar="FILE", type=Path, help="write the figures")
     add("--html", metavar="FILE", type=Path, help="write a report with plots, one page")
     add("--hdr", metavar="FILE", type=Path, help="write an HdrHistogram log")
@@ -112,6 +118,7 @@ def _run(namespace: argparse.Namespace) -> int:
     Plan(config)  # what is wrong with it is said before anything is started
     _check_writable(namespace)
     live = _live(namespace.live)
+    own_figures = None if namespace.metrics is None else _address("--metrics", namespace.metrics)
     out, err = console(), console(stderr=True)
     results: list[Result] = []
     found: Search | None = None
@@ -133,7 +140,7 @@ def _run(namespace: argparse.Namespace) -> int:
             if not results and not err.is_terminal:
                 print(f"listening on {at[0]}:{at[1]}", file=sys.stderr)
 
-        session = Session(application, slos, watch, listening)
+        session = Session(application, slos, watch, listening, own_figures)
         if namespace.search:
 
             def progress(search_so_far: Search) -> None:
@@ -169,15 +176,20 @@ def _live(text: str | None) -> LiveServer | None:
     """Return the server of `--live`, if it was asked for."""
     if text is None:
         return None
-    try:
-        at = address(text if ":" in text else f"{_LOOPBACK}:{text}")
-    except ValueError as error:
-        raise args.ArgumentsError(f"--live: {error}") from None
+    at = _address("--live", text)
     try:
         return LiveServer(at)
     except OSError as error:
         reason = error.strerror or error
         raise args.ArgumentsError(f"--live: cannot listen at {text}: {reason}") from None
+
+
+def _address(option: str, text: str) -> Address:
+    """Return the address of an option; without a host it is on this machine."""
+    try:
+        return address(text if ":" in text else f"{_LOOPBACK}:{text}")
+    except ValueError as error:
+        raise args.ArgumentsError(f"{option}: {error}") from None
 
 
 def _search_code(found: Search) -> int:

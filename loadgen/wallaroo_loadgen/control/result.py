@@ -47,6 +47,7 @@ class Result:
         partial: interrupted.
         stolen: part of the machine's processor time that its hypervisor gave to others meanwhile.
         slos, invalid, notes: the verdicts.
+        own: what the application said of itself, as `OwnFigures.end`; `None`: it was not asked.
     """
 
     label: str
@@ -72,6 +73,7 @@ class Result:
     invalid: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=dict)
+    own: dict[str, Any] | None = None
 
     @classmethod
     def of(

@@ -8,9 +8,10 @@ import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from wallaroo_loadgen.common.config import RunConfig
+from wallaroo_loadgen.common.config import Address, RunConfig
 from wallaroo_loadgen.control.application import Application
 from wallaroo_loadgen.control.conductor import Conductor, RunError, run_here
+from wallaroo_loadgen.control.own_figures import OwnFigures
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.verdict import SLO, judge
 from wallaroo_loadgen.workloads.plan import Plan
@@ -24,6 +25,7 @@ class Session:
         slos: what each run is judged by.
         watch: called as a run goes on, and with each new conductor.
         on_listening: called with the address of the listener, at every run.
+        own_figures: where the application gives its own figures (`wallaroo run --metrics`).
     """
 
     def __init__(
@@ -32,7 +34,9 @@ class Session:
         slos: Sequence[SLO] = (),
         watch: Callable[[Conductor], None] = lambda _: None,
         on_listening: Callable[[tuple[str, int]], None] = lambda _: None,
+        own_figures: Address | None = None,
     ) -> None:
+        self._own_figures = own_figures
         self._application = application
         self._slos = slos
         self._watch = watch
@@ -58,6 +62,7 @@ class Session:
             failed=lambda: None if self._application is None else self._application.failed,
         )
         failure = None
+        own = None if self._own_figures is None else OwnFigures(self._own_figures)
         with _Interrupt(conductor):
             try:
                 run_here(conductor, self._listening)
@@ -68,6 +73,8 @@ class Session:
         if self._application is not None:
             ended = self._application.failed if failure is None else self._application.ended
         result = Result.of(conductor, failure, ended)
+        if own is not None:
+            result.own = own.end()
         judge(result, self._slos)
         return result
 

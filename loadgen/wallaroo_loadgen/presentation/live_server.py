@@ -22,12 +22,12 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
+from wallaroo.access import refusal
 from wallaroo_loadgen.common.config import Address
 from wallaroo_loadgen.control.conductor import Conductor
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
 from wallaroo_loadgen.presentation import live
-from wallaroo_loadgen.presentation.access import refusal
 from wallaroo_loadgen.presentation.metrics import exposition
 
 _REFRESH_SECONDS = 0.5

@@ -17,6 +17,7 @@ from wallaroo_loadgen.control.verdict import show
 from wallaroo_loadgen.presentation.figures import Figure
 
 _ASSETS = files("wallaroo_loadgen.presentation") / "assets"
+_SHARED = files("wallaroo.monitor") / "assets"
 
 
 def render(template: str, *, nonce: str | None = None, **values: Any) -> str:
@@ -56,4 +57,5 @@ def plot(figure: Figure) -> Markup:
 
 def asset(name: str) -> Markup:
     """Return a script or style of ours, to stand in a page as it is."""
-    return Markup((_ASSETS / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
+    place = _SHARED if name.startswith("uPlot") else _ASSETS
+    return Markup((place / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
@@ -127,6 +127,8 @@ def print_result(console: Console, result: Result) -> None:
             f"{counts['expected']:,} outputs ({rates['received']:,.0f}/s)",
             highlight=False,
         )
+    if result.own is not None:
+        _print_own(console, result.own)
     for note in result.notes:
         console.print(f"[yellow]note:[/yellow] {escape(note)}", highlight=False)
     for slo in result.slos:
@@ -150,7 +152,24 @@ def _latencies(result: Result) -> Table:
         ("own lateness", result.own_lateness),
     ):
         table.add_row(title, *[show(values[name]) for name in _COLUMNS])
+    if result.own is not None and "latency" in result.own:
+        table.add_row("its own", *[show(result.own["latency"][name]) for name in _COLUMNS])
     return table
+
+
+def _print_own(console: Console, own: dict[str, Any]) -> None:
+    """Print what the application says of itself."""
+    if "problem" in own:
+        console.print(f"the application's own figures: {escape(own['problem'])}", highlight=False)
+        return
+    slowest = max(own["steps"], key=lambda one: float(one["seconds"]))
+    about = "about " if own["estimate"] else ""
+    console.print(
+        f"the application says: {escape(own['verdict'])} Most time in {escape(slowest['name'])}, "
+        f"{about}{slowest['seconds']:.3g} s, {show(slowest['mean'])} a call; at most "
+        f"{own['backlog']:,} messages and {own['waiting']:,} outputs waited",
+        highlight=False,
+    )
 
 
 def print_search(console: Console, found: Search) -> None:

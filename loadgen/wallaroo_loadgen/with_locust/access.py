@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flask import Response, jsonify, request
 
-from wallaroo_loadgen.presentation.access import refusal
+from wallaroo.access import refusal
 from wallaroo_loadgen.with_locust.options import FieldError, check_form
 
 if TYPE_CHECKING:  # importing Locust changes Python's sockets and threads for the whole process

@@ -117,6 +117,11 @@ class Sessions(KeptWindows):
             _Session(first, last, loads(part)) for first, last, part in form
         ]
 
+    @property
+    def held(self) -> int:
+        """See `KeptWindows.held`."""
+        return sum(map(len, self._open.values()))
+
     def _window(self, known: Hashable, session: _Session) -> Firing:
         end = session.last + self._gap
         return key_of(known), end - 1, session.first, end, (session.part,), 0, False
@@ -213,6 +218,11 @@ class Counts(KeptWindows):
         number, least, greatest, last, opened, part = form
         one = self._open[identity_of(name)] = _Count(last, opened, self._packer.loads(part))
         one.number, one.least, one.greatest = number, least, greatest
+
+    @property
+    def held(self) -> int:
+        """See `KeptWindows.held`."""
+        return len(self._open)
 
     def _taken(self, known: Hashable) -> Firing:
         self.touch(known)

@@ -103,7 +103,8 @@ class Compiled:
                 step.keep(packer)
         program = Program(application, keeps=keeps)
         self._spots = program.spots
-        names = self._link(program, application.name)
+        names = self.names(program)
+        self.link(program, application.name, names)
         self._feeds = {source: names[name] for source, name in program.functions.items()}
         self._fires: list[Callable[..., None]] = [names[f"fire_{one}"] for one in self._windows]
 
@@ -233,8 +234,8 @@ class Compiled:
         for store in self._expiring:
             store.expire_by(self._times.now)
 
-    def _link(self, program: Program, name: str) -> dict[str, Any]:
-        """Return the generated functions, bound to this machine's outputs, entities, windows."""
+    def names(self, program: Program) -> dict[str, Any]:
+        """Return what generated functions refer to: this machine's outputs, entities, windows."""
         names: dict[str, Any] = {
             "__name__": __name__,  # in tracebacks, its frames are the engine's
             "fail": self.fail,
@@ -265,8 +266,17 @@ class Compiled:
                 names[f"panes_{index}"], names[f"changed_at_{index}"] = step.panes, step.changed
         for index, outputs in enumerate(self.outputs.values()):
             names[f"write_{index}"] = outputs.append
-        exec(_code(program.source, name), names)  # noqa: S102 - our own text; users' names enter it only as identifiers and by repr
         return names
+
+    def link(self, program: Program, name: str, names: dict[str, Any]) -> None:
+        """Add the generated functions to the names that they refer to.
+
+        Args:
+            program: the program.
+            name: the application's, for tracebacks.
+            names: see `names`.
+        """
+        exec(_code(program.source, name), names)  # noqa: S102 - our own text; users' names enter it only as identifiers and by repr
 
     # -- what generated code calls off the usual path ---------------------------------------------
 

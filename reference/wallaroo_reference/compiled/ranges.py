@@ -137,6 +137,11 @@ class KeptWindows(ABC):
     def open(self) -> Iterator[Firing]:
         """Yield the open windows as they would fire (window-11)."""
 
+    @property
+    @abstractmethod
+    def held(self) -> int:
+        """The number of accumulators: of open windows; where windows overlap, of their panes."""
+
     def next_timeout(self) -> int | None:
         """Return the least arrival time at which a window fires by its timeout; `None`: none."""
         return None
@@ -346,6 +351,12 @@ class RangePanes(KeptWindows):
     def _make(self, name: bytes, form: Any) -> None:
         pane = self.panes.setdefault(PANE.unpack_from(name)[0], {})
         pane[identity_of(name[PANE.size :])] = self._packer.loads(form)
+
+    @property
+    def held(self) -> int:
+        """See `KeptWindows.held`."""
+        kept = (*self.panes.values(), *self._later.values())
+        return sum(map(len, kept))
 
     def _fired_by(self, watermark: float) -> float:
         """Return the last window on the grid that has fired at a watermark, or would have."""

@@ -25,6 +25,7 @@ from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
 from wallaroo_reference.results import TooManyItemsError
 from wallaroo_reference.serving.valve import Valve
+from wallaroo_reference.serving.watch import Watch
 
 _TURN = 0.02  # seconds the machine may run before the loop serves its connections
 _MOST_FRAMES = 1024  # handed to the machine before its outputs are handed on
@@ -75,6 +76,7 @@ class Feeder:
 
     Attributes:
         generated: the last record of each generator source that has been processed.
+        watch: is told what comes and what was processed; `None`: nobody is.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class Feeder:
         ticked: Callable[[Sequence[Tick]], None] | None = None,
     ) -> None:
         self.generated: dict[str, Value | End] = {}
+        self.watch: Watch | None = None
         self._machine = machine
         self._valve = valve
         self._letters = letters
@@ -139,6 +142,8 @@ class Feeder:
             return
         self._taken += len(payloads)
         self._backlog.append((source, payloads, at))
+        if self.watch is not None:
+            self.watch.came(source, len(payloads))
         if not self._paused:
             self.go_on()
 
@@ -148,6 +153,9 @@ class Feeder:
             return
         self._taken += len(records)
         self._backlog.extend(records)
+        if self.watch is not None:
+            for record in records:
+                self.watch.came(record.source if isinstance(record, Value) else "", 1)
         if not self._paused:
             self.go_on()
 
@@ -158,6 +166,8 @@ class Feeder:
         while (queue := self._queue()) and not self._full():
             frames = self._feed(queue)
             now = time.monotonic()
+            if self.watch is not None:
+                self.watch.fed(frames, now - before)
             self._adapt(now - before, frames)
             before = now
             if now - began > _TURN and self._queue():

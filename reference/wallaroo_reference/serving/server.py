@@ -29,11 +29,14 @@ from wallaroo.transport.listener import Address
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo_reference.checkpoints.recovery import Recovery
+from wallaroo_reference.compiled.measured import MeasuredCompiled
+from wallaroo_reference.isolated.measured import MeasuredInterpreter
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.options import CheckpointOptions
 from wallaroo_reference.serving.durable import Durable
 from wallaroo_reference.serving.feeder import Feeder
 from wallaroo_reference.serving.valve import Valve
+from wallaroo_reference.serving.watch import Watch
 
 _LOOK = 0.05  # seconds between looks whether user code has returned in the end
 _log = logging.getLogger("wallaroo.reference")
@@ -131,6 +134,8 @@ class Server:
         )
         if self._durable is not None:
             self._durable.serve(self._feeder)
+        if isinstance(self._machine, (MeasuredCompiled, MeasuredInterpreter)):
+            self._feeder.watch = Watch(self._machine, self._edges)
         self._edges.open(self._start)
 
     @property
@@ -168,6 +173,8 @@ class Server:
     # -- all that follows runs in the server's thread ---------------------------------------------
 
     def _start(self) -> None:
+        if self._feeder.watch is not None:
+            self._feeder.watch.start()
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._run())
         if self._durable is not None:
@@ -205,6 +212,8 @@ class Server:
             await self._durable.last_checkpoint()
 
     def _end(self) -> None:
+        if self._feeder.watch is not None:
+            self._feeder.watch.close()
         self._feeder.abandon()
         if self._durable is not None:
             self._durable.close()

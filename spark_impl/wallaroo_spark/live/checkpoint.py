@@ -89,6 +89,15 @@ class Checkpoint(CheckpointDirectory):
         if next_sequence < planned:
             raise self._ends_before(next_sequence)
 
+    def check_new(self, missing: Path) -> None:
+        """Refuse a checkpoint that lacks a part which it must have once Spark has committed.
+
+        Raises:
+            CheckpointError: Spark has.
+        """
+        if self._spark_part.committed:
+            raise self.half_deleted(f"{missing.name} is missing", missing)
+
     def _ends_before(self, next_sequence: int) -> CheckpointError:
         return self.half_deleted(
             f"its input ends before frame {next_sequence}, and Spark has been given those before "

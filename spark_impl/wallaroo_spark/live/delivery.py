@@ -18,6 +18,7 @@ from wallaroo.transport.edges import Edges
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.stop_clock import unless
 from wallaroo.user_code.output import show
+from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import Held, Report
 from wallaroo_spark.wire.outbox import End, Finished
@@ -41,6 +42,7 @@ class Delivery:
         due: when something is due after the last batch of an earlier run on the checkpoint.
 
     Attributes:
+        watch: is told what is delivered; `None`: nobody is.
         processed: everything before this sequence has been processed and delivered.
         due: when time alone makes something due after that; `None`: it will not.
         batches: number of batches delivered.
@@ -59,6 +61,7 @@ class Delivery:
         done: Callable[[int, int | None], None],
         due: int | None,
     ) -> None:
+        self.watch: Watch | None = None
         self.processed = 0
         self.due = due
         self.batches = 0
@@ -84,6 +87,18 @@ class Delivery:
         """Number of open windows, after the last batch since the start."""
         return sum([held.open for held in self._held.values()])
 
+    @property
+    def held_by_component(self) -> dict[int, tuple[int, int]]:
+        """Numbers of entities and of open windows by the component of the plan that holds them."""
+        found: dict[int, tuple[int, int]] = {}
+        for address, number in list(self._entities.items()):
+            entities, windows = found.get(address.component, (0, 0))
+            found[address.component] = (entities + number, windows)
+        for address, held in list(self._held.items()):
+            entities, windows = found.get(address.component, (0, 0))
+            found[address.component] = (entities + held.entities, windows + held.open)
+        return found
+
     def deliver(self, report: Report) -> None:
         """Deliver the results of a batch, and return when all of them are delivered.
 
@@ -98,7 +113,8 @@ class Delivery:
             finished.ends.append(self.killing_call)
         end = first_end(finished)
         stop = None if end is None else end.order
-        for sink, outputs in outputs_of(self._application, finished, stop).items():
+        made = outputs_of(self._application, finished, stop)
+        for sink, outputs in made.items():
             if outputs:
                 self._loop.call(self._edges.sinks[sink].write, outputs)
         letters = [letter for letter in finished.letters if stop is None or letter.order <= stop]
@@ -132,6 +148,9 @@ class Delivery:
         if report.span is not None:
             self._done(report.span[1], self.due)
             self.processed = report.span[1]
+            if self.watch is not None:
+                numbers = {sink: len(outputs) for sink, outputs in made.items()}
+                self.watch.delivered(report, numbers, self.processed)
         self.batches += 1
 
 

@@ -19,6 +19,7 @@ from wallaroo.records import End, Tick, Value
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import InputLogError, InputLogFullError
 from wallaroo_spark.live.log_feed import LogFeed
+from wallaroo_spark.live.watch import Watch
 
 _RETRY = 0.5  # seconds between looks whether a full disk has room again
 
@@ -26,10 +27,11 @@ _log = logging.getLogger("wallaroo.spark")
 
 
 class _Some(NamedTuple):
-    """Records that arrived together: how many, and what appends them to the log."""
+    """Records that arrived together: how many, what appends them to the log, and their source."""
 
     number: int
     append: Callable[[], None]
+    source: str
 
 
 class Intake:
@@ -40,6 +42,7 @@ class Intake:
         edges: paused while no more should be read.
         failed: called with an error's text if the log can take nothing any more.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
+        watch: is told what is logged; `None`: nobody is.
     """
 
     def __init__(
@@ -48,7 +51,9 @@ class Intake:
         edges: Edges,
         failed: Callable[[str], None],
         clock: Callable[[], int],
+        watch: Watch | None = None,
     ) -> None:
+        self._watch = watch
         self._feed = feed
         self._edges = edges
         self._failed = failed
@@ -64,13 +69,15 @@ class Intake:
     def deliver(self, source: str, payloads: list[bytes]) -> None:
         """Take a source's frames, and pause the edges if the next ones have to wait."""
         append = partial(self._feed.append, source, payloads, self._clock())
-        self._take(_Some(len(payloads), append))
+        self._take(_Some(len(payloads), append, source))
 
     def take(self, records: Sequence[Value | Tick | End]) -> None:
         """Take other records in the same way; what arrives together arrives at one time."""
         now = self._clock()
         stamped = [replace(record, at=now) for record in records]
-        self._take(_Some(len(stamped), partial(self._feed.append_records, stamped)))
+        first = stamped[0] if stamped else None
+        source = first.source if isinstance(first, Value) else ""
+        self._take(_Some(len(stamped), partial(self._feed.append_records, stamped), source))
 
     def _take(self, some: _Some) -> None:
         if self._waiting:
@@ -114,6 +121,8 @@ class Intake:
         except InputLogError as error:
             self._failed(str(error))
             return False
+        if self._watch is not None:
+            self._watch.came(some.source, some.number, self._feed.received)
         return True
 
     def _retry_later(self) -> None:

@@ -29,6 +29,7 @@ from wallaroo_spark.wire.outbox import just_before
 from wallaroo_spark.wire.rows import collected
 
 _LOOK = 0.1  # seconds between checks whether the query still runs
+_LOOKS = 10  # of these, between looks at Spark's own figures
 
 _log = logging.getLogger("wallaroo.spark")
 
@@ -141,7 +142,14 @@ class LiveQuery:
             writer = writer.trigger(processingTime=f"{self._options.trigger} milliseconds")
         query: Any = writer.start()
         self.stage += 1
+        watch = self._delivery.watch
+        if watch is not None:
+            watch.running()
+        looks = 0
         while not self.over.wait(_LOOK):
+            looks += 1
+            if watch is not None and looks % _LOOKS == 0:
+                watch.progressed(query.lastProgress)
             if not query.isActive:
                 query.awaitTermination()  # raises what ended it
                 raise WallarooError("Spark ended the query")

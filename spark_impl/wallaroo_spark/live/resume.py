@@ -109,8 +109,8 @@ def at_the_end_of(log: InputLog, resume: Resume) -> Mapping[str, LoggedSource]:
     return sources
 
 
-def read_resume(path: Path) -> Resume:
-    """Return what a file says; without a file, how things stand before the first record.
+def read_resume(path: Path) -> Resume | None:
+    """Return what a file says; `None`: there is none.
 
     Raises:
         CheckpointError: it is damaged, or cannot be read.
@@ -118,7 +118,7 @@ def read_resume(path: Path) -> Resume:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return Resume()
+        return None
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     try:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from wallaroo.config import GenSourceConfig
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
+from wallaroo.metrics.registry import Registry
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.transport.edges import Edges
@@ -46,6 +47,7 @@ from wallaroo_spark.live.resume import (
     write_resume,
 )
 from wallaroo_spark.live.ticks import write_ticks
+from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.worker.plan import plan
 
@@ -169,14 +171,15 @@ class Server:
         self._up.callback(log.close)
         checkpoint.check_input(log.first_sequence, log.next_sequence)
         self._checkpoint = checkpoint
-        self._resume = read_resume(checkpoint.resume)
-        logged = at_the_end_of(log, self._resume)
+        self._resume = self._read_resume(checkpoint)
+        logged = {} if self._resume is None else at_the_end_of(log, self._resume)
         self._unended = self._sources_to_come(logged)
         case = CaseSpec(
             pickled,
             partitions=checkpoint.partitions,
             isolated=options.isolation == "isolated",
             stop_on_error=options.on_error == "stop",
+            measured=options.metrics is not None,
             log_level=logging.getLogger().getEffectiveLevel(),
         )
         self._feed = LogFeed(
@@ -186,7 +189,7 @@ class Server:
             batch_bytes=own.batch_bytes,
             room_made=self._on_room_in_log,
             failed=self._fail,
-            resume=self._resume,
+            resume=self._resume or Resume(),
         )
         self._up.callback(self._feed.close)
         self._loop = LoopThread("wallaroo-edges")
@@ -203,24 +206,44 @@ class Server:
             least=lambda: 0.0 if self._delivery.batches else _FIRST_BATCH,
         )
         arrival = self._now if self._application.time_decides else lambda: 0
-        self._intake = Intake(self._feed, self._edges, self._fail, arrival)
         self._delivery = Delivery(
             self._application,
             self._edges,
             self._loop,
             self._feed.record,
             self._batch_done,
-            self._resume.due,
+            None if self._resume is None else self._resume.due,
         )
+        if options.metrics is not None:
+            self._delivery.watch = Watch(options.metrics, lambda: self._backlog, self._tell)
+            self._up.callback(self._delivery.watch.close)
+        self._intake = Intake(self._feed, self._edges, self._fail, arrival, self._delivery.watch)
         self._query = LiveQuery(
             plan(self._application).levels, own, checkpoint, self._feed, self._delivery
         )
         if self._feed.full:
             self._edges.pause()
+        if options.metrics is not None:
+            options.metrics.partitions_are(checkpoint.partitions)
         self._edges.open()  # nothing after this can be refused
         self._up.callback(self._loop.stop)
         self._up.callback(lambda: self._loop.call(self._edges.close))
+        if options.metrics is not None:
+            options.metrics.state = "starting Spark"
         self._loop.post(self._start)
+
+    def _read_resume(self, checkpoint: Checkpoint) -> Resume | None:
+        """Return how things stood; `None`: nothing of that matters to this application."""
+        generates = any(
+            isinstance(source.config, GenSourceConfig)
+            for source in self._application.sources.values()
+        )
+        if not generates and not self._application.time_decides:
+            return None
+        found = read_resume(checkpoint.resume)
+        if found is None:
+            checkpoint.check_new(checkpoint.resume)
+        return found or Resume()
 
     def _sources_to_come(self, logged: Mapping[str, LoggedSource]) -> set[str]:
         """Return the sources that can give something: all but generators that have ended."""
@@ -330,6 +353,24 @@ class Server:
         delivered = max(self._delivery.processed, self._feed.committed)
         return self._feed.received - delivered + self._intake.waiting
 
+    def _tell(self, metrics: Registry) -> None:
+        """Copy what is known of entities and windows to the figures.
+
+        What several state partitions or window steps hold together is not told of each.
+        """
+        planned = plan(self._application)
+        held = self._delivery.held_by_component
+        for component in planned.components:
+            entities, windows = held.get(component.index, (0, 0))
+            if len(component.members) == 1 and component.partitions:
+                metrics.partitions[component.partitions[0]].entities = entities
+            if len(component.windows) == 1:
+                metrics.windows[component.windows[0]].open = windows
+        for index, windows_of_step in metrics.windows.items():
+            name = getattr(self._application.nodes[index], "name", "")
+            late = list(self._delivery.late.items())
+            windows_of_step.late = {what: count for (step, what), count in late if step == name}
+
     def _fail(self, problem: str) -> None:
         """End the run without what is on the way."""
         self._clock.problem = self._clock.problem or problem
@@ -343,8 +384,10 @@ class Server:
 
     def _batch_done(self, sequence: int, due: int | None) -> None:
         """Note how things stand before Spark commits a micro-batch."""
+        if self._resume is None:
+            return
         now = Resume(sequence, due, self._feed.sources)
-        if not now.same(self._resume):
+        if not self._resume.sequence or not now.same(self._resume):
             write_resume(self._checkpoint.resume, now)
             self._resume = now
 

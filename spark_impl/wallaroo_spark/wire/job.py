@@ -21,6 +21,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from wallaroo.engine import TaskFault
+from wallaroo.metrics.registry import Harvest
 from wallaroo.user_code.output import Line
 from wallaroo_spark.wire.columns import Messages
 from wallaroo_spark.wire.outbox import Finished, Order
@@ -61,6 +62,7 @@ class CaseSpec:
         segment_bytes: see `SEGMENT_BYTES`.
         monitor: host and port of the `live.call_monitor` to report calls to; `None`: do not report.
         faults: the faults of its micro-batch (`worker.faults`).
+        measured: figures of its user code are wanted.
         log_level: the least level of what user code logs that is sent to the driver.
     """
 
@@ -72,6 +74,7 @@ class CaseSpec:
     segment_bytes: int = SEGMENT_BYTES
     monitor: tuple[str, int] | None = None
     faults: tuple[TaskFault, ...] = ()
+    measured: bool = False
     log_level: int = logging.WARNING
 
     def in_batch(self, number: int) -> CaseSpec:
@@ -168,6 +171,7 @@ class Report:
         counts: number of entities by address, of those that had messages.
         held: the same for those that hold windows, which all have been asked.
         span: see `HeadBlock`.
+        figures: what was seen of user code.
     """
 
     finished: dict[int, Finished] = field(default_factory=dict)
@@ -176,10 +180,12 @@ class Report:
     counts: dict[Address, int] = field(default_factory=dict)
     held: dict[Address, Held] = field(default_factory=dict)
     span: tuple[int, int] | None = None
+    figures: list[Harvest] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         entities = self.entities or self.counts or self.held
-        return bool(self.finished or self.printed or entities or self.span)
+        told = self.finished or self.printed or entities or self.span
+        return bool(told or self.figures)
 
     @classmethod
     def merged(cls, reports: Iterable[Report]) -> Report:
@@ -196,6 +202,7 @@ class Report:
         self.printed += other.printed
         self.entities += other.entities
         self.counts.update(other.counts)
+        self.figures += other.figures
         self.held.update(other.held)
         self.span = other.span or self.span
 

@@ -73,9 +73,9 @@ class Flow:
         if self._ended:
             return
         try:
+            context = Context(run.at, run.at, given=False) if calls.program.timed else None
             for sequence, item in enumerate(run.items, run.first):
-                if calls.program.timed:
-                    calls.context = Context(run.at, run.at, given=False)
+                calls.context = context
                 self._time = NO_TIME
                 try:
                     self._take_one(run, (sequence,), item)
@@ -102,12 +102,11 @@ class Flow:
             if end.error_type is not None:
                 failed(place, lineage, Reason.RAISED, GeneratorError(end))
 
-    def turn(self, index: int, watermark: float, lineage: Lineage, arrived: int) -> None:
+    def turn(self, index: int, lineage: Lineage, arrived: int) -> None:
         """Let a window step that is held here fire what is due (time-4).
 
         Args:
             index: the step's node.
-            watermark: the step's, from now on.
             lineage: the turn's; that of what fires has one more number.
             arrived: the record's arrival time.
         """
@@ -115,7 +114,7 @@ class Flow:
             return
         self._calls.context = Context(arrived, arrived, given=False)
         try:
-            self.windows_at(index).turn(watermark, lineage, arrived)
+            self.windows_at(index).turn(lineage, arrived)
         except RunEnded:
             self._ended = True
 
@@ -204,8 +203,8 @@ class Flow:
         """Give the message that is processed its event time."""
         self._time = time
         calls = self._calls
-        if calls.context is not None:
-            calls.context = calls.context._replace(time=time)
+        if calls.context is not None:  # no `_replace`: this is done for each message
+            calls.context = Context(calls.context.arrived, time, calls.context.given)
 
     def _visit_at(self, index: int) -> VisitEntity:
         """Return the function that takes a message with a known key to a state step held here."""

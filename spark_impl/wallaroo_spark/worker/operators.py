@@ -33,6 +33,7 @@ from wallaroo_spark.worker.calls import Calls
 from wallaroo_spark.worker.captured_output import Printer, printing
 from wallaroo_spark.worker.faults import die_if_asked
 from wallaroo_spark.worker.flow import Flow
+from wallaroo_spark.worker.measuring import looking
 from wallaroo_spark.worker.program import program_for, program_of
 from wallaroo_spark.worker.replay import replay
 from wallaroo_spark.worker.segments import Entities, Map, stored
@@ -55,16 +56,18 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     _set_aside()
     printer = Printer()
     flows: dict[int, Flow] = {}
-    with printing(printer, block.cases):
+    records = sum([len(run.items) for run in block.frames])
+    with printing(printer, block.cases), looking(block.cases, "head", records) as seen:
         for run in block.frames:
             flow = flows.get(run.case)
             if flow is None:
                 case = block.cases[run.case]
                 flow = flows[run.case] = _flow(case, printer, isolated=case.isolated)
             flow.take(run)
+        figures = seen()
     outboxes = [(case, flow.outbox) for case, flow in flows.items()]
     tracks = {case: flow.tracker.track for case, flow in flows.items() if flow.tracker is not None}
-    report = Report(printed=printer.finish(), span=block.span)
+    report = Report(printed=printer.finish(), span=block.span, figures=figures)
     rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0], tracks)
     for case in block.cases.values():
         die_if_asked(case.faults, 0)
@@ -95,7 +98,10 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
     printer = Printer()
     report = Report()
     outboxes: list[tuple[int, Outbox]] = []
-    with printing(printer, cases):
+    all_runs = [run for runs in messages.values() for run in runs]
+    records = sum([len(run.keys) for run in all_runs])
+    part = f"component {min([address.component for address in messages], default=0)}"
+    with printing(printer, cases), looking(cases, part, records, all_runs) as seen:
         for address in sorted(messages.keys() | tracks.keys()):
             case = cases[address.case]
             given = (arrivals(messages.get(address, ())), moments(tracks.get(address, ())))
@@ -108,6 +114,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
             die_if_asked(
                 case.faults, program_for(case).plan.components[address.component].level + 1
             )
+        report.figures = seen()
     report.printed = printer.finish()
     return _rows(cases, outboxes, report, shards, shard)
 

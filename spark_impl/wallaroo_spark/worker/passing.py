@@ -36,13 +36,16 @@ def collect(calls: Calls, follow: TakeMessage) -> TakeMessage:
 def key_by(calls: Calls, index: int, operation: KeyBy, follow: TakeMessage) -> TakeMessage:
     """Return the function that finds a message's key, which stays with it."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
-    judge, again = calls.program.keys[index].judge, calls.again
+    known, judge = calls.program.keys[index].known, calls.program.keys[index].judge
+    again = calls.again
     name, call = place.name, calls.reported(operation.route.call, place)
 
     def take(lineage: Lineage, value: Any, frozen: Any) -> None:
         printer.step = name
         try:
-            key, _ = judge(call(value))
+            made = call(value)
+            memory = known.get(type(made))
+            key, _ = (memory and memory.get(made)) or judge(made)
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             failed(place, lineage, Reason.RAISED, error)
             return

@@ -51,41 +51,40 @@ def replay(
         NeedsIsolation: some entities cannot be pickled.
     """
     application = program.application
-    steps = application.window_steps
-    held = [(number - len(steps), i) for number, i in enumerate(steps) if i in component.windows]
+    turns = application.window_steps
+    held = [(number - len(turns), i) for number, i in enumerate(turns) if i in component.windows]
     clock = entity_id(component, component.windows[0], _CLOCK)
     blob = entities.get(clock)
     known, reached = (None, {}) if blob is None else pickle.loads(blob)  # noqa: S301 - ours
     watermarks = Watermarks(application, known)
-    for _, index in held:
-        windows = flow.windows_at(index)
-        windows.watermark = reached.get(index, windows.watermark)
+    steps_held = {index: flow.windows_at(index) for _, index in held}
+    for index, step in steps_held.items():
+        step.watermark = reached.get(index, step.watermark)
     orders = [lineage_order(arrival[0]) for arrival in arrivals]
     done = 0
 
     def take_up_to(order: Lineage) -> None:
         nonlocal done
         end = bisect_left(orders, order, done)
-        if end > done:
-            flow.visit(arrivals[done:end])
-            done = end
+        flow.visit(arrivals[done:end])
+        done = end
 
     for moment in moments:
-        take_up_to((moment.sequence, held[0][0]))
         watermarks.move(moment)
         for number, index in held:
             turn = (moment.sequence, number)
-            take_up_to(turn)
-            watermark = watermarks.of(application.ways[index])
-            flow.turn(index, watermark, turn, watermarks.now)
+            if done < len(orders) and orders[done] < turn:
+                take_up_to(turn)
+            if steps_held[index].moves(watermarks.of(application.ways[index]), moment.at):
+                flow.turn(index, turn, moment.at)
     flow.visit(arrivals[done:])
-    reached = {index: flow.windows_at(index).watermark for _, index in held}
+    reached = {index: step.watermark for index, step in steps_held.items()}
     entities.put(clock, pickle.dumps((watermarks.known, reached), 5))
-    steps_held = [flow.windows_at(index) for _, index in held]
-    times = [due for step in steps_held if (due := step.next_due(watermarks)) is not None]
+    steps = list(steps_held.values())
+    times = [due for step in steps if (due := step.next_due(watermarks)) is not None]
     flow.flush()
     return Held(
         min(times, default=None),
-        sum([step.open for step in steps_held]),
-        entities.count - 1 - sum([step.entries for step in steps_held]),
+        sum([step.open for step in steps]),
+        entities.count - 1 - sum([step.entries for step in steps]),
     )

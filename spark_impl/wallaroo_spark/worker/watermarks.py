@@ -95,8 +95,8 @@ class Watermarks:
     """
 
     def __init__(self, application: Application, known: Any = None) -> None:
-        self._names = list(application.sources)
         self._sources = [_Source(node) for node in application.sources.values()]
+        self._named = dict(zip(application.sources, self._sources, strict=True))
         self.now, self._first = 0, -1
         if known is not None:
             self.now, self._first, of_sources = known
@@ -130,12 +130,10 @@ class Watermarks:
         """
         at = self.now if now is None else now
         least: float | None = None
-        for name, source in zip(self._names, self._sources, strict=True):
-            if name in ways:
-                own = source.holds_at(at, self._first)
-                if own is not None:
-                    less = own - ways[name]
-                    least = less if least is None else min(least, less)
+        for name, delay in ways.items():
+            own = self._named[name].holds_at(at, self._first)
+            if own is not None and (least is None or own - delay < least):
+                least = own - delay
         return NEVER if least is None else least
 
     def when(self, ways: Mapping[str, int], watermark: int) -> int | None:
@@ -148,10 +146,9 @@ class Watermarks:
             watermark: in nanoseconds since 1970.
         """
         latest: float = self.now
-        for name, source in zip(self._names, self._sources, strict=True):
-            if name in ways:
-                reached = source.reaches(watermark + ways[name], self.now, self._first)
-                latest = max(latest, reached)
+        for name, delay in ways.items():
+            reached = self._named[name].reaches(watermark + delay, self.now, self._first)
+            latest = max(latest, reached)
         if latest == FOREVER or self.of(ways, int(latest)) < watermark:
             return None
         return int(latest)

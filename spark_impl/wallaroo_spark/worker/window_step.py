@@ -75,13 +75,18 @@ class WindowStep:
         if taken.firing is not None:
             self._fire(taken.firing, lineage)
 
-    def turn(self, watermark: float, lineage: Lineage, arrived: int) -> None:
+    def moves(self, watermark: float, arrived: int) -> bool:
+        """Move on to a watermark; return whether something may be due now."""
+        if watermark > self.watermark:
+            self.watermark = watermark
+        return self._store.soonest <= (arrived if self._kind.by_arrival else self.watermark)
+
+    def turn(self, lineage: Lineage, arrived: int) -> None:
         """Fire what is due, in order of end and encoded key (time-4).
 
         Raises:
             RunEnded: the run ends here.
         """
-        self.watermark = max(self.watermark, watermark)
         kind, store = self._kind, self._store
         until = arrived if kind.by_arrival else self.watermark
         waiting: list[tuple[int, bytes]] = []

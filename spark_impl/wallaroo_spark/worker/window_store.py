@@ -11,6 +11,7 @@ the noted time comes or is the next one; so a session that grows costs no change
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -43,6 +44,9 @@ class WindowStore:
         prefix: begins the ids of the step's values.
         width: nanoseconds of a bucket.
         number: returns how many windows of a key are open.
+
+    Attributes:
+        soonest: the earliest time at which a key is noted; infinite if none is.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class WindowStore:
         self._turned: set[int] = set()
         self._directory: _Directory = self._load(_DIRECTORY) or _Directory({})
         self._first: dict[int, tuple[int, bytes]] = dict(self._directory.first)
+        self.soonest = self._soonest()
 
     @property
     def open(self) -> int:
@@ -90,6 +95,7 @@ class WindowStore:
             self._turned.add(bucket)
             if bucket not in self._first or due < self._first[bucket][0]:
                 self._first[bucket] = due, key
+                self.soonest = min(self.soonest, due)
         self._keys[key] = (noted, windows)
         self._changed.add(key)
 
@@ -173,6 +179,10 @@ class WindowStore:
             self._first[bucket] = times[key], key
         else:
             del self._first[bucket]
+        self.soonest = self._soonest()
+
+    def _soonest(self) -> float:
+        return self._first[min(self._first)][0] if self._first else math.inf
 
     def _known(self, key: bytes) -> tuple[int | None, Any]:
         known = self._keys.get(key)

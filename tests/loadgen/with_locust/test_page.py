@@ -18,7 +18,8 @@ from typing import Any
 
 import psutil
 import pytest
-from wallaroo_loadgen.presentation.access import refusal
+
+from wallaroo.access import refusal
 
 LOCUSTFILE = Path(__file__).parents[3] / "loadgen" / "locustfile.py"
 USERS = {"user_count": 1, "spawn_rate": 1}

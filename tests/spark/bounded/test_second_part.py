@@ -10,7 +10,6 @@ import pytest
 
 import wallaroo
 from wallaroo.engine import Case, TaskFault
-from wallaroo.errors import UnsupportedTopology
 from wallaroo.records import End, Frame, Record, Tick, Value
 from wallaroo.trace import Trace
 
@@ -257,8 +256,3 @@ def test_recover_1_windows_when_tasks_die(spark_engine, reference):
     case = cases(windows("dead-letter"), "right")[1]
     found = spark_engine.run(replace(case, faults=faults))
     assert found.comparable() == reference.run(case).comparable()
-
-
-def test_build_2_what_is_not_served_is_refused_before_it_is_served(spark_engine):
-    with pytest.raises(UnsupportedTopology, match="key-4"):
-        spark_engine.serve(fades(), wallaroo.engine.ServeOptions())

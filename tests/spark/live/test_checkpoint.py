@@ -161,6 +161,15 @@ def test_recover_1_a_checkpoint_half_of_which_is_gone_is_refused(
             found.check_input(first, following)
 
 
+def test_recover_1_a_missing_part_is_refused_once_spark_has_committed(tmp_path, opened):
+    opened().check_new(tmp_path / "c" / "resume")
+    spark_wrote(tmp_path / "c", {0: 5}, [])
+    opened().check_new(tmp_path / "c" / "resume")
+    spark_wrote(tmp_path / "c", {0: 5}, [0])
+    with pytest.raises(CheckpointError, match=r"half deleted: resume is missing. Restore .*resume"):
+        opened().check_new(tmp_path / "c" / "resume")
+
+
 def test_recover_1_an_input_that_is_gone_is_refused_and_not_begun_anew(tmp_path, opened):
     opened()
     spark_wrote(tmp_path / "c", {0: 5}, [0])

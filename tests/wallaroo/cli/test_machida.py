@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,10 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 # Long options, as in the later tutorials, and short ones, as in the first. No fixed ports here.
 TUTORIALS = {
     "long": "--application-module word_count --in 127.0.0.1:0 --out {sink} "
-    "--metrics 127.0.0.1:5001 --control 127.0.0.1:6000 --data 127.0.0.1:6001 "
+    "--metrics 127.0.0.1:0 --control 127.0.0.1:6000 --data 127.0.0.1:6001 "
     "--name worker-name --external 127.0.0.1:5050 --cluster-initializer "
     "--ponythreads=1 --ponynoblock",
-    "short": "--application-module word_count -i 127.0.0.1:0 -o {sink} -m 127.0.0.1:5001 "
+    "short": "--application-module word_count -i 127.0.0.1:0 -o {sink} -m 127.0.0.1:0 "
     "-c 127.0.0.1:6000 -d 127.0.0.1:6001 -n worker-name -t --ponythreads 1 --ponypinasio",
 }
 
@@ -65,11 +66,17 @@ def test_a_tutorials_command_line_works(tmp_path: Path, form: str, found_on: str
                 ignored = process.stderr.readline()
                 head, _, names = ignored.strip().partition("no effect here: ")
                 assert head == "machida: accepted, "
-                meaningless = {"--metrics", "--control", "--data", "--name"}
+                meaningless = {"--control", "--data", "--name"}
                 meaningless |= {"--cluster-initializer", "--ponythreads"}
                 assert set(names.split(", ")) >= meaningless
+                page = re.search(
+                    r"metrics at (http://127\.0\.0\.1:\d+)/", process.stderr.readline()
+                )
+                assert page is not None
                 ports = (re.search(r"listening on 127\.0\.0\.1:(\d+)", x) for x in process.stderr)
                 port = next(found[1] for found in ports if found)
+                with urllib.request.urlopen(f"{page[1]}/health", timeout=30) as health:
+                    assert health.status == 200
                 with socket.create_connection(("127.0.0.1", int(port)), timeout=30) as source:
                     source.sendall(b"\0\0\0\x07one two\0\0\0\x03One")
                     source.shutdown(socket.SHUT_WR)
@@ -90,11 +97,11 @@ def test_what_it_does_not_know_goes_to_the_application(
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
-    arguments = "--application-module machida_tells_its_arguments --in a:1 -m b:2"
+    arguments = "--application-module machida_tells_its_arguments --in a:1 -c b:2"
     arguments += " --symbols file.txt --stdin --ponynoblock -z -- -x --join"
     assert main(arguments.split()) == 1
     ignored, error = capsys.readouterr().err.splitlines()
-    assert ignored == "machida: accepted, no effect here: --metrics, --ponynoblock"
+    assert ignored == "machida: accepted, no effect here: --control, --ponynoblock"
     passed = ["--in", "a:1", "--symbols", "file.txt", "--stdin", "-z", "-x", "--join"]
     assert f"ValueError: {passed}" in error
 
@@ -102,7 +109,7 @@ def test_what_it_does_not_know_goes_to_the_application(
 # Each with a value where it takes one; "-s" and its like are read either way.
 # fmt: off
 PUBLISHED = [
-    "--metrics a:1", "-m a:1", "--control a:1", "-c a:1", "--data a:1", "-d a:1",
+    "--control a:1", "-c a:1", "--data a:1", "-d a:1",
     "--my-control a:1", "--my-data a:1", "--external a:1", "-e a:1", "--name one", "-n one",
     "--worker-count 1", "-w 1", "--phone-home a:1", "-p a:1", "--resilience-dir /x", "-r /x",
     "--event-log-file-size 5", "-l 5", "--file x", "-f x", "--token x", "-k x",
@@ -172,3 +179,23 @@ def test_a_module_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) 
     assert "there is no module 'no_such_module_anywhere' in the current directory or on" in (
         capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:{taken}", "no_such_host.invalid:1", "nonsense"])
+def test_without_a_place_for_the_live_page_the_application_runs_all_the_same(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    address: str,
+) -> None:
+    (tmp_path / "machida_has_no_page.py").write_text(
+        "def application_setup(args):\n    raise ValueError('it ran')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = address.format(taken=taken.getsockname()[1])
+        assert main(["--application-module", "machida_has_no_page", "-m", address]) == 1
+    said, error = capsys.readouterr().err.splitlines()
+    assert said.startswith("machida: there is no live page: ")
+    assert "ValueError: it ran" in error

@@ -1,0 +1,34 @@
+"""Build the documents' site: ``python docs/tools/build_site.py site``.
+
+Exits 1 if a page cannot be built or a link leads nowhere. Needs Node 20 or newer with npm, except
+with ``--plain``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from wallaroo_docs.browser_parts import BrowserPartsError
+from wallaroo_docs.site import SiteError, build
+
+
+def main() -> int:
+    """Build it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("directory", type=Path, help="where to; what is there is replaced")
+    parser.add_argument(
+        "--plain", action="store_true", help="pages to read only: examples do not run in them"
+    )
+    arguments = parser.parse_args()
+    try:
+        build(arguments.directory, runnable=not arguments.plain)
+    except (SiteError, BrowserPartsError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

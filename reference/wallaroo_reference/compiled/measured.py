@@ -1,0 +1,123 @@
+"""The compiled path with figures: reads that are looked at run through measured components.
+
+Both run the same generated code, bound to different names: here a component notes how long its call
+takes and what came of it, and the dictionary of a state partition's entities notes who is visited.
+The code that the other reads run is as it is without figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from wallaroo.keys import identity
+from wallaroo.metrics.probes import Probes
+from wallaroo.metrics.registry import Registry
+from wallaroo.records import End, Tick, Value
+from wallaroo.topology import Application
+from wallaroo_reference.compiled.codegen import Program
+from wallaroo_reference.compiled.entities import Entities
+from wallaroo_reference.compiled.machine import Compiled
+
+
+class MeasuredCompiled(Compiled):
+    """See `Compiled`.
+
+    Args:
+        application: what to run.
+        probes: measures it.
+        partitions: number of partitions, for the entities' partition numbers (route-4).
+        on_error: ``stop`` ends the run at the first dead letter (dead-4).
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        probes: Probes,
+        *,
+        partitions: int,
+        on_error: str,
+        keeps: bool = False,
+    ) -> None:
+        super().__init__(application, partitions=partitions, on_error=on_error, keeps=keeps)
+        self.probes = probes
+        program = Program(probes.application, keeps=keeps)
+        names = self.names(program)
+        for index, (name, store) in enumerate(self.stores.items()):
+            names[f"states_{index}"] = _Visits(store.entities, probes.visits[name])
+        names["enter"] = self._enter_and_note
+        names["entered"] = self._entered_and_note
+        self.link(program, application.name, names)
+        self._measured: tuple[dict[str, Callable[[Sequence[Any], int], None]], Any] = (
+            {source: names[name] for source, name in program.functions.items()},
+            [names[f"fire_{one}"] for one in application.window_steps],
+        )
+
+    def take(self, record: Value | Tick | End) -> None:
+        """See `Machine.take`."""
+        if isinstance(record, Value) or not self.probes.should_look("", 1):
+            super().take(record)
+            return
+        with self._looking():
+            super().take(record)
+
+    def tell(self, metrics: Registry) -> None:
+        """Copy what is known of entities, windows and time."""
+        for name, store in self.stores.items():
+            metrics.partitions[name].entities = len(store.entities)
+        self._times.catch_up()
+        for index, step in self._windows.items():
+            windows = metrics.windows[index]
+            windows.late = {"dropped": step.dropped, "partly": step.partly_late}
+            windows.tell(self._times.now, step.watermark)
+            marks = {name: self._times.of({name: delay}) for name, delay in step.ways.items()}
+            windows.held_by = min(marks, key=marks.__getitem__)
+
+    def count_windows(self, metrics: Registry) -> None:
+        """Count the windows that are open."""
+        for index, step in self._windows.items():
+            metrics.windows[index].open = step.held
+
+    def _run(self, source: str, records: Sequence[Any], at: int) -> None:
+        if not self.probes.should_look(source, len(records)):
+            super()._run(source, records, at)
+            return
+        with self._looking():
+            super()._run(source, records, at)
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """Run the measured functions inside the block."""
+        usual, before = (self._feeds, self._fires), self.sequence
+        self._feeds, self._fires = self._measured
+        try:
+            yield
+        finally:
+            self._feeds, self._fires = usual
+            self.probes.looked(self.sequence - before)
+
+    def _entered_and_note(self, store: Entities, key: Any) -> tuple[Any, Hashable]:
+        entity, known = self._entered(store, key)
+        self.probes.visits[store.partition.name].append(known)
+        return entity, known
+
+    def _enter_and_note(self, store: Entities, key: Any) -> Any:
+        state = self._enter(store, key)
+        self.probes.visits[store.partition.name].append(identity(key))
+        return state
+
+
+class _Visits:
+    """Stands for the dictionary of a partition's entities, and notes whose are asked for."""
+
+    __slots__ = ("_entities", "_visits")
+
+    def __init__(self, entities: dict[Hashable, Any], visits: list[Hashable]) -> None:
+        self._entities = entities
+        self._visits = visits
+
+    def __getitem__(self, known: Hashable) -> Any:
+        state = self._entities[known]
+        self._visits.append(known)
+        return state

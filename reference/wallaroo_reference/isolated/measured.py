@@ -1,0 +1,76 @@
+"""The interpreter with figures: every read runs through measured components."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from wallaroo.metrics.probes import Probes
+from wallaroo.metrics.registry import Registry
+from wallaroo.records import End, Tick, Value
+from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.places import FrozenEntity
+
+
+class MeasuredInterpreter(Interpreter):
+    """See `Interpreter`.
+
+    Args:
+        probes: measures the application that it runs.
+        partitions: number of partitions, for the entities' partition numbers (route-4).
+        on_error: ``stop`` ends the run at the first dead letter (dead-4).
+    """
+
+    def __init__(
+        self, probes: Probes, *, partitions: int, on_error: str, keeps: bool = False
+    ) -> None:
+        super().__init__(probes.application, partitions=partitions, on_error=on_error, keeps=keeps)
+        self.probes = probes
+        for name, store in self._stores.items():
+            store.entities = _Entities(probes.visits[name])
+
+    def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
+        """See `Machine.feed`."""
+        before = self.sequence
+        self.probes.should_look(source, len(payloads))
+        super().feed(source, payloads, at)
+        self.probes.looked(self.sequence - before)
+
+    def take(self, record: Value | Tick | End) -> None:
+        """See `Machine.take`."""
+        source = record.source if isinstance(record, Value) else ""
+        self.probes.should_look(source, 1)
+        super().take(record)
+        self.probes.looked(1)
+
+    def tell(self, metrics: Registry) -> None:
+        """Copy what is known of entities, windows and time."""
+        for name, store in self._stores.items():
+            metrics.partitions[name].entities = len(store.entities)
+        for windows, (step, ways) in zip(
+            metrics.windows.values(), self._windows.values(), strict=True
+        ):
+            windows.late = {"dropped": step.dropped, "partly": step.partly_late}
+            windows.tell(self._watermarks.now, step.watermark)
+            marks = {name: self._watermarks.of({name: delay}) for name, delay in ways.items()}
+            windows.held_by = min(marks, key=marks.__getitem__)
+
+    def count_windows(self, metrics: Registry) -> None:
+        """Count the windows that are open."""
+        for windows, (step, _) in zip(
+            metrics.windows.values(), self._windows.values(), strict=True
+        ):
+            windows.open = sum([1 for _ in step.open()])
+
+
+class _Entities(dict[Hashable, FrozenEntity]):
+    """A partition's entities; notes whose are asked for, which is what a visit does."""
+
+    def __init__(self, visits: list[Hashable]) -> None:
+        super().__init__()
+        self._visits = visits
+
+    def get(self, known: Hashable, default: Any = None) -> Any:
+        """Return an entity."""
+        self._visits.append(known)
+        return super().get(known, default)

@@ -1,0 +1,69 @@
+"""What a live run tells its figures, in the server's thread: once a read, and once a second."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+from wallaroo.metrics.deliveries import Deliveries
+from wallaroo.transport.edges import Edges
+from wallaroo_reference.compiled.measured import MeasuredCompiled
+from wallaroo_reference.isolated.measured import MeasuredInterpreter
+
+_LOOK = 1.0  # seconds between looks
+_SHARE = 500  # to count the open windows takes at most one part in so many of the time
+
+
+class Watch:
+    """Watches a machine between its edges.
+
+    Args:
+        machine: what is watched; it has the figures.
+        edges: the edges.
+    """
+
+    def __init__(self, machine: MeasuredCompiled | MeasuredInterpreter, edges: Edges) -> None:
+        self._machine = machine
+        self._metrics = machine.probes.registry
+        self._deliveries = Deliveries(self._metrics, edges.sinks)
+        self.came = self._deliveries.came
+        self._timer: asyncio.TimerHandle | None = None
+        self._look_due = self._count_due = 0.0
+
+    def start(self) -> None:
+        """Begin, in the running loop."""
+        self._metrics.thread = threading.get_ident()
+        self._metrics.thread_of = "wallaroo_reference"
+        self._look_again()
+
+    def fed(self, records: int, seconds: float) -> None:
+        """Note that records were processed in so many seconds, and sinks have their outputs."""
+        self._metrics.busy_seconds += seconds
+        self._deliveries.handed_on(records)
+        if time.monotonic() >= self._look_due:
+            self._look()
+
+    def close(self) -> None:
+        """Stop looking."""
+        self._deliveries.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._machine.probes.settle()
+        self._machine.tell(self._metrics)
+        self._metrics.heard = None
+
+    def _look_again(self) -> None:
+        self._machine.probes.settle()
+        self._look()
+        self._timer = asyncio.get_running_loop().call_later(_LOOK, self._look_again)
+
+    def _look(self) -> None:
+        began = time.monotonic()
+        self._metrics.heard = self._metrics.monotonic()
+        self._look_due = began + _LOOK
+        self._machine.tell(self._metrics)
+        if self._metrics.windows and began >= self._count_due:
+            self._machine.count_windows(self._metrics)
+            done = time.monotonic()
+            self._count_due = done + _SHARE * (done - began)

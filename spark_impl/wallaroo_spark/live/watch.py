@@ -1,0 +1,98 @@
+"""What a live run on Spark tells its figures, in the driver.
+
+Spark processes the input in micro-batches, so a batch's outputs are all delivered at one time. The
+latency of a read is counted from its arrival until the batch that it belongs to is delivered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from wallaroo.metrics.registry import Registry
+from wallaroo.topology import SinkId
+from wallaroo_spark.wire.job import Report
+
+_TOGETHER = 0.001  # seconds: reads that arrive within this count as one
+_MOST = 50_000  # reads that are followed one by one
+
+
+class Watch:
+    """Follows reads through the query.
+
+    Args:
+        metrics: the figures.
+        backlog: returns the number of records received and not delivered.
+        held: copies what is known of entities and windows to the figures.
+    """
+
+    def __init__(
+        self,
+        metrics: Registry,
+        backlog: Callable[[], int],
+        held: Callable[[Registry], None],
+    ) -> None:
+        self._metrics = metrics
+        self._backlog = backlog
+        self._held = held
+        self._lock = threading.Lock()
+        # For each: the sequence after its last record, when it arrived, records by source.
+        self._reads: deque[tuple[int, float, Counter[str]]] = deque()
+        metrics.before_tick(self._look)
+
+    def came(self, source: str, records: int, end: int) -> None:
+        """Note that records are logged, the last with sequence `end - 1`; `""`: of no source."""
+        now = self._metrics.monotonic()
+        with self._lock:
+            if self._reads:
+                _, arrived, counts = self._reads[-1]
+                if now - arrived < _TOGETHER or len(self._reads) >= _MOST:
+                    counts[source] += records
+                    self._reads[-1] = (end, arrived, counts)
+                    return
+            self._reads.append((end, now, Counter({source: records})))
+
+    def delivered(self, report: Report, outputs: Mapping[SinkId, int], processed: int) -> None:
+        """Note that a batch is delivered.
+
+        Args:
+            report: what workers told of it.
+            outputs: the number of outputs by sink.
+            processed: the sequence after its last record.
+        """
+        for harvest in report.figures:
+            self._metrics.add(harvest)
+        now = self._metrics.monotonic()
+        done = []
+        with self._lock:
+            while self._reads and self._reads[0][0] <= processed:
+                done.append(self._reads.popleft())
+        with self._metrics.lock:
+            for _, arrived, counts in done:
+                took = int(1e9 * (now - arrived))
+                for source, records in counts.items():
+                    if source:
+                        self._metrics.sources[source].latency.add(took, records)
+                for sink, number in outputs.items():
+                    if number:
+                        self._metrics.sinks[sink].latency.add(took, counts.total())
+                self._metrics.processed += counts.total()
+
+    def progressed(self, progress: Any) -> None:
+        """Note what Spark says of the last micro-batch."""
+        durations = dict(progress["durationMs"]) if progress is not None else {}
+        self._metrics.phases = {name: value / 1000 for name, value in sorted(durations.items())}
+
+    def running(self) -> None:
+        """Note that the query has begun."""
+        self._metrics.state = "running"
+
+    def close(self) -> None:
+        """Look no more."""
+        self._metrics.after_last_tick(self._look)
+
+    def _look(self) -> None:
+        self._metrics.backlog = max(0, self._backlog())
+        self._held(self._metrics)

@@ -1,0 +1,73 @@
+"""Figures of user code in a worker: some tasks run measured components.
+
+`wallaroo.metrics.probes` measures them. What a task has seen goes to the driver with its report, so
+a task that Spark runs again counts once.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from wallaroo.keys import decode_key, identity
+from wallaroo.metrics.probes import Probes
+from wallaroo.metrics.registry import Harvest, Registry
+from wallaroo.operations import Stateful
+from wallaroo_spark.wire.columns import Messages
+from wallaroo_spark.wire.job import Specs
+from wallaroo_spark.worker import program
+from wallaroo_spark.worker.program import Program
+
+_PROGRAMS = 8  # applications that a process measures; a live run has one
+
+Seen = Callable[[], list[Harvest]]
+"""Returns what was seen: one harvest, or none."""
+
+
+@contextmanager
+def looking(
+    cases: Specs, part: str, records: int, messages: Iterable[Messages] = ()
+) -> Iterator[Seen]:
+    """Measure what runs in the block, if its case wants figures and its turn has come.
+
+    Args:
+        cases: the cases of the task.
+        part: the part of the plan that the task belongs to; its tasks stand for each other.
+        records: number of frames, or messages, that the task has.
+        messages: those on their way to entities, whose visits are counted.
+    """
+    case = next((case for case in cases.values() if case.measured), None)
+    if case is None or not records:
+        yield list
+        return
+    probes, measured = _measured(case.application, case.partitions)
+    if not probes.should_look(part, records):
+        yield list
+        return
+    probes.registry = Registry(probes.application, "spark", partitions=case.partitions)
+    for run in messages:
+        operation = getattr(probes.application.nodes[run.node], "operation", None)
+        if isinstance(operation, Stateful):
+            keys = [identity(decode_key(key)) for key in run.keys]
+            probes.visits[operation.partition] += keys
+
+    def seen() -> list[Harvest]:
+        probes.looked(records)
+        probes.flush()
+        return [probes.registry.harvest()]
+
+    program.run_instead(measured)
+    try:
+        yield seen
+    finally:
+        program.run_instead(None)
+
+
+@functools.lru_cache(maxsize=_PROGRAMS)
+def _measured(application: bytes, partitions: int) -> tuple[Probes, Program]:
+    """Return the probes of a pickled application, and the program of what they measure."""
+    found = pickle.loads(application)  # noqa: S301 - the driver's, over Spark's own channels
+    probes = Probes(found, Registry(found, "spark", partitions=partitions))
+    return probes, Program(probes.application, partitions)

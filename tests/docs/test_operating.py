@@ -1,0 +1,79 @@
+"""The dashboard, the alert rules and the services' files name what there is."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from wallaroo.cli.main import parse
+from wallaroo.monitor.prometheus import NAMES
+
+ROOT = Path(__file__).parents[2]
+FILES = ROOT / "docs" / "operating"
+ENDS = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
+SERVED = {
+    name + end: set(labels) | {"le", "instance"}
+    for name, (kind, labels, _) in NAMES.items()
+    for end in ENDS.get(kind, ("_info",))
+}
+OF_THE_CLIENT = {"process_cpu_seconds_total", "process_resident_memory_bytes"}
+
+
+def expressions():
+    dashboard = json.loads((FILES / "grafana.json").read_text("utf-8"))
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            yield target["expr"], target["legendFormat"]
+    for variable in dashboard["templating"]["list"]:
+        if variable["type"] == "query":
+            yield variable["query"], ""
+    for group in yaml.safe_load((FILES / "alerts.yml").read_text("utf-8"))["groups"]:
+        for rule in group["rules"]:
+            yield rule["expr"], rule["annotations"]["summary"].replace("$labels.", "")
+
+
+@pytest.mark.parametrize(("expression", "words"), sorted(set(expressions())))
+def test_each_name_and_label_is_served(expression, words):
+    names = re.findall(r"\b(?:wallaroo|process)_\w+", expression)
+    assert names
+    assert set(names) <= SERVED.keys() | OF_THE_CLIENT
+    labels = set.intersection(*[SERVED.get(name, {"instance"}) for name in names])
+    used = set(re.findall(r"\{\{ ?(\w+) ?\}\}", words))
+    for inside in re.findall(r"by \(([^)]*)\)", expression):
+        used |= set(re.split(r",\s*", inside))
+    assert used <= labels
+
+
+def test_every_histogram_and_sink_figure_has_a_panel():
+    shown = " ".join([expression for expression, _ in expressions()])
+    kinds = {name for name, (kind, _, _) in NAMES.items() if kind == "histogram"}
+    assert {name for name in kinds if name not in shown} == {"wallaroo_sink_delivery_seconds"}
+
+
+@pytest.mark.parametrize(("file", "pattern"), [("wallaroo-orders.service", "^ExecStart=(.*)$")])
+def test_the_command_line_of_the_unit_is_one(file, pattern):
+    line = re.search(pattern, (FILES / file).read_text("utf-8"), re.MULTILINE)[1]
+    program, *arguments = shlex.split(line)
+    assert program.endswith("/wallaroo")
+    options = parse(arguments)
+    assert options.metrics == ("127.0.0.1", 9090)
+    assert options.stop_timeout < 30
+
+
+def test_the_command_line_of_the_container_is_one():
+    text = (FILES / "Dockerfile").read_text("utf-8")
+    command = json.loads(re.search(r"^ENTRYPOINT (.*)$", text, re.MULTILINE)[1])
+    command += json.loads(re.search(r"^CMD (.*)$", text, re.MULTILINE)[1])
+    assert command[0] == "wallaroo"
+    assert parse(command[1:]).metrics == ("0.0.0.0", 9090)
+
+
+@pytest.mark.parametrize("file", ["wallaroo-orders.service", "Dockerfile"])
+def test_the_page_shows_the_files_as_they_are(file):
+    page = (ROOT / "docs" / "operating.md").read_text("utf-8")
+    assert (FILES / file).read_text("utf-8").strip() in page

@@ -1,0 +1,289 @@
+"""A live run's figures are those that are known from outside."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from typing import cast
+
+import pytest
+from receiving import Receiver, eventually
+from wallaroo_reference.engine import ReferenceEngine
+from wallaroo_reference.serving.server import Server
+
+import wallaroo
+from wallaroo.engine import ServeOptions
+from wallaroo.frames import frames
+from wallaroo.metrics.probes import Probes
+from wallaroo.metrics.registry import Registry
+from wallaroo.metrics.snapshot import snapshot
+
+BOTH = pytest.mark.parametrize("isolation", ["trusting", "isolated"])
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def text(payload):
+    return payload.decode()
+
+
+@wallaroo.encoder
+def line(message):
+    return f"{message}\n"
+
+
+@wallaroo.computation_multi(name="words")
+def words(message):
+    return message.split()
+
+
+@wallaroo.computation_multi(name="letters")
+def letters(message):
+    yield from message
+
+
+@wallaroo.computation(name="whole numbers")
+def numbers(message):
+    return int(message)
+
+
+@wallaroo.computation(name="slow")
+def slow(message):
+    time.sleep(0.005)
+    return message
+
+
+class Count:
+    def __init__(self):
+        self.count = 0
+
+
+@wallaroo.state_computation(name="count")
+def count(message, state):
+    state.count += 1
+    return f"{message} {state.count}", True
+
+
+@wallaroo.partition
+def itself(message):
+    return message
+
+
+@pytest.fixture
+def receiver():
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture
+def start(receiver):
+    """Serve an application with figures; sends frames to its only source."""
+    runs = []
+
+    def start(builder, isolation="trusting", port=None, **options):
+        application = builder.to_sink(
+            wallaroo.TCPSinkConfig("127.0.0.1", port or receiver.port, line)
+        ).build()
+        registry = Registry(application, "reference", partitions=options.get("partitions", 1))
+        handle = ReferenceEngine().serve(
+            application, ServeOptions(isolation=isolation, metrics=registry, **options)
+        )
+        runs.append(Run(handle, registry))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        run.end()
+
+
+class Run:
+    def __init__(self, handle, registry):
+        self.handle = handle
+        self.registry = registry
+        self.sock = socket.create_connection(next(iter(handle.addresses.values())))
+
+    def send(self, payloads):
+        self.sock.sendall(frames(payloads))
+
+    def end(self):
+        self.sock.close()
+        self.handle.stop()
+        summary = self.handle.wait(20)
+        return summary, self.figures()
+
+    def figures(self):
+        self.registry.tick()
+        return snapshot(self.registry)
+
+
+def builder(*steps):
+    made = wallaroo.ApplicationBuilder("app").new_pipeline(
+        "p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text)
+    )
+    for step in steps:
+        made = step(made)
+    return made
+
+
+def of(figures, kind, name):
+    (found,) = [one for one in figures[kind] if one["name"] == name]
+    return found
+
+
+@BOTH
+def test_counts_are_those_that_were_sent_received_and_failed(start, receiver, isolation):
+    run = start(
+        builder(
+            lambda b: b.to(words),
+            lambda b: b.to(numbers),
+            lambda b: b.to_state_partition(count, Count, "counts", itself),
+        ),
+        isolation,
+    )
+    payloads = [b"1 2 3", b"1 x", b"\xff", b"", b"1 1 y 7"]
+    run.send(payloads)
+    summary, figures = run.end()
+    assert summary.exit_code == 0
+    source, sink = of(figures, "sources", "p"), of(figures, "sinks", "p/0")
+    assert (source["frames"], source["bytes"]) == (5, len(frames(payloads)))
+    assert source["dead_letters"] == {"decode": 1}
+    assert source["sent"] == 4
+    assert of(figures, "steps", "words")["received"] == 4
+    assert of(figures, "steps", "words")["sent"] == 9
+    assert of(figures, "steps", "whole numbers")["received"] == 9
+    assert of(figures, "steps", "whole numbers")["sent"] == 7
+    assert of(figures, "steps", "whole numbers")["dead_letters"] == {"raised": 2}
+    assert of(figures, "steps", "count")["calls"] == 7
+    assert sink["written"] == 7
+    assert sink["bytes"] == len(receiver.data) == 7 * 4
+    assert figures["dead_letters"] == 3
+    assert [letter["reason"] for letter in figures["last_dead_letters"]] == [
+        "raised",
+        "decode",
+        "raised",
+    ]
+    (partition,) = figures["partitions"]
+    assert (partition["entities"], partition["visits"]) == (4, 7)
+    assert partition["busiest"][0] == {"key": "1", "visits": 4, "share": 4 / 7}
+    assert not figures["sampling"]["estimate"]
+
+
+@BOTH
+def test_a_generator_of_messages_is_counted_and_timed_to_its_end(start, isolation):
+    run = start(builder(lambda b: b.to(letters)), isolation)
+    run.send([b"abc", b"", b"de"])
+    _, figures = run.end()
+    step = of(figures, "steps", "letters")
+    assert (step["received"], step["sent"], step["calls"]) == (3, 5, 3)
+
+
+@BOTH
+def test_a_step_that_sleeps_shows_how_long(start, isolation):
+    run = start(builder(lambda b: b.to(slow)), isolation)
+    run.send([b"a"] * 20)
+    _, figures = run.end()
+    step = of(figures, "steps", "slow")
+    assert step["time"]["count"] == 20
+    assert step["time"]["p50"] >= 0.005 * 0.99
+    assert step["seconds"] >= 20 * 0.005
+    assert step["seconds"] > 10 * of(figures, "sources", "p")["seconds"]
+    # What arrived with it waited for those before.
+    assert of(figures, "sources", "p")["latency"]["whole"]["max"] >= 20 * 0.005 * 0.99
+
+
+def test_visits_are_told_by_partition_number(start):
+    run = start(
+        builder(lambda b: b.to_state_partition(count, Count, "counts", itself)), partitions=4
+    )
+    keys = [f"key {number}".encode() for number in range(30)]
+    run.send(keys)
+    _, figures = run.end()
+    (partition,) = figures["partitions"]
+    expected = [wallaroo.keys.partition_number(key.decode(), 4) for key in keys]
+    assert partition["visits_by_number"] == {
+        number: expected.count(number) for number in sorted(set(expected))
+    }
+
+
+def test_a_stalled_sink_shows_it_and_then_how_long_it_took(start):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        run = start(builder(), port=listener.getsockname()[1])
+        peer, _ = listener.accept()
+        sender = threading.Thread(target=run.send, args=([b"x" * 100_000] * 400,))
+        sender.start()
+        eventually(lambda: run.figures()["sinks"][0]["full"])
+        figures = run.figures()
+        assert not figures["ready"]
+        assert figures["not_ready"][0].startswith("sources are not read: sink p/0 is slow")
+        assert figures["verdict"]["level"] == "bad"
+        assert "sources are held back" in figures["verdict"]["text"]
+        stalled = time.monotonic()
+        time.sleep(0.3)
+        stall = time.monotonic() - stalled
+        reader = threading.Thread(target=_read_all, args=(peer,))
+        reader.start()
+        sender.join()
+        eventually(lambda: run.figures()["sinks"][0]["written"] == 400)
+        _, figures = run.end()
+        reader.join()
+        peer.close()
+    sink = of(figures, "sinks", "p/0")
+    assert sink["written"] == 400
+    assert sink["latency"]["whole"]["max"] >= stall
+    assert sink["latency"]["whole"]["count"] == 400
+
+
+def _read_all(peer):
+    while peer.recv(1 << 20):
+        pass
+
+
+def test_a_sink_that_is_away_is_named(start):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+    run = start(builder(), port=port, stop_timeout=0.1)
+    run.send([b"x"])
+    eventually(lambda: run.figures()["sinks"][0]["waiting"] == 1)
+    verdict = run.figures()["verdict"]
+    assert verdict["text"] == (
+        f"Sink p/0 is away: nobody listens at 127.0.0.1:{port}; 1 outputs wait."
+    )
+    assert run.figures()["sinks"][0]["waiting_for"] > 0
+    run.registry.tick()
+    assert run.registry.lines.last()["values"]["latency max"] > 0
+
+
+def test_what_is_not_looked_at_is_represented_by_what_is(start, receiver, monkeypatch):
+    looks = []
+
+    def seldom(self, source, records):
+        looks.append(records)
+        self._credit = 1e9 if len(looks) % 3 == 1 else -1e9
+        return look(self, source, records)
+
+    look = Probes.should_look
+    monkeypatch.setattr("wallaroo.metrics.probes.Probes.should_look", seldom)
+    run = start(builder(lambda b: b.to(words)))
+    for sent in range(1, 31):
+        run.send([b"a b c d"])
+        eventually(lambda sent=sent: len(looks) == sent)
+    eventually(lambda: of(run.figures(), "steps", "words")["calls"] == 30)  # the last two as well
+    _, figures = run.end()
+    assert figures["sampling"] == {"looked_at": 10, "left_out": 20, "estimate": True}
+    assert of(figures, "steps", "words")["sent"] == 120
+    assert figures["sinks"][0]["written"] == 120  # exact, whatever is looked at
+    assert len(receiver.data) == 240
+
+
+def test_without_figures_nothing_is_measured(receiver):
+    application = (
+        builder(lambda b: b.to(words))
+        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line))
+        .build()
+    )
+    handle = cast(Server, ReferenceEngine().serve(application, ServeOptions()))
+    assert type(handle._machine).__name__ == "Compiled"
+    assert handle._feeder.watch is None
+    handle.stop()
+    handle.wait(20)

@@ -1,0 +1,87 @@
+"""Figures change nothing: both machines, measured, give what the reference gives without."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from wallaroo_conformance.cases.counterexamples import stored
+from wallaroo_conformance.cases.either import engine_case
+from wallaroo_conformance.cases.tour import tour
+from wallaroo_reference.compiled.machine import compiled_source, compiles
+from wallaroo_reference.compiled.measured import MeasuredCompiled
+from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
+from wallaroo_reference.isolated.measured import MeasuredInterpreter
+
+from wallaroo.loading import load_application
+from wallaroo.metrics.probes import Probes
+from wallaroo.metrics.registry import Registry
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "word_count.py"
+
+
+class Alternating(Probes):
+    """Looks at every other read, so that a case runs through both ways."""
+
+    def should_look(self, source, records):
+        self._credit = -self._credit if self._credit else 1e18
+        return super().should_look(source, records)
+
+
+def probes(case, kind):
+    return kind(case.application, Registry(case.application, "measured"), always=kind is Probes)
+
+
+class Measured(CompiledEngine):
+    name = "measured"
+
+    def _machine(self, case):
+        made = probes(case, Alternating if len(case.records) % 2 else Probes)
+        return MeasuredCompiled(
+            case.application, made, partitions=case.partitions or 1, on_error=case.on_error
+        )
+
+
+class MeasuredIsolated(ReferenceEngine):
+    name = "measured-isolated"
+
+    def _machine(self, case):
+        if case.isolation == "trusting":
+            return super()._machine(case)
+        partitions = case.partitions or 1
+        return MeasuredInterpreter(
+            probes(case, Probes), partitions=partitions, on_error=case.on_error
+        )
+
+
+CASES = [*tour("tame"), *[one.case for one in stored()]][::3]  # enough, in a few seconds
+
+
+@pytest.mark.parametrize(
+    ("isolation", "usual", "measured"),
+    [
+        ("trusting", CompiledEngine(), Measured()),
+        ("isolated", ReferenceEngine(), MeasuredIsolated()),
+    ],
+)
+def test_a_measured_machine_does_what_it_does_without(isolation, usual, measured):
+    compared = 0
+    for case in CASES:
+        traces = []
+        for engine in (usual, measured):
+            one = replace(engine_case(case), isolation=isolation)
+            if compiles(one.application):
+                trace = json.dumps(engine.run(one).to_json())
+                traces.append(re.sub("at 0x[0-9a-f]+", "", trace))  # of objects in errors' texts
+        assert traces[1:] == traces[:1], case
+        compared += len(traces)
+    assert compared > 150
+
+
+def test_both_ways_run_the_same_code():
+    application = load_application(EXAMPLE, ["--in", "a:1", "--out", "b:1"])
+    made = Probes(application, Registry(application, "measured"))
+    assert compiled_source(made.application) == compiled_source(application)

@@ -1,0 +1,112 @@
+"""A live run on Spark fills in the same figures: what the edges count, what workers have seen."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+import urllib.request
+
+import pytest
+from receiving import Receiver, eventually
+from wallaroo_spark.jvm.session import session
+
+import wallaroo
+from wallaroo.engine import ServeOptions
+from wallaroo.frames import frames
+from wallaroo.metrics.registry import Registry
+from wallaroo.monitor.server import Monitor
+
+shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
+
+
+class Count:
+    def __init__(self):
+        self.count = 0
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def text(payload):
+    return payload.decode()
+
+
+@wallaroo.computation_multi(name="words")
+def words(message):
+    return message.split()
+
+
+@wallaroo.computation(name="slow")
+def slow(message):
+    if message == "bad":
+        raise ValueError(message)
+    time.sleep(0.005)
+    return message
+
+
+@wallaroo.state_computation(name="number")
+def number(message, state):
+    state.count += 1
+    return f"{message} {state.count}", True
+
+
+@wallaroo.partition
+def whole(message):
+    return message
+
+
+@wallaroo.encoder
+def line(message):
+    return f"{message}\n"
+
+
+@shared
+def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
+    session()
+    receiver = Receiver()
+    builder = wallaroo.ApplicationBuilder("measured")
+    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
+    builder.to(words).to(slow).to_state_partition(number, Count, "counts", whole)
+    application = builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)).build()
+    registry = Registry(application, "spark")
+    monitor = Monitor(registry, "127.0.0.1", 0)
+    monitor.start()
+
+    def figures():
+        with urllib.request.urlopen(monitor.url + "api", timeout=30) as answer:
+            return json.load(answer)
+
+    handle = spark_engine.serve(
+        application,
+        ServeOptions(
+            partitions=2, stop_timeout=120, metrics=registry, options={"checkpoint": None}
+        ),
+    )
+    try:
+        with socket.create_connection(handle.addresses["p"]) as connection:
+            connection.sendall(frames([b"a b a", b"\xff", b"bad c", b"a"]))
+            eventually(lambda: figures()["sinks"][0]["written"] == 5, 300)
+            eventually(lambda: figures()["processed"] == 4, 60)
+            eventually(lambda: figures()["phases"], 60)
+        found = figures()
+    finally:
+        handle.stop()
+        assert handle.wait(300).problem is None
+        monitor.close()
+        receiver.close()
+    assert found["ready"]
+    (source,), (sink,) = found["sources"], found["sinks"]
+    split, sleeping, counting = found["steps"]
+    assert (source["frames"], source["sent"], source["dead_letters"]) == (4, 3, {"decode": 1})
+    assert (split["received"], split["sent"]) == (3, 6)
+    assert (sleeping["received"], sleeping["sent"]) == (6, 5)
+    assert sleeping["dead_letters"] == {"raised": 1}
+    assert sleeping["time"]["p50"] >= 0.005 * 0.99
+    assert (counting["received"], counting["calls"]) == (5, 5)
+    assert (sink["calls"], sink["connected"], sink["reconnects"]) == (5, True, 0)
+    (partition,) = found["partitions"]
+    assert (partition["entities"], partition["visits"]) == (3, 5)
+    assert partition["busiest"][0]["key"] == "'a'"
+    assert sum(partition["visits_by_number"].values()) == 5
+    assert source["latency"]["whole"]["count"] == 4
+    assert found["phases"]["addBatch"] > 0
+    assert found["backlog"] == 0

@@ -1,0 +1,176 @@
+"""The live page in a real browser: under load, with a stalled sink, with failing messages."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+
+import pytest
+from receiving import Receiver
+from wallaroo_reference.engine import ReferenceEngine
+from webdriver import Browser
+
+import wallaroo
+from wallaroo.engine import ServeOptions
+from wallaroo.frames import frames
+from wallaroo.metrics.registry import Registry
+from wallaroo.monitor.server import Monitor
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+NASTY = "</script><img src=x onerror=window.run=1> \"'`\n\x1b[31m"
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def text(payload):
+    return payload.decode()
+
+
+@wallaroo.encoder
+def line(message):
+    return f"{message}\n"
+
+
+@wallaroo.computation(name=NASTY)
+def nasty(message):
+    if message == "bad":
+        raise ValueError(NASTY)
+    return message
+
+
+class Count:
+    def __init__(self):
+        self.count = 0
+
+
+@wallaroo.state_computation(name="count")
+def count(message, state):
+    return message, True
+
+
+@wallaroo.partition
+def itself(message):
+    return message
+
+
+class Live:
+    """A run with its page, to which messages are sent until its end."""
+
+    def __init__(self, port):
+        application = (
+            wallaroo.ApplicationBuilder("Looked at")
+            .new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
+            .to(nasty)
+            .to_state_partition(count, Count, "counts", itself)
+            .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", port, line))
+            .build()
+        )
+        registry = Registry(application, "reference")
+        self.monitor = Monitor(registry, "127.0.0.1", 0)
+        self.monitor.start()
+        options = ServeOptions(metrics=registry, stop_timeout=0.2)
+        self.handle = ReferenceEngine().serve(application, options)
+        self._over = threading.Event()
+
+    def send(self, payloads):
+        (address,) = self.handle.addresses.values()
+        with socket.create_connection(address) as sock:
+            sock.settimeout(0.5)
+            while not self._over.is_set():
+                try:
+                    sock.sendall(frames(payloads))
+                except TimeoutError:
+                    return
+                time.sleep(0.02)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self.handle.stop()
+        self.handle.wait(20)
+        self.monitor.close()
+
+
+@pytest.fixture
+def sending():
+    threads = []
+
+    def sending(live, payloads):
+        threads.append(threading.Thread(target=live.send, args=(payloads,)))
+        threads[-1].start()
+
+    yield sending
+    for thread in threads:
+        thread.join(20)
+
+
+def test_an_operator_sees_what_happens_on_any_screen(sending):
+    receiver = Receiver()
+    with Live(receiver.port) as live, Browser() as browser:
+        sending(live, [b"one", b"two", b"two", b"bad"])
+        browser.open(live.monitor.url)
+        browser.wait(lambda: "Messages fail at step" in browser.text(), "no verdict")
+        browser.wait(lambda: len(browser.row("count")) > 3, "no steps")
+        assert browser.row("p")[11:] == [browser.row("p")[11], "0"]
+        browser.wait(
+            lambda: browser.script("return document.querySelectorAll('#plots canvas').length") == 4,
+            "no lines",
+        )
+        rates = "return [...document.querySelectorAll('#picture .rate')].map(t => t.textContent)"
+        browser.wait(lambda: all(browser.script(rates)), "no rates in the picture")
+        hot = "return document.querySelector('#partitions td').innerText"
+        assert browser.script(hot) == "'two'"
+        assert browser.script("return window.run") is None
+        for look in ({}, {"dark": True}, {"width": 390, "height": 1600}):
+            browser.looks(**look)
+            time.sleep(0.3)
+            assert len(browser.picture()) > 30_000
+            wide = "return document.documentElement.scrollWidth <= innerWidth"
+            assert browser.script(wide), look
+        receiver.close()
+
+
+def test_the_page_is_used_by_keyboard_and_goes_on_after_it_was_closed(sending):
+    receiver = Receiver()
+    with Live(receiver.port) as live, Browser() as browser:
+        sending(live, [b"bad"])
+        browser.open(live.monitor.url)
+        browser.wait(lambda: browser.script("return !!document.querySelector('details')"), "none")
+        browser.keys("\ue004")  # Tab: to the link that leads past the picture
+        assert browser.script("return document.activeElement.className") == "skip"
+        browser.script("document.querySelector('summary').focus()")
+        browser.keys(" ")
+        time.sleep(2.5)  # other letters come meanwhile, and this one stays
+        assert browser.script("return document.querySelector('details').open")
+        times = "return lines.times.length ? lines.times[0] : 0"
+        first = browser.script(times)
+        assert first
+        browser.open("about:blank")
+        browser.open(live.monitor.url)
+        browser.wait(lambda: browser.script(times) == first, "the history is not there")
+        receiver.close()
+
+
+def test_a_stalled_sink_is_named_and_the_end_of_the_run_is_said(sending):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        Live(listener.getsockname()[1]) as live,
+        Browser() as browser,
+    ):
+        peer, _ = listener.accept()
+        sending(live, [b"x" * 30_000] * 150)
+        browser.open(live.monitor.url)
+        browser.wait(
+            lambda: (
+                "Sink p/0 is slow" in browser.text() and "sources are held back" in browser.text()
+            ),
+            "the stall is not told",
+        )
+        slow = "return document.querySelector('#picture .slow').dataset.node"
+        assert browser.script(slow) == "3"
+        live.__exit__()
+        browser.wait(lambda: "the figures are old" in browser.text(), "the end is not told")
+        peer.close()

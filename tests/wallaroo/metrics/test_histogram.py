@@ -1,0 +1,74 @@
+"""Histograms: the error is below 1 %, and two of them are added."""
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wallaroo.metrics.histogram import Histogram, bounds_of, bucket_of
+
+VALUES = st.lists(st.integers(0, 2**40), min_size=1, max_size=200)
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_a_bucket_holds_its_value_and_is_narrow(value):
+    least, greatest = bounds_of(bucket_of(value))
+    assert least <= value <= greatest
+    assert greatest - least <= value / 64
+
+
+def test_buckets_are_without_gaps_and_few():
+    edges = [bounds_of(bucket) for bucket in range(bucket_of(2**63 - 1) + 1)]
+    assert all(one[1] + 1 == other[0] for one, other in itertools.pairwise(edges))
+    assert len(edges) < 3800
+
+
+@given(VALUES, st.floats(0.01, 1.0))
+def test_a_quantile_is_right_to_one_percent(values, share):
+    histogram = Histogram()
+    histogram.add(values)
+    exact = sorted(values)[max(0, -(-share * len(values) // 1).__int__() - 1)]
+    (found,) = histogram.quantiles([share])
+    assert found == pytest.approx(exact, rel=0.01)
+    assert histogram.greatest == max(values)
+    assert histogram.total == sum(values)
+
+
+@given(VALUES, VALUES)
+def test_merged_is_as_if_all_had_been_added_to_one(one, other):
+    whole, left, right = Histogram(), Histogram(), Histogram()
+    whole.add([*one, *other])
+    left.add(one)
+    right.add(other)
+    left.merge(right)
+    assert (left.buckets, left.count, left.total, left.greatest) == (
+        whole.buckets,
+        whole.count,
+        whole.total,
+        whole.greatest,
+    )
+
+
+def test_a_value_may_stand_for_several():
+    histogram = Histogram()
+    histogram.add([10], times=3)
+    histogram.add([1000], times=1)
+    assert histogram.count == 4
+    assert histogram.quantiles([0.5, 0.75, 1.0]) == [10, 10, 1000]
+
+
+def test_how_many_are_not_above_a_limit():
+    chance = random.Random(1)
+    values = [chance.randrange(10**9) for _ in range(5000)]
+    histogram = Histogram()
+    histogram.add(values)
+    for limit in (10**6, 10**8, 5 * 10**8, 10**9):
+        exact = sum(value <= limit for value in values)
+        assert histogram.at_most([limit])[0] == pytest.approx(exact, rel=0.02, abs=5)
+    assert histogram.at_most([10**6, 2 * 10**9])[1] == len(values)
+
+
+def test_without_values_there_are_no_quantiles():
+    assert Histogram().quantiles([0.5]) == [None]

@@ -1,0 +1,149 @@
+"""How it goes, in a sentence: the sentence names what is in the way."""
+
+from __future__ import annotations
+
+import pytest
+
+import wallaroo
+from wallaroo.metrics.registry import Registry
+from wallaroo.metrics.snapshot import snapshot
+from wallaroo.trace import DeadLetter, Reason
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def text(payload):
+    return payload.decode()
+
+
+@wallaroo.encoder
+def line(message):
+    return f"{message}\n"
+
+
+@wallaroo.computation(name="look up")
+def look_up(message):
+    return message
+
+
+class Total:
+    def initial_accumulator(self):
+        return 0
+
+    def update(self, message, accumulator):
+        return accumulator
+
+    def output(self, key, accumulator):
+        return None
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def registry(clock):
+    pipeline = wallaroo.source("orders", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
+    windows = wallaroo.range_windows(wallaroo.seconds(1)).over(Total)
+    pipeline = pipeline.to(look_up).to(windows)
+    pipeline = pipeline.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, line))
+    application = wallaroo.build_application("app", pipeline)
+    registry = Registry(application, "reference", clock=clock, monotonic=clock)
+    registry.state = "running"
+    registry.thread = 1
+    registry.sinks["orders", 0].connected = True
+    registry.tick()
+    return registry
+
+
+@pytest.fixture
+def said(registry, clock):
+    """The sentence, after a second in which so many frames came."""
+
+    def said(frames=1000):
+        clock.now += 1
+        registry.sources["orders"].frames += frames
+        registry.tick()
+        found = snapshot(registry)["verdict"]
+        node = found["node"]
+        kind = None if node is None else type(registry.application.nodes[node]).__name__
+        return found["level"], found["text"], kind
+
+    return said
+
+
+def test_all_is_well(registry, said):
+    assert said(0) == ("good", "It waits for its first message.", None)
+    registry.busy_seconds += 0.5
+    level, text, _ = said(1000)
+    assert (level, text) == (
+        "good",
+        "It keeps up with 500 messages a second, and is busy for 25% of the time.",
+    )
+
+
+def test_a_full_sink_holds_sources_back(registry, said):
+    sink = registry.sinks["orders", 0]
+    sink.full, sink.waiting = True, 12_400
+    sink.oldest = registry.monotonic() - 2
+    assert said() == (
+        "bad",
+        "Sink orders/0 is slow; 12,400 outputs wait, the oldest for 3 s; sources are held back.",
+        "Sink",
+    )
+
+
+def test_the_slowest_step_is_named_when_there_is_no_time_left(registry, said):
+    registry.busy_seconds += 0.95
+    registry.nodes[1].time.add([5_000_000] * 170)
+    registry.backlog = 300
+    assert said() == (
+        "warning",
+        "Step look up is the slowest: it takes 85% of the time, 5 ms a message. 300 messages wait.",
+        "Step",
+    )
+    registry.left_out = 1
+    assert "it takes about " in snapshot(registry)["verdict"]["text"]
+
+
+def test_failing_messages_are_told(registry, said):
+    letter = DeadLetter(
+        (1,), "orders", "orders", "look up", 0, None, None, Reason.RAISED, "E", "", b""
+    )
+    registry.add_dead_letters([letter] * 100)
+    assert said(1000) == (
+        "bad",
+        "Messages fail at step look up (raised): 100.0 dead letters a second, of 1,000 frames.",
+        "Step",
+    )
+
+
+def test_a_source_that_holds_windows_back_is_named(registry, said):
+    windows = registry.windows[2]
+    windows.open, windows.held_by = 3, "orders"
+    windows.tell(1_000_000_000, 5)
+    windows.tell(41_000_000_000, 5)
+    level, text, kind = said()
+    assert (level, kind) == ("warning", "Step")
+    assert text.startswith(
+        "The windows of Total wait: for 40 s source orders has not moved their watermark."
+    )
+
+
+def test_an_engine_whose_threads_are_elsewhere_may_not_keep_up(registry, said):
+    registry.thread = None
+    registry.backlog, registry.processed = 5_000, 200
+    registry.phases = {"addBatch": 0.25, "walCommit": 0.03, "triggerExecution": 0.3}
+    assert said(1000)[:2] == (
+        "warning",
+        "It processes 200 of 1,000 messages a second, and 5,000 wait. "
+        "Of a micro-batch, addBatch takes most: 250 ms.",
+    )

@@ -1,0 +1,243 @@
+"""What `--metrics` answers, and what it refuses."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import socket
+import threading
+import time
+
+import pytest
+
+from wallaroo.metrics.registry import Registry
+from wallaroo.monitor import server
+from wallaroo.monitor.server import MetricsAddressError, Monitor
+
+from .conftest import NASTY, dead_letter
+
+
+def test_the_figures_are_plain_json(ask):
+    status, headers, figures = ask("/api")
+    assert status == 200
+    assert headers["Cache-Control"] == "no-store"
+    assert figures["application"] == NASTY
+    assert figures["steps"][0]["name"] == NASTY
+    assert figures["steps"][0]["dead_letters"] == {"raised": 1}
+    assert figures["steps"][0]["time"]["p50"] == pytest.approx(0.005, rel=0.01)
+    assert figures["partitions"][0]["busiest"][0]["visits"] == 3
+    assert "history" not in figures
+    assert list(ask("/api?history")[2]["history"]) == ["times", "values"]
+
+
+def test_nothing_of_users_is_markup_on_the_page(ask):
+    status, headers, content = ask("/")
+    page = content.decode()
+    assert status == 200
+    assert "alert(1)" in page
+    assert "<script>alert" not in page
+    assert len(re.findall("<script", page)) == 2
+    assert "\x1b" not in page
+    nonce = re.search("script-src 'nonce-([^']+)'", headers["Content-Security-Policy"])[1]
+    assert page.count(f'<script nonce="{nonce}">') == 2
+    assert not re.search(r"(src|href)=.?https?:", page)
+
+
+def test_without_the_package_it_says_what_to_install(ask, monkeypatch):
+    def missing(*_):
+        raise ModuleNotFoundError
+
+    monkeypatch.setattr(server, "exposition", missing)
+    status, _, content = ask("/metrics")
+    assert status == 501
+    assert b"pip install 'wallaroo-streams[metrics]'" in content
+
+
+def test_ready_says_why_not(ask, registry):
+    assert ask("/ready")[:3:2] == (200, {"ready": True, "reasons": []})
+    (sink,) = registry.sinks.values()
+    sink.full, sink.connected, sink.waiting = True, False, 12400
+    status, _, found = ask("/ready")
+    assert status == 503
+    assert found["reasons"][0].endswith("is away, and 12,400 outputs wait for it")
+    registry.state = "stopping"
+    assert ask("/ready")[2] == {"ready": False, "reasons": ["it is stopping"]}
+    assert ask("/health")[0] == 200
+
+
+def test_user_code_that_does_not_return_is_named(ask, registry):
+    registry.heard = registry.monotonic() - 12
+    registry.thread = threading.get_ident()
+    (why,) = ask("/ready")[2]["reasons"]
+    assert re.fullmatch(r"user code at .* has not returned for 12 s", why)
+    assert ask("/api")[2]["verdict"]["level"] == "bad"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "BREW"])
+def test_nothing_can_be_set(ask, method):
+    status, headers, _ = ask("/api", method)
+    assert (status, headers["Allow"]) == (405, "GET, HEAD")
+
+
+def test_head_has_no_content(ask):
+    status, headers, content = ask("/", "HEAD")
+    assert (status, content) == (200, b"")
+    assert int(headers["Content-Length"]) > 10_000
+
+
+def test_an_unknown_page_names_those_that_there_are(ask):
+    status, _, content = ask("/nothing/../etc")
+    assert status == 404
+    assert b"/metrics" in content
+
+
+def test_a_gigabyte_is_not_read(monitor, ask):
+    for request in (b"POST /api", b"GET /api"):
+        with socket.create_connection(monitor.address, timeout=20) as sock:
+            sock.sendall(
+                request + b" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824\r\n\r\n"
+            )
+            answer = sock.recv(200)
+            assert answer.startswith((b"HTTP/1.1 405", b"HTTP/1.1 413"))
+            with pytest.raises(OSError, match=r"reset|Broken"):  # noqa: PT012 - until it is noticed
+                for _ in range(1000):
+                    sock.sendall(b"x" * 1_000_000)
+    assert ask("/health")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"A: b\r\n" * 200 + b"\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"b" * 70_000 + b"\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+    ],
+)
+def test_what_is_no_request_is_refused(monitor, ask, request_):
+    with socket.create_connection(monitor.address, timeout=20) as sock:
+        sock.sendall(request_)
+        with sock.makefile("rb") as answer:
+            assert re.search(rb"(HTTP/1.1|Error code:) (4|505)", answer.read())
+    assert ask("/health")[0] == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "127.0.0.1.evil.example"])
+def test_another_name_is_refused(ask, host):
+    status, _, content = ask("/api", Host=host)
+    assert status == 403
+    assert b"is no name of this server" in content
+
+
+@pytest.mark.parametrize("host", ["localhost:1234", "127.0.0.1", "[::1]:80", "LOCALHOST"])
+def test_names_of_this_machine_are_answered(ask, host):
+    assert ask("/api", Host=host)[0] == 200
+
+
+def test_pages_of_others_are_refused(ask):
+    assert ask("/api", Origin="http://evil.example")[0] == 403
+    assert ask("/api", Origin="null")[0] == 403
+    assert ask("/events", Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="empty")[0] == 403
+    assert ask("/", Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="iframe")[0] == 403
+    assert ask("/", Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="document")[0] == 200
+    headers = ask("/")[1]
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_a_port_in_use_is_said_before_anything_runs(monitor, registry):
+    with pytest.raises(
+        MetricsAddressError, match=r"cannot be served at .*: Address already in use"
+    ):
+        Monitor(registry, *monitor.address)
+
+
+class Reader:
+    """An open page."""
+
+    def __init__(self, monitor):
+        self.connection = http.client.HTTPConnection(*monitor.address, timeout=20)
+        self.connection.request("GET", "/events")
+        self.answer = self.connection.getresponse()
+
+    def event(self):
+        kind = "message"
+        while line := self.answer.readline():
+            if line.startswith(b"event: "):
+                kind = line[7:].decode().strip()
+            if line.startswith(b"data: "):
+                return kind, json.loads(line[6:])
+        return None
+
+    def close(self):
+        self.answer.close()
+        self.connection.close()
+
+
+def test_ten_pages_get_every_second_and_a_reopened_one_its_history(monitor):
+    pages = [Reader(monitor) for _ in range(10)]
+    assert {page.event()[0] for page in pages} == {"history"}
+    monitor.tick()
+    events = [page.event() for page in pages]
+    assert {kind for kind, _ in events} == {"message"}
+    assert len({figures["last"]["time"] for _, figures in events}) == 1
+    for page in pages:
+        page.close()
+    again = Reader(monitor)
+    kind, figures = again.event()
+    assert kind == "history"
+    assert len(figures["history"]["times"]) >= 1
+    again.close()
+
+
+def test_an_open_page_does_not_keep_the_run_from_ending(registry):
+    monitor = Monitor(registry, "127.0.0.1", 0)
+    monitor.start()
+    page = Reader(monitor)
+    page.event()
+    monitor.close()
+    while page.event() is not None:
+        pass
+    page.close()
+
+
+def test_there_are_no_more_connections_than_may_be(monitor, ask, monkeypatch):
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 5)
+    socks = [socket.create_connection(monitor.address, timeout=20) for _ in range(12)]
+    refused = 0
+    for sock in socks:
+        sock.settimeout(0.2)
+        try:
+            refused += sock.recv(1) == b""
+        except TimeoutError:
+            continue
+        except OSError:
+            refused += 1
+    assert refused == 7
+    for sock in socks:
+        sock.close()
+
+
+def test_a_request_that_does_not_come_is_not_awaited_for_ever(monitor, monkeypatch):
+    monkeypatch.setattr(server, "_SECONDS", 0.0)
+    with socket.create_connection(monitor.address, timeout=20) as sock:
+        sock.sendall(b"GET / HTT")
+        time.sleep(0.05)
+        monitor._server.drop_slow()
+        assert sock.recv(100) == b""
+
+
+def test_memory_is_bounded_whatever_comes(application):
+    registry = Registry(application, "reference")
+    for number in range(300):
+        registry.add_dead_letters([dead_letter("e" * 2000, b"x" * 1_000_000)] * 30)
+        registry.partitions[NASTY].add_visits({(number, one): 1 for one in range(40)}, 1)
+        registry.nodes[1].time.add(range(number * 10_000, number * 10_000 + 500))
+        registry.tick()
+    assert len(registry.letters) == 20
+    assert sum(len(letter.payload) for _, _, letter in registry.letters) < 20_000
+    assert len(registry.partitions[NASTY].busiest.top(10**6)) < 1500
+    assert len(registry.nodes[1].time.buckets) < 3800

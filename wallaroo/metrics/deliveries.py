@@ -1,0 +1,143 @@
+"""How long it takes from the arrival of a read until what came of it is delivered.
+
+Delivered is what the peer's kernel has acknowledged, or what was written to the pipe. Each read
+that makes outputs leaves a mark at the sinks that get them: how many outputs there were in all.
+When a sink has delivered that many, the mark is passed. So a sink that stalls makes all that waits
+there late, not only one measurement.
+
+All of it happens in the thread of the edges' loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from wallaroo.metrics.registry import Registry
+from wallaroo.topology import SinkId
+
+_SOONEST, _LATEST = 0.002, 0.05  # seconds between looks while something waits
+
+
+class Delivering(Protocol):
+    """What is asked of a sink."""
+
+    written: int
+    pending: int
+
+    def look(self) -> None:
+        """Find out now what has been delivered."""
+
+
+class _Read:
+    """A read whose outputs are on their way.
+
+    Attributes:
+        source: its source; `""`: none, a tick.
+        arrived: nanoseconds, by the clock of `Deliveries`.
+        frames: how many.
+        open: number of sinks that have not delivered yet.
+    """
+
+    __slots__ = ("arrived", "frames", "open", "source")
+
+    def __init__(self, source: str, arrived: int, frames: int) -> None:
+        self.source = source
+        self.arrived = arrived
+        self.frames = frames
+        self.open = 0
+
+
+class Deliveries:
+    """Follows reads to their delivery.
+
+    Args:
+        registry: gets the durations.
+        sinks: by id.
+        clock: nanoseconds of the registry's `monotonic`.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        sinks: Mapping[SinkId, Delivering],
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._registry = registry
+        self._sinks = sinks
+        self._clock = clock
+        self._arrivals: deque[_Read] = deque()
+        self._made = dict.fromkeys(sinks, 0)
+        self._marks: dict[SinkId, deque[tuple[int, int, _Read]]] = {id_: deque() for id_ in sinks}
+        self._timer: asyncio.TimerHandle | None = None
+        self._pause = _SOONEST
+
+    def came(self, source: str, records: int) -> None:
+        """Note that records have arrived, and wait to be processed."""
+        self._arrivals.append(_Read(source, self._clock(), records))
+        self._registry.backlog += records
+
+    def handed_on(self, records: int) -> None:
+        """Note that the sinks have been given all that came of the records that waited first."""
+        self._registry.backlog -= records
+        self._registry.processed += records
+        waiting = self._arrivals
+        if not waiting:
+            return
+        first = waiting[0]
+        done = first
+        if records < first.frames:
+            first.frames -= records
+            done = _Read(first.source, first.arrived, records)
+        else:
+            waiting.popleft()
+        for id_, sink in self._sinks.items():
+            total = sink.written + sink.pending
+            new = total - self._made[id_]
+            if new:
+                self._made[id_] = total
+                self._marks[id_].append((total, new, done))
+                done.open += 1
+                sink.look()
+        if done.open:
+            self.look()
+
+    def look(self) -> None:
+        """Pass the marks that sinks have reached; look again soon if some are left."""
+        now = self._clock()
+        left = progress = False
+        with self._registry.lock:
+            for id_, marks in self._marks.items():
+                written = self._sinks[id_].written
+                while marks and marks[0][0] <= written:
+                    _, outputs, read = marks.popleft()
+                    self._passed(id_, outputs, read, now - read.arrived)
+                    progress = True
+                left = left or bool(marks)
+                self._registry.sinks[id_].oldest = marks[0][2].arrived / 1e9 if marks else None
+        if progress:
+            self._pause = _SOONEST
+        if left and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._pause, self._look_again)
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look_again(self) -> None:
+        self._timer = None
+        self._pause = min(2 * self._pause, _LATEST)
+        for id_, marks in self._marks.items():
+            if marks:
+                self._sinks[id_].look()
+        self.look()
+
+    def _passed(self, id_: SinkId, outputs: int, read: _Read, took: int) -> None:
+        self._registry.sinks[id_].latency.add(took, outputs)
+        read.open -= 1
+        if not read.open and read.source:
+            self._registry.sources[read.source].latency.add(took, read.frames)

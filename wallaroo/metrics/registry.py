@@ -1,0 +1,470 @@
+"""The figures of one run: an engine fills them in, `snapshot` copies them as plain data.
+
+What counts is the engine's thread, once for each read that it processes, never for each message. A
+thread of its own calls `tick` every second. It asks the edges for their counts, takes rates, and
+writes the lines of the last fifteen minutes. Everything is bounded, whatever the number of keys,
+dead letters and days.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wallaroo.keys import Key, decode_key, encode_key, encoded_partition_number
+from wallaroo.metrics.busiest import Busiest
+from wallaroo.metrics.histogram import Histogram
+from wallaroo.metrics.timeline import Timelines
+from wallaroo.operations import Branch, Collect, Merge
+from wallaroo.topology import Application, Node, Sink, SinkId, Source, Step
+from wallaroo.trace import DeadLetter
+from wallaroo.user_code.failure import own_frame
+
+SHARES = (0.5, 0.9, 0.99, 0.999)
+"""The shares of a distribution that are told: p50 to p99.9."""
+
+RECENT = 10
+"""Seconds whose latencies are told as the recent ones."""
+
+RATE = 5
+"""Seconds over which rates are taken."""
+
+_LETTERS = 20  # dead letters that are kept
+_LONGEST_PAYLOAD = 512  # bytes of a dead letter's payload that are kept
+_TOGETHER = 1000  # durations that are put into their buckets at once
+_MOST_KEYS = 1024  # whose visits another process tells
+_MOST_PARTITIONS = 4096  # partition numbers whose visits are counted
+
+
+@dataclass(slots=True)
+class NodeFigures:
+    """What a node's user code does: a source's decoder, a step, a sink's encoder.
+
+    Attributes:
+        time: nanoseconds of each call of its own: of a decoder, a computation, a window's update,
+            an encoder.
+        other_nanoseconds: of all other calls there: partition functions, event times, what windows
+            give.
+        sent: messages, or outputs, that came of them.
+        fired: windows that fired.
+        dead: dead letters by reason.
+    """
+
+    time: Histogram = field(default_factory=Histogram)
+    other_nanoseconds: float = 0
+    sent: float = 0
+    fired: float = 0
+    dead: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds in user code."""
+        return (self.time.total + self.other_nanoseconds) / 1e9
+
+
+class Latency:
+    """Nanoseconds that something took: in all, and in the last seconds."""
+
+    def __init__(self) -> None:
+        self.whole = Histogram()
+        self._current = Histogram()
+        self._waiting: list[tuple[int, float]] = []
+        self._recent: deque[Histogram] = deque(maxlen=RECENT)
+
+    def add(self, nanoseconds: int, times: float) -> None:
+        """Add a duration that so many had."""
+        self._waiting.append((nanoseconds, times))
+        if len(self._waiting) > _TOGETHER:
+            self._sort()
+
+    def tick(self) -> Histogram:
+        """Begin another second; return the last one's durations."""
+        self._sort()
+        done, self._current = self._current, Histogram()
+        self.whole.merge(done)
+        self._recent.append(done)
+        return done
+
+    def _sort(self) -> None:
+        """Put those that wait into their buckets."""
+        for nanoseconds, times in self._waiting:
+            self._current.add((nanoseconds,), times)
+        self._waiting.clear()
+
+    def recent(self) -> Histogram:
+        """Return the durations of the last seconds."""
+        made = Histogram()
+        for one in self._recent:
+            made.merge(one)
+        return made
+
+
+@dataclass(slots=True)
+class SourceFigures:
+    """What comes in.
+
+    Attributes:
+        frames, bytes: received; a generator's values have no bytes.
+        connections: open now.
+        refused_connections, dropped_frames: in all.
+        latency: from the arrival of a read to the delivery of the last output that it made.
+    """
+
+    frames: int = 0
+    bytes: int = 0
+    connections: int = 0
+    refused_connections: int = 0
+    dropped_frames: int = 0
+    latency: Latency = field(default_factory=Latency)
+
+
+@dataclass(slots=True)
+class SinkFigures:
+    """What goes out.
+
+    Attributes:
+        written, bytes: outputs that the peer's kernel has acknowledged; bytes given to the system.
+        waiting: outputs made and not acknowledged.
+        full: it takes no more for now, so sources are held back.
+        connected: there is a connection, or none is needed.
+        connects: connections made.
+        oldest: when the read arrived whose outputs have waited longest, by `Registry.monotonic`.
+        latency: from the arrival of a read to the delivery of its outputs here.
+    """
+
+    written: int = 0
+    bytes: int = 0
+    waiting: int = 0
+    full: bool = False
+    connected: bool = False
+    connects: int = 0
+    oldest: float | None = None
+    latency: Latency = field(default_factory=Latency)
+
+
+class PartitionFigures:
+    """The visits of a state partition.
+
+    Args:
+        partitions: the number of partition numbers.
+    """
+
+    def __init__(self, partitions: int) -> None:
+        self.entities: int | None = None
+        self.busiest = Busiest()
+        self.visits: dict[int, float] = {}
+        self._partitions = partitions
+
+    def add_visits(self, visits: Mapping[Hashable, float], times: float) -> None:
+        """Count visits of entities, by the identities of their keys."""
+        self.busiest.add(visits, times)
+        if self._partitions == 1:
+            self.visits[0] = self.busiest.visits
+            return
+        for known, number in visits.items():
+            encoded = encode_key(key_of(known))
+            place = encoded_partition_number(encoded, self._partitions)
+            if place < _MOST_PARTITIONS:
+                self.visits[place] = self.visits.get(place, 0) + number * times
+
+
+@dataclass(slots=True)
+class WindowFigures:
+    """The windows of a step.
+
+    Attributes:
+        open: how many are open, as of the last count; of windows that overlap, their panes.
+            `None`: not known.
+        late: late messages by what became of them: ``dropped``, ``partly``.
+        lag: seconds that the step's watermark is behind the arrival of the last record; `None`:
+            there is no watermark yet, or it is infinite, as all sources have ended.
+        stands: seconds that records came for without moving it.
+        held_by: the source that holds it back.
+    """
+
+    open: int | None = None
+    late: dict[str, int] = field(default_factory=dict)
+    lag: float | None = None
+    stands: float = 0.0
+    held_by: str | None = None
+    watermark: float = -math.inf
+    moved: int | None = None
+
+    def tell(self, now: int, watermark: float) -> None:
+        """Note the time of the last record's arrival, and the watermark; in nanoseconds."""
+        if watermark != self.watermark or self.moved is None:
+            self.watermark, self.moved = watermark, now
+        self.stands = (now - self.moved) / 1e9
+        self.lag = (now - watermark) / 1e9 if math.isfinite(watermark) else None
+
+
+@dataclass
+class Harvest:
+    """What was seen in another process, on its way to the run's registry.
+
+    Attributes:
+        nodes: by their indices, those at which something was seen.
+        visits: of entities, by state partition and key's identity.
+        sampled, left_out: see `Registry`.
+    """
+
+    nodes: dict[int, NodeFigures]
+    visits: dict[str, dict[Hashable, float]]
+    sampled: int
+    left_out: int
+
+
+def key_of(known: Hashable) -> Key:
+    """Return the key of an identity (`wallaroo.keys.identity`)."""
+    key: Any = decode_key(known[0]) if isinstance(known, tuple) else known
+    found: Key = key
+    return found
+
+
+class Registry:
+    """The figures of one run.
+
+    Args:
+        application: what runs.
+        engine: the engine's name.
+        partitions: number of partitions.
+        clock: seconds since 1970.
+        monotonic: seconds that never go back.
+
+    Attributes:
+        lock: held while figures of several reads must fit together.
+        nodes: by the node's index in the application.
+        sources, sinks, partitions, windows: by their names, ids, names, node indices.
+        sampled, left_out: records looked at one by one, and records represented by these.
+        busy_seconds: time that the engine's thread has worked.
+        backlog: records received and not processed.
+        processed: records processed.
+        heard: when the engine's thread last said that it goes on, by `monotonic`.
+        thread: the engine's thread, as `threading.get_ident` names it; `None`: user code does not
+            run in this process.
+        thread_of: the package whose code that thread runs.
+        phases: the engine's own figures by name, such as the milliseconds of a batch by phase.
+        process: the process's figures.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        engine: str,
+        *,
+        partitions: int = 1,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.application = application
+        self.engine = engine
+        self.lock = threading.Lock()
+        self.monotonic = monotonic
+        self.nodes = [NodeFigures() for _ in application.nodes]
+        self.sources = {name: SourceFigures() for name in application.sources}
+        self.sinks: dict[SinkId, SinkFigures] = {id_: SinkFigures() for id_ in application.sinks}
+        self.partitions = {one.name: PartitionFigures(partitions) for one in application.partitions}
+        self.windows = {index: WindowFigures() for index in application.window_steps}
+        self.sampled = self.left_out = 0
+        self.busy_seconds = 0.0
+        self.backlog = self.processed = 0
+        self.heard: float | None = None
+        self.thread: int | None = None
+        self.thread_of = ""
+        self.state = "starting"
+        self.phases: dict[str, float] = {}
+        self.process: dict[str, Any] = {}
+        self.lines = Timelines()
+        self.letters: deque[tuple[float, int | None, DeadLetter]] = deque(maxlen=_LETTERS)
+        self._asked: list[Callable[[], None]] = []
+        self._clock = clock
+        self._began = clock()
+        self._marks: deque[tuple[float, dict[Any, float]]] = deque(maxlen=RATE + 1)
+        self._rates: dict[Any, float] = {}
+        self._places = {_place_of(application, node): i for i, node in enumerate(application.nodes)}
+
+    def partitions_are(self, number: int) -> None:
+        """Count visits by so many partition numbers: the engine has chosen."""
+        for name in self.partitions:
+            self.partitions[name] = PartitionFigures(number)
+
+    def harvest(self) -> Harvest:
+        """Return what was seen here, for the registry of another process."""
+        return Harvest(
+            {index: node for index, node in enumerate(self.nodes) if node.time.count or node.sent},
+            {name: dict(one.busiest.top(_MOST_KEYS)) for name, one in self.partitions.items()},
+            self.sampled,
+            self.left_out,
+        )
+
+    def add(self, harvest: Harvest) -> None:
+        """Add what was seen in another process."""
+        with self.lock:
+            for index, seen in harvest.nodes.items():
+                node = self.nodes[index]
+                node.time.merge(seen.time)
+                node.other_nanoseconds += seen.other_nanoseconds
+                node.sent += seen.sent
+                node.fired += seen.fired
+            for name, visits in harvest.visits.items():
+                self.partitions[name].add_visits(visits, 1)
+            self.sampled += harvest.sampled
+            self.left_out += harvest.left_out
+
+    def inside(self) -> str | None:
+        """Return where user code is that runs now in the engine's thread, for people."""
+        frame = sys._current_frames().get(self.thread) if self.thread is not None else None
+        found = None if frame is None else own_frame(frame, self.thread_of)
+        return None if found is None else f"user code at {found}"
+
+    def before_tick(self, look: Callable[[], None]) -> None:
+        """Have `look` called before each tick, in the ticking thread, to copy counts here."""
+        self._asked.append(look)
+
+    def add_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
+        """Count dead letters, and keep the last ones, shortened."""
+        now = self._clock()
+        kept = [(now, *_shortened(letter)) for letter in letters[-_LETTERS:]]
+        with self.lock:
+            for letter in letters:
+                place = (letter.pipeline, letter.position, letter.sink)
+                index = self._places.get(place)
+                if index is not None:
+                    self.nodes[index].dead[letter.reason.value] += 1
+            self.letters.extend(kept)
+
+    def after_last_tick(self, look: Callable[[], None]) -> None:
+        """Call `look` once more, and then no longer: what it looks at ends."""
+        look()
+        if look in self._asked:
+            self._asked.remove(look)
+
+    def refresh(self) -> None:
+        """Copy the counts of the edges here."""
+        for look in tuple(self._asked):
+            look()
+
+    def tick(self) -> None:
+        """Take rates, and add a value to each line; once a second."""
+        self.refresh()
+        with self.lock:
+            values = self._totals()
+            latencies = {name: one.latency.tick() for name, one in self.sources.items()}
+            for sink in self.sinks.values():
+                sink.latency.tick()
+        now = self.monotonic()
+        previous = self._marks[-1] if self._marks else None
+        self._marks.append((now, values))
+        began, first = self._marks[0]
+        if now > began:
+            self._rates = {
+                name: (value - first.get(name, 0)) / (now - began) for name, value in values.items()
+            }
+        self._add_to_lines(now, values, previous, latencies)
+
+    def rate(self, *name: Any) -> float:
+        """Return how fast a total grew, a second, in the last seconds."""
+        return self._rates.get(name, 0.0)
+
+    @property
+    def began(self) -> float:
+        """When the run began, in seconds since 1970."""
+        return self._began
+
+    @property
+    def now(self) -> float:
+        """The time, in seconds since 1970."""
+        return self._clock()
+
+    def received(self) -> list[float]:
+        """Return how many messages each node has got; a source: its frames."""
+        found: list[float] = []
+        sent: list[float] = []
+        for node, figures in zip(self.application.nodes, self.nodes, strict=True):
+            if isinstance(node, Source):
+                found.append(self.sources[node.pipeline].frames)
+            else:
+                found.append(sum([sent[origin] for origin in node.inputs]))
+            sent.append(found[-1] if _passes(node) else figures.sent)
+        return found
+
+    def sent(self, index: int, received: Sequence[float]) -> float:
+        """Return how many messages a node has sent on."""
+        node = self.application.nodes[index]
+        return received[index] if _passes(node) else self.nodes[index].sent
+
+    def _totals(self) -> dict[Any, float]:
+        """Return what rates are taken of."""
+        found: dict[Any, float] = {("busy",): self.busy_seconds, ("processed",): self.processed}
+        received = self.received()
+        for index, node in enumerate(self.nodes):
+            found["received", index] = received[index]
+            found["sent", index] = self.sent(index, received)
+            found["seconds", index] = node.seconds
+            found["calls", index] = node.time.count
+            found["dead", index] = node.dead.total()
+        for name, source in self.sources.items():
+            found["frames", name] = source.frames
+            found["bytes in", name] = source.bytes
+        for id_, sink in self.sinks.items():
+            found["written", id_] = sink.written
+            found["bytes out", id_] = sink.bytes
+        return found
+
+    def _add_to_lines(
+        self,
+        now: float,
+        values: dict[Any, float],
+        previous: tuple[float, dict[Any, float]] | None,
+        latencies: Mapping[str, Histogram],
+    ) -> None:
+        passed = 0.0 if previous is None else now - previous[0]
+        before = {} if previous is None else previous[1]
+
+        def grown(name: tuple[Any, ...]) -> float | None:
+            if passed <= 0:
+                return None
+            return (values[name] - before.get(name, 0)) / passed
+
+        dead = sum([node.dead.total() for node in self.nodes])
+        line: dict[str, float | None] = {"backlog": self.backlog, "dead letters": dead}
+        line["waiting outputs"] = sum([sink.waiting for sink in self.sinks.values()])
+        line["busy"] = grown(("busy",))
+        whole = Histogram()
+        for name in self.sources:
+            line[f"in {name}"] = grown(("frames", name))
+            whole.merge(latencies[name])
+        for id_ in self.sinks:
+            line[f"out {id_[0]}/{id_[1]}"] = grown(("written", id_))
+        p50, p99, _ = whole.quantiles((0.5, 0.99, 1.0))
+        line["latency p50"] = None if p50 is None else p50 / 1e6
+        line["latency p99"] = None if p99 is None else p99 / 1e6
+        # What still waits counts too: a stall is to be seen before it ends.
+        oldest = [now - sink.oldest for sink in self.sinks.values() if sink.oldest is not None]
+        longest = max([whole.greatest / 1e6, *[1e3 * one for one in oldest]])
+        line["latency max"] = longest if whole.count or oldest else None
+        self.lines.add(self._clock(), line)
+
+
+def _passes(node: Node) -> bool:
+    """Return whether a node passes messages on as they are, without a call of user code."""
+    return isinstance(node, Step) and isinstance(node.operation, (Merge, Branch, Collect))
+
+
+def _place_of(application: Application, node: Node) -> tuple[str, int, int | None]:
+    """Return the fields of a dead letter that say which node it is from."""
+    index = node.index if isinstance(node, Sink) else None
+    return node.pipeline, application.position(node), index
+
+
+def _shortened(letter: DeadLetter) -> tuple[int | None, DeadLetter]:
+    """Return the size of a dead letter's payload, and the letter with the beginning of it."""
+    if letter.payload is None:
+        return None, letter
+    return len(letter.payload), replace(letter, payload=letter.payload[:_LONGEST_PAYLOAD])

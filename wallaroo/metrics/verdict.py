@@ -1,0 +1,177 @@
+"""What a figure means, in a sentence: is the application ready, does it keep up, what is slow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wallaroo.metrics.registry import Registry
+from wallaroo.text import escaped
+
+_SILENT = 5.0  # seconds without a sign of the engine's thread before that is told
+_BUSY = 0.8  # share of the time from which the thread that runs user code is the bottleneck
+_FAILING = 0.01  # share of messages that are dead letters from which that is told first
+_WAITING = 1000  # outputs, or records, that wait before that is told
+_STANDS = 30.0  # seconds that a watermark may stand still before that is told
+
+
+def not_ready(registry: Registry) -> list[str]:
+    """Return why the application does not take input now; nothing if it does."""
+    if registry.state != "running":
+        return [f"it is {registry.state}"]
+    found = []
+    silent = _silent(registry)
+    if silent is not None:
+        found.append(f"{_inside(registry)} has not returned for {silent:.0f} s")
+    for (pipeline, index), sink in registry.sinks.items():
+        if sink.full:
+            name = escaped(f"{pipeline}/{index}")
+            away = "is slow" if sink.connected else "is away"
+            wait = f"{sink.waiting:,} outputs wait for it"
+            found.append(f"sources are not read: sink {name} {away}, and {wait}")
+    return found
+
+
+def verdict(registry: Registry, figures: dict[str, Any]) -> dict[str, Any]:
+    """Return how it goes.
+
+    Args:
+        registry: the run's.
+        figures: its snapshot.
+
+    Returns:
+        ``level``: ``good``, ``warning`` or ``bad``; ``text``: a sentence; ``node``: the index of
+        the node that it is about, or `None`.
+    """
+    level, text, node = _verdict(registry, figures)
+    return {"level": level, "text": text, "node": node}
+
+
+def _verdict(registry: Registry, figures: dict[str, Any]) -> tuple[str, str, int | None]:
+    if registry.state != "running":
+        return "warning", f"It is {registry.state}.", None
+    silent = _silent(registry)
+    if silent is not None:
+        return (
+            "bad",
+            f"Nothing goes on: {_inside(registry)} has not returned for {silent:.0f} s.",
+            None,
+        )
+    found = _at_a_sink(figures) or _at_a_step(figures) or _at_the_engine(figures)
+    return found or _dead(figures) or _behind(figures) or _calm(figures)
+
+
+def _at_a_sink(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
+    for sink in sorted(figures["sinks"], key=lambda one: -one["waiting"]):
+        name = escaped(sink["name"])
+        wait = f"{sink['waiting']:,} outputs wait"
+        if (since := sink["waiting_for"]) is not None and since >= 1:
+            wait += f", the oldest for {since:,.0f} s"
+        if sink["full"]:
+            what = (
+                "slow" if sink["connected"] else f"away: nobody takes outputs at {sink['address']}"
+            )
+            return "bad", f"Sink {name} is {what}; {wait}; sources are held back.", sink["node"]
+        if not sink["connected"]:
+            text = f"Sink {name} is away: nobody listens at {sink['address']}; {wait}."
+            return "bad" if sink["waiting"] else "warning", text, sink["node"]
+        if sink["waiting"] > _WAITING and sink["write_rate"] * 2 < sink["waiting"]:
+            return "warning", f"Sink {name} is slow: {wait}.", sink["node"]
+    return None
+
+
+def _at_a_step(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
+    if (figures["busy"] or 0.0) < _BUSY:
+        return None
+    nodes = [*figures["sources"], *figures["steps"], *figures["sinks"]]
+    slowest = max(nodes, key=lambda one: float(one["load"]))
+    waits = f" {figures['backlog']:,} messages wait." if figures["backlog"] else ""
+    about = "about " if figures["sampling"]["estimate"] else ""
+    if slowest["load"] < figures["busy"] / 3:
+        text = f"It is busy for {figures['busy']:.0%} of the time, in no step above all.{waits}"
+        return "warning", text, None
+    what = {"source": "The decoder of source", "step": "Step", "sink": "The encoder of sink"}
+    mean = slowest["time"]["mean"] or 0.0
+    text = (
+        f"{what[slowest['kind']]} {escaped(slowest['name'])} is the slowest: it takes "
+        f"{about}{slowest['load']:.0%} of the time, {duration(mean)} a message.{waits}"
+    )
+    return "warning", text, slowest["node"]
+
+
+def _at_the_engine(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
+    """Say that an engine whose threads we cannot see does not keep up."""
+    rate = sum([source["frame_rate"] for source in figures["sources"]])
+    waits, done = figures["backlog"], figures["processed_rate"]
+    if figures["busy"] is not None or waits < _WAITING or done >= 0.9 * rate:
+        return None
+    phases = figures["phases"]
+    inside = [name for name in phases if name != "triggerExecution"]
+    longest = max(inside, key=lambda name: float(phases[name]), default=None)
+    where = (
+        f" Of a micro-batch, {longest} takes most: {duration(phases[longest])}." if longest else ""
+    )
+    text = f"It processes {done:,.0f} of {rate:,.0f} messages a second, and {waits:,} wait.{where}"
+    return "warning", text, None
+
+
+def _dead(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
+    rate = sum([source["frame_rate"] for source in figures["sources"]])
+    nodes = [*figures["sources"], *figures["steps"], *figures["sinks"]]
+    worst = max(nodes, key=lambda one: float(one["dead_letter_rate"]))
+    if not rate or worst["dead_letter_rate"] < _FAILING * rate:
+        return None
+    reason = max(worst["dead_letters"], key=lambda one: int(worst["dead_letters"][one]))
+    text = (
+        f"Messages fail at {worst['kind']} {escaped(worst['name'])} ({reason}): "
+        f"{worst['dead_letter_rate']:,.1f} dead letters a second, of {rate:,.0f} frames."
+    )
+    return "bad", text, worst["node"]
+
+
+def _behind(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
+    for step in figures["steps"]:
+        windows = step.get("windows")
+        if windows and windows["open"] and windows["watermark_stands"] > _STANDS:
+            text = (
+                f"The windows of {escaped(step['name'])} wait: for "
+                f"{duration(windows['watermark_stands'])} source {escaped(windows['held_by'])} has "
+                "not moved their watermark. Is it silent? See idle_after"
+            )
+            return "warning", text, step["node"]
+    return None
+
+
+def _calm(figures: dict[str, Any]) -> tuple[str, str, int | None]:
+    rate = sum([source["frame_rate"] for source in figures["sources"]])
+    busy = ""
+    if figures["busy"] is not None:
+        busy = f", and is busy for {figures['busy']:.0%} of the time"
+    if not any(source["frames"] for source in figures["sources"]):
+        return "good", "It waits for its first message.", None
+    if not rate:
+        return "good", "It has processed all that came, and nothing comes now.", None
+    return (
+        "good",
+        f"It keeps up with {rate:,.0f} messages a second{busy}.",
+        None,
+    )
+
+
+def duration(seconds: float) -> str:
+    """Return a duration for people, with three digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def _silent(registry: Registry) -> float | None:
+    """Return how long the engine's thread has given no sign, if that is long."""
+    if registry.heard is None:
+        return None
+    silent = registry.monotonic() - registry.heard
+    return silent if silent > _SILENT else None
+
+
+def _inside(registry: Registry) -> str:
+    return escaped(registry.inside() or "the engine")

@@ -1,0 +1,1 @@
+"""What shows a running application: a page, JSON, Prometheus, a terminal."""

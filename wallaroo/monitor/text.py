@@ -1,0 +1,153 @@
+"""The figures of a running application as lines of text, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from wallaroo.metrics.verdict import duration
+from wallaroo.text import escaped
+
+_WIDEST = 100  # characters of a cell
+_KEYS = 5  # busiest keys of a state partition
+_LETTERS = 5  # dead letters
+_MARKS = {"good": "ok", "warning": "!", "bad": "!!"}
+
+
+def as_lines(figures: dict[str, Any]) -> list[str]:
+    """Return the figures, as `wallaroo.metrics.snapshot` makes them, as lines."""
+    process, verdict = figures["process"], figures["verdict"]
+    frames = sum([source["frame_rate"] for source in figures["sources"]])
+    outputs = sum([sink["write_rate"] for sink in figures["sinks"]])
+    busy = "" if figures["busy"] is None else f"busy {figures['busy']:.0%} · "
+    lines = [
+        f"{escaped(figures['application'])} on the {figures['engine']} engine, "
+        f"{figures['state']}, up {figures['uptime']:,.0f} s",
+        f"{_MARKS[verdict['level']]} {escaped(verdict['text'])}",
+        f"in {_rate(frames)} · out {_rate(outputs)} · backlog {figures['backlog']:,} · "
+        f"dead letters {figures['dead_letters']:,} · {busy}"
+        f"processor {process.get('cpu', 0.0):.0%} · memory {_size(process.get('memory_bytes', 0))}",
+        "",
+    ]
+    lines += _table(
+        ("source", "frames", "rate", "connections", "p50", "p99", "p99.9", "max", "dead"),
+        [
+            (
+                one["name"],
+                f"{one['frames']:,}",
+                _rate(one["frame_rate"]),
+                f"{one['connections']:,}",
+                *_latency(one, ("p50", "p99", "p99.9", "max")),
+                _dead(one),
+            )
+            for one in figures["sources"]
+        ],
+    )
+    about = "≈ " if figures["sampling"]["estimate"] else ""
+    lines += _table(
+        ("step", "in", "out", "rate", "load", "mean", "p50", "p99", "dead"),
+        [
+            (
+                one["name"],
+                f"{about}{one['received']:,}",
+                f"{about}{one['sent']:,}",
+                _rate(one["received_rate"]),
+                f"{one['load']:.0%}",
+                *[_duration(one["time"][name]) for name in ("mean", "p50", "p99")],
+                _dead(one),
+            )
+            for one in figures["steps"]
+        ],
+    )
+    lines += _table(
+        ("sink", "delivered", "rate", "waiting", "oldest", "connection", "p50", "p99", "dead"),
+        [
+            (
+                one["name"],
+                f"{one['written']:,}",
+                _rate(one["write_rate"]),
+                f"{one['waiting']:,}",
+                _duration(one["waiting_for"]),
+                "full" if one["full"] else "up" if one["connected"] else "away",
+                *_latency(one, ("p50", "p99")),
+                _dead(one),
+            )
+            for one in figures["sinks"]
+        ],
+    )
+    lines += _table(
+        ("window", "open", "fired", "late", "watermark behind"),
+        [
+            (
+                one["name"],
+                "-" if one["windows"]["open"] is None else f"{one['windows']['open']:,}",
+                f"{about}{one['windows']['fired']:,}",
+                f"{sum(one['windows']['late'].values()):,}",
+                _duration(one["windows"]["watermark_lag"]),
+            )
+            for one in figures["steps"]
+            if "windows" in one
+        ],
+    )
+    lines += _table(
+        ("state", "entities", "visits", "busiest keys"),
+        [
+            (
+                one["name"],
+                "-" if one["entities"] is None else f"{one['entities']:,}",
+                f"{about}{one['visits']:,}",
+                ", ".join([f"{key['key']} {key['share']:.0%}" for key in one["busiest"][:_KEYS]]),
+            )
+            for one in figures["partitions"]
+        ],
+    )
+    phases = [(name, _duration(seconds)) for name, seconds in figures["phases"].items()]
+    lines += _table(("last micro-batch", "time"), phases)
+    for letter in figures["last_dead_letters"][:_LETTERS]:
+        where = letter["step"] or ("decoder" if letter["sink"] is None else "encoder")
+        lines.append(
+            escaped(f"dead letter: {letter['pipeline']}, {where}, {letter['reason']}: ")
+            + escaped(letter["error"])[:100]
+        )
+    return lines
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table's lines, and an empty one; nothing for no rows."""
+    if not rows:
+        return []
+    cells = [[_fitted(escaped(cell)) for cell in row] for row in (heads, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for first, *others in cells:
+        rest = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([f"{first:{widths[0]}}", *rest]).rstrip())
+    return [*lines, ""]
+
+
+def _fitted(text: str) -> str:
+    return text if len(text) <= _WIDEST else text[:_WIDEST] + "…"
+
+
+def _latency(one: dict[str, Any], names: Sequence[str]) -> list[str]:
+    return [_duration(one["latency"]["recent"][name]) for name in names]
+
+
+def _dead(one: dict[str, Any]) -> str:
+    return f"{sum(one['dead_letters'].values()):,}"
+
+
+def _duration(seconds: float | None) -> str:
+    return "-" if seconds is None else duration(seconds)
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}/s" if rate >= 10 or rate == 0 else f"{rate:.1f}/s"
+
+
+def _size(size: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} GB"
