@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wallaroo.errors import WallarooError
 from wallaroo.transport.blocks import CorruptSegmentError, file_header
-from wallaroo.transport.private import make_private, open_to_others, opener
+from wallaroo.transport.private import make_private, open_to_others, opener, sync_directory
 from wallaroo.transport.segment import Segment
 from wallaroo.transport.torn_end import block_behind
 
@@ -65,7 +65,7 @@ def create(directory: Path, first: int, at: int) -> Segment:
     except OSError:
         partial.unlink(missing_ok=True)
         raise
-    _sync_directory(directory)
+    sync_directory(directory)
     return Segment(path, first, at)
 
 
@@ -89,14 +89,6 @@ def give_up_reserve(directory: Path) -> None:
         (directory / _RESERVE).unlink(missing_ok=True)
 
 
-def _sync_directory(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def recover(directory: Path) -> list[Segment]:
     """Return the segments on disk, at least one, after dropping a torn end.
 
@@ -105,8 +97,30 @@ def recover(directory: Path) -> list[Segment]:
     """
     for partial in directory.glob("*.new"):
         partial.unlink()
+    segments, torn = read(directory)
+    if torn is not None:
+        _drop_torn_end(segments[-1], torn)
+    if segments:
+        # They were read from the page cache and may not be on the disk yet.
+        fd = os.open(segments[-1].path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    return segments or [create(directory, 0, 0)]
+
+
+def read(directory: Path) -> tuple[list[Segment], CorruptSegmentError | None]:
+    """Return the segments on disk, and what is wrong at the end of the last, if it is torn there.
+
+    Nothing is changed.
+
+    Raises:
+        InputLogError: something else is damaged, or missing.
+    """
     paths = sorted(directory.glob(f"*{_SUFFIX}"))
     segments: list[Segment] = []
+    torn = None
     for path in paths:
         if not path.stem.isdecimal():
             raise InputLogError(f"{path} is not a file of an input log; move it elsewhere")
@@ -123,21 +137,14 @@ def recover(directory: Path) -> list[Segment]:
                 raise InputLogError(
                     f"the input log's file {path} is damaged: {error}. Restore it from a copy"
                 ) from error
-            _drop_torn_end(segment, error)
+            torn = error
         if segments and segment.writable and segment.before != segments[-1].latest_at:
             raise InputLogError(
                 f"the input log {directory} is damaged: {path.name} begins at the time "
                 f"{segment.before}, and the file before it ends at {segments[-1].latest_at}"
             )
         segments.append(segment)
-    if segments:
-        # They were read from the page cache and may not be on the disk yet.
-        fd = os.open(segments[-1].path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-    return segments or [create(directory, 0, 0)]
+    return segments, torn
 
 
 def _drop_torn_end(last: Segment, error: CorruptSegmentError) -> None:

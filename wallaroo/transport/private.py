@@ -27,6 +27,19 @@ def opener(path: str, flags: int) -> int:
     return os.open(path, flags, _FILE)
 
 
+def sync_directory(directory: Path) -> None:
+    """Make durable which names a directory holds.
+
+    Raises:
+        OSError: the system could not.
+    """
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def open_to_others(directory: Path) -> str | None:
     """Return why others can write into a directory, and what to do; `None` if they cannot.
 
