@@ -59,6 +59,7 @@ class Server:
         options: ServeOptions,
         addresses: Mapping[str, Address] | None = None,
         clock: Callable[[], int] = time.time_ns,
+        thread: LoopThread | None = None,
     ) -> None:
         self._again = partial(Server, application, make_machine, options, clock=clock)
         self._options = options
@@ -66,7 +67,7 @@ class Server:
         self._result: Summary | None = None
         self._task: asyncio.Task[None]
         self._machine = make_machine()
-        self._thread = LoopThread("wallaroo-reference")
+        self._thread = thread or LoopThread("wallaroo-reference")
         self._unended = set(application.sources)
         self._edges = Edges(application, options, self._thread, self, addresses, clock)
         self._clock = StopClock(options, self._thread, self._edges, lambda: self._machine.sequence)

@@ -1,0 +1,595 @@
+"""The calls to the system that concern the simulated machine: files below `/sim`, its sockets, time.
+
+`installed()` puts them in place of those of `os`, `io`, `fcntl`, `socket`, `sqlite3`, `mmap` and `time`, once. Calls
+about anything else reach the real system; while no `Machine` is running, all do.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import errno
+import fcntl
+import io
+import mmap
+import os
+import random
+import socket
+import sqlite3
+import stat
+import termios
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+from simulation.database import Database
+from simulation.disk import Disk, File, Folder, Node
+from simulation.network import Network, Socket
+from simulation.world import FIRST_DESCRIPTOR, Broken, Crash, World
+
+ROOT = "/sim"
+
+_real: dict[str, Any] = {
+    name: getattr(os, name)
+    for name in (
+        "open close read write pread pwrite lseek dup fstat stat lstat fsync fdatasync ftruncate "
+        "truncate rename replace unlink remove mkdir rmdir listdir scandir urandom chmod"
+    ).split()
+}
+_real_open = io.open
+_real_monotonic = time.monotonic
+_real_time_ns = time.time_ns
+_real_flock, _real_ioctl = fcntl.flock, fcntl.ioctl
+_real_mmap = mmap.mmap
+_real_socket, _real_getaddrinfo = socket.socket, socket.getaddrinfo
+_real_connect = sqlite3.connect
+_SEEK = {os.SEEK_SET: 0}
+
+_running: Machine | None = None
+
+
+class Machine:
+    """The machine that runs: its world, disk, network, and the descriptors of its process.
+
+    Attributes:
+        faults: calls that fail: their numbers within a life, by what they do.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.disk = Disk()
+        self.network = Network(world)
+        self.files: dict[int, Opened] = {}
+        self.locks: dict[int, int] = {}  # descriptor of the holder, by the file's id
+        self.faults: dict[str, set[int]] = {}
+        self.counts: dict[str, int] = {}
+        self.chance = world.chance("machine")
+
+    def begin(self, faults: dict[str, set[int]], crash_at: int | None) -> None:
+        """Begin a life."""
+        self.faults, self.counts = faults, {}
+        self.chance = self.world.chance("machine", self.world.life + 1)
+        random.seed(self.chance.random())
+        self.world.begin(crash_at)
+
+    def crash(self, *, power: bool) -> None:
+        """End the process, wherever it is; without power the disk loses what was not synced."""
+        self.world.dead = True
+        self.files.clear()
+        self.locks.clear()
+        self.network.crash(power=power)
+        if power:
+            self.disk.lose_power(self.world.chance("power", self.world.life))
+
+    def fails(self, what: str) -> bool:
+        """Whether this call of its kind is one that fails."""
+        number = self.counts[what] = self.counts.get(what, 0) + 1
+        return number in self.faults.get(what, ())
+
+    def file(self, fd: int) -> Opened:
+        """Return what a descriptor stands for.
+
+        Raises:
+            Crash: the process is dead.
+            OSError: nothing.
+        """
+        if fd not in self.files:
+            if self.world.dead:
+                raise Crash
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return self.files[fd]
+
+
+class Opened:
+    """An open file or folder; descriptors made by `dup` share it."""
+
+    def __init__(self, node: Node, path: str, flags: int) -> None:
+        self.node = node
+        self.path = path
+        self.appends = bool(flags & os.O_APPEND)
+        self.at = 0
+
+    @property
+    def file(self) -> File:
+        """The file."""
+        if not isinstance(self.node, File):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.path)
+        return self.node
+
+
+@contextlib.contextmanager
+def installed() -> Iterator[None]:
+    """Answer the calls to the system while a machine is running."""
+    with contextlib.ExitStack() as stack:
+        for name in _real:
+            function = globals().get(f"_{name}") or _about_path(name)
+            stack.enter_context(mock.patch.object(os, name, function))
+        for module, name, function in (
+            (io, "open", _open_file),
+            (builtins, "open", _open_file),
+            (time, "monotonic", _monotonic),
+            (time, "time_ns", _time_ns),
+            (fcntl, "flock", _flock),
+            (fcntl, "ioctl", _ioctl),
+            (mmap, "mmap", _mmap),
+            (socket, "socket", _socket),
+            (socket, "getaddrinfo", _getaddrinfo),
+            (sqlite3, "connect", _connect),
+        ):
+            stack.enter_context(mock.patch.object(module, name, function))
+        yield
+
+
+@contextlib.contextmanager
+def running(machine: Machine) -> Iterator[None]:
+    """Let a machine answer."""
+    global _running
+    _running = machine
+    state = random.getstate()
+    try:
+        yield
+    finally:
+        _running = None
+        random.setstate(state)
+
+
+def _simulated(path: Any) -> str | None:
+    """Return a path as text if it lies on the simulated disk."""
+    if _running is None or isinstance(path, int):
+        return None
+    text = os.fspath(path)
+    return text if isinstance(text, str) and text.startswith(ROOT) else None
+
+
+def _machine(fd: Any) -> Machine | None:
+    """Return the machine if a descriptor is one of its."""
+    return _running if isinstance(fd, int) and fd >= FIRST_DESCRIPTOR else None
+
+
+# -- os --------------------------------------------------------------------------------------------
+
+
+def _open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+    if (name := _simulated(path)) is None or _running is None:
+        return _real["open"](path, flags, mode, dir_fd=dir_fd)
+    _running.world.call(f"open {name}")
+    fresh = flags & os.O_CREAT and _running.disk.free() == 0
+    if fresh:
+        with contextlib.suppress(FileNotFoundError):
+            _running.disk.find(name)
+            fresh = False
+    if fresh:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+    fd = _running.world.descriptor()
+    _running.files[fd] = Opened(_running.disk.open(name, flags, mode), name, flags)
+    return fd
+
+
+def _close(fd: int) -> None:
+    if (machine := _machine(fd)) is None:
+        return _real["close"](fd)
+    machine.file(fd)
+    machine.world.call("close")
+    del machine.files[fd]
+    machine.locks = {node: holder for node, holder in machine.locks.items() if holder != fd}
+    return None
+
+
+def _read(fd: int, count: int) -> bytes:
+    if (machine := _machine(fd)) is None:
+        return _real["read"](fd, count)
+    opened = machine.file(fd)
+    machine.world.call("read")
+    data = bytes(opened.file.data[opened.at : opened.at + count])
+    opened.at += len(data)
+    return data
+
+
+def _pread(fd: int, count: int, offset: int) -> bytes:
+    if (machine := _machine(fd)) is None:
+        return _real["pread"](fd, count, offset)
+    opened = machine.file(fd)
+    machine.world.call("read")
+    return bytes(opened.file.data[offset : offset + count])
+
+
+def _write(fd: int, data: Any) -> int:
+    if (machine := _machine(fd)) is None:
+        return _real["write"](fd, data)
+    opened = machine.file(fd)
+    offset = len(opened.file.data) if opened.appends else opened.at
+    count = _written(machine, opened, bytes(data), offset)
+    opened.at = offset + count
+    return count
+
+
+def _pwrite(fd: int, data: Any, offset: int) -> int:
+    if (machine := _machine(fd)) is None:
+        return _real["pwrite"](fd, data, offset)
+    return _written(machine, machine.file(fd), bytes(data), offset)
+
+
+def _written(machine: Machine, opened: Opened, data: bytes, offset: int) -> int:
+    """Write as much as the disk takes, and return how many bytes."""
+    dies = machine.world.step(f"write {len(data)}")
+    if machine.fails("write"):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    most = len(data)
+    if dies or (most and machine.fails("short")):
+        most = machine.chance.randint(0 if dies else 1, most)
+    new = offset + most - len(opened.file.data)
+    free = machine.disk.free()
+    if free is not None and new > free:
+        most -= new - free
+        if most <= 0 < len(data) and not dies:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if most > 0:
+        opened.file.write(offset, data[:most])
+    if dies:
+        raise machine.world.crash_now()
+    return most
+
+
+def _lseek(fd: int, position: int, how: int) -> int:
+    if (machine := _machine(fd)) is None:
+        return _real["lseek"](fd, position, how)
+    opened = machine.file(fd)
+    base = {os.SEEK_SET: 0, os.SEEK_CUR: opened.at, os.SEEK_END: len(opened.file.data)}[how]
+    opened.at = base + position
+    return opened.at
+
+
+def _dup(fd: int) -> int:
+    if (machine := _machine(fd)) is None:
+        return _real["dup"](fd)
+    opened = machine.file(fd)
+    machine.world.call("dup")
+    fresh = machine.world.descriptor()
+    machine.files[fresh] = opened
+    return fresh
+
+
+def _fstat(fd: int) -> os.stat_result:
+    if (machine := _machine(fd)) is None:
+        return _real["fstat"](fd)
+    return _described(machine.file(fd).node)
+
+
+def _stat(path: Any, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> os.stat_result:
+    if (machine := _machine(path)) is not None:
+        return _described(machine.file(path).node)
+    if (name := _simulated(path)) is None or _running is None:
+        return _real["stat"](path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+    _running.world.call("stat")
+    return _described(_running.disk.find(name))
+
+
+def _lstat(path: Any, *, dir_fd: int | None = None) -> os.stat_result:
+    if _simulated(path) is None:
+        return _real["lstat"](path, dir_fd=dir_fd)
+    return _stat(path)
+
+
+def _described(node: Node) -> os.stat_result:
+    size = len(node.data) if isinstance(node, File) else 0
+    return os.stat_result((node.mode, id(node), 0, 1, os.geteuid(), os.getegid(), size, 0, 0, 0))
+
+
+def _fsync(fd: Any) -> None:
+    number = fd if isinstance(fd, int) else fd.fileno()
+    if (machine := _machine(number)) is None:
+        return _real["fsync"](fd)
+    node = machine.file(number).node
+    machine.world.call("fsync")
+    if isinstance(node, File) and machine.fails("fsync"):
+        node.fail_to_sync()
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    node.sync()
+    return None
+
+
+_fdatasync = _fsync
+
+
+def _ftruncate(fd: int, size: int) -> None:
+    if (machine := _machine(fd)) is None:
+        return _real["ftruncate"](fd, size)
+    opened = machine.file(fd)
+    machine.world.call(f"truncate {size}")
+    if machine.fails("truncate"):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    opened.file.truncate(size)
+    return None
+
+
+def _truncate(path: Any, size: int) -> None:
+    if _machine(path) is not None:
+        return _ftruncate(path, size)
+    if _simulated(path) is None:
+        return _real["truncate"](path, size)
+    fd = _open(path, os.O_WRONLY)
+    try:
+        _ftruncate(fd, size)
+    finally:
+        _close(fd)
+    return None
+
+
+def _about_path(name: str) -> Callable[..., Any]:
+    """Return a function of `os` that is given paths first, for the simulated disk too."""
+
+    def call(*arguments: Any, **more: Any) -> Any:
+        if not arguments or (path := _simulated(arguments[0])) is None or _running is None:
+            return _real[name](*arguments, **more)
+        return _PATHS[name](_running, path, *arguments[1:])
+
+    return call
+
+
+def _change_rename(machine: Machine, old: str, new: Any) -> None:
+    machine.world.call(f"rename {old}")
+    machine.disk.rename(old, os.fspath(new))
+
+
+def _change_remove(machine: Machine, path: str) -> None:
+    machine.world.call(f"remove {path}")
+    machine.disk.remove(path)
+
+
+def _change_mkdir(machine: Machine, path: str, mode: int = 0o777) -> None:
+    machine.world.call(f"mkdir {path}")
+    machine.disk.make_folder(path, mode & ~0o022)
+
+
+def _change_mode(machine: Machine, path: str, mode: int) -> None:
+    machine.world.call(f"chmod {path}")
+    node = machine.disk.find(path)
+    node.mode = stat.S_IFMT(node.mode) | mode
+
+
+def _listed(machine: Machine, path: str) -> list[str]:
+    machine.world.call("list")
+    folder = machine.disk.find(path)
+    if not isinstance(folder, Folder):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+    return list(folder.names)
+
+
+def _scanned(machine: Machine, path: str) -> _Scan:
+    names = _listed(machine, path)
+    folder = machine.disk.find(path)
+    assert isinstance(folder, Folder)
+    return _Scan([_Entry(path, name, folder.names[name]) for name in names])
+
+
+_PATHS: dict[str, Callable[..., Any]] = {
+    "rename": _change_rename,
+    "replace": _change_rename,
+    "unlink": _change_remove,
+    "remove": _change_remove,
+    "rmdir": _change_remove,
+    "mkdir": _change_mkdir,
+    "chmod": _change_mode,
+    "listdir": _listed,
+    "scandir": _scanned,
+}
+
+
+class _Entry:
+    """As `os.DirEntry`."""
+
+    def __init__(self, folder: str, name: str, node: Node) -> None:
+        self.name = name
+        self.path = f"{folder}/{name}"
+        self._node = node
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        return isinstance(self._node, Folder)
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        return isinstance(self._node, File)
+
+    def is_symlink(self) -> bool:
+        return False
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        return _described(self._node)
+
+
+class _Scan:
+    """As what `os.scandir` returns."""
+
+    def __init__(self, entries: list[_Entry]) -> None:
+        self._entries = iter(entries)
+
+    def __enter__(self) -> Iterator[_Entry]:
+        return self._entries
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+    def __iter__(self) -> Iterator[_Entry]:
+        return self._entries
+
+    def close(self) -> None:
+        return None
+
+
+def _urandom(size: int) -> bytes:
+    return _real["urandom"](size) if _running is None else _running.chance.randbytes(size)
+
+
+# -- files as objects ------------------------------------------------------------------------------
+
+
+class _Raw(io.RawIOBase):
+    """The unbuffered file below what `open` returns. A dead process writes nothing, in silence.
+
+    Python closes forgotten files when it likes, and that must not end another life.
+    """
+
+    def __init__(self, fd: int, path: Any, *, reads: bool, writes: bool, closes: bool) -> None:
+        self.name = path
+        self._fd, self._reads, self._writes, self._closes = fd, reads, writes, closes
+
+    def _is_dead(self) -> bool:
+        return _running is None or self._fd not in _running.files or _running.world.dead
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def readable(self) -> bool:
+        return self._reads
+
+    def writable(self) -> bool:
+        return self._writes
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = _read(self._fd, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def write(self, data: Any) -> int:
+        return len(data) if self._is_dead() else _write(self._fd, data)
+
+    def seek(self, position: int, how: int = os.SEEK_SET) -> int:
+        return position if self._is_dead() else _lseek(self._fd, position, how)
+
+    def tell(self) -> int:
+        return self.seek(0, os.SEEK_CUR)
+
+    def truncate(self, size: int | None = None) -> int:
+        _ftruncate(self._fd, size := self.tell() if size is None else size)
+        return size
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            if self._closes and not self._is_dead():
+                _close(self._fd)
+
+
+def _open_file(
+    file: Any,
+    mode: str = "r",
+    buffering: int = -1,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    closefd: bool = True,
+    opener: Callable[[str, int], int] | None = None,
+) -> Any:
+    path = _simulated(file)
+    if path is None and _machine(file) is None:
+        return _real_open(file, mode, buffering, encoding, errors, newline, closefd, opener)
+    reads, writes = "r" in mode or "+" in mode, mode[0] in "wax" or "+" in mode
+    flags = os.O_RDWR if reads and writes else os.O_WRONLY if writes else os.O_RDONLY
+    flags |= {"w": os.O_CREAT | os.O_TRUNC, "a": os.O_CREAT | os.O_APPEND}.get(mode[0], 0)
+    flags |= os.O_CREAT | os.O_EXCL if mode[0] == "x" else 0
+    if path is None:
+        fd = file
+    else:
+        fd = opener(path, flags) if opener else _open(path, flags, 0o666)
+    raw = _Raw(fd, file, reads=reads, writes=writes, closes=closefd)
+    if buffering == 0:
+        return raw
+    kind = io.BufferedRandom if reads and writes else io.BufferedWriter
+    buffered = kind(raw) if writes else io.BufferedReader(raw)
+    if "b" in mode:
+        return buffered
+    return io.TextIOWrapper(buffered, encoding or "utf-8", errors, newline)
+
+
+def _mmap(fd: int, length: int, *arguments: Any, **more: Any) -> Any:
+    if (machine := _machine(fd)) is None:
+        return _real_mmap(fd, length, *arguments, **more)
+    data = machine.file(fd).file.data
+    if not data:
+        raise ValueError("cannot mmap an empty file")
+    machine.world.call("mmap")
+    copy = _real_mmap(-1, len(data))
+    copy[:] = bytes(data)
+    return copy
+
+
+# -- time, locks, sockets, databases ---------------------------------------------------------------
+
+
+def _monotonic() -> float:
+    return _real_monotonic() if _running is None else _running.world.now
+
+
+def _time_ns() -> int:
+    return _real_time_ns() if _running is None else _running.world.time_ns()
+
+
+def _flock(fd: Any, operation: int) -> None:
+    number = fd if isinstance(fd, int) else fd.fileno()
+    if (machine := _machine(number)) is None:
+        return _real_flock(fd, operation)
+    node = id(machine.file(number).node)
+    machine.world.call("flock")
+    if machine.locks.setdefault(node, number) != number:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    return None
+
+
+def _ioctl(fd: Any, request: int, argument: Any = 0, mutate: bool = True) -> Any:
+    number = fd if isinstance(fd, int) else fd.fileno()
+    if (machine := _machine(number)) is None:
+        return _real_ioctl(fd, request, argument, mutate)
+    machine.world.call("ioctl")
+    link = machine.network.sockets[number].link
+    assert link is not None
+    argument[0] = len(link.arrived) if request == termios.FIONREAD else link.unacknowledged
+    return 0
+
+
+def _socket(*arguments: Any, **more: Any) -> Any:
+    if _running is None:
+        return _real_socket(*arguments, **more)
+    _running.world.call("socket")
+    return Socket(_running.network)
+
+
+def _getaddrinfo(host: Any, port: Any, *arguments: Any, **more: Any) -> Any:
+    if _running is None:
+        return _real_getaddrinfo(host, port, *arguments, **more)
+    return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))]
+
+
+def _connect(database: Any, *arguments: Any, **more: Any) -> Any:
+    if (path := _simulated(database)) is None or _running is None:
+        return _real_connect(database, *arguments, **more)
+    _running.world.call(f"sqlite {path}")
+    node = _running.disk.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    if not isinstance(node, File):
+        raise Broken(f"{path} is no file")
+    more.pop("uri", None)
+    connection = _real_connect(":memory:", *arguments, factory=Database, **more)
+    connection.attach(_running, node)
+    return connection
