@@ -6,7 +6,7 @@ import asyncio
 import math
 import selectors
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from simulation.calls import Machine
@@ -15,12 +15,30 @@ from simulation.world import Broken, Crash
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
-class Selector(selectors.SelectSelector):
+class Selector(selectors.BaseSelector):
     """Knows which simulated sockets are ready; each wait is a step of the life."""
 
     def __init__(self, machine: Machine) -> None:
-        super().__init__()
         self._machine = machine
+        self._keys: dict[int, selectors.SelectorKey] = {}
+        self.woken = False  # from outside the loop
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """Watch a descriptor."""
+        key = self._keys[fileobj] = selectors.SelectorKey(fileobj, fileobj, events, data)
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        """Watch it no more."""
+        return self._keys.pop(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """Watch it for other events."""
+        return self.register(fileobj, events, data)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        """Return what is watched."""
+        return self._keys
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Return what is ready, at `timeout` seconds from now at the latest."""
@@ -29,9 +47,11 @@ class Selector(selectors.SelectSelector):
         until = math.inf if timeout is None else world.now + max(0.0, timeout)
         while world.let_happen(world.now):
             pass
-        while not (ready := self._ready()) and world.let_happen(until):
+        while not (ready := self._ready()) and not self.woken and world.let_happen(until):
             pass
-        if not ready:
+        if self.woken:
+            self.woken = False
+        elif not ready:
             if until == math.inf:
                 raise Broken("the engine waits for something that will never happen")
             world.now = max(world.now, until)
@@ -40,12 +60,11 @@ class Selector(selectors.SelectSelector):
     def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
         ready = []
         sockets = self._machine.network.sockets
-        for key in self.get_map().values():
-            sock = sockets.get(key.fd)
-            events = 0
-            if sock is not None:
-                events |= _READ if key.events & _READ and sock.readable else 0
-                events |= _WRITE if key.events & _WRITE and sock.writable else 0
+        for fd, key in self._keys.items():
+            sock = sockets[fd]
+            events = _READ if key.events & _READ and sock.readable else 0
+            if key.events & _WRITE and sock.writable:
+                events |= _WRITE
             if events:
                 ready.append((key, events))
         if len(ready) > 1:
@@ -57,7 +76,8 @@ class Loop(asyncio.SelectorEventLoop):
     """An event loop without a thread, a pipe or an executor."""
 
     def __init__(self, machine: Machine) -> None:
-        super().__init__(Selector(machine))
+        self._waits = Selector(machine)
+        super().__init__(self._waits)
         self._machine = machine
         self._connections: list[Any] = []
         self.errors: list[str] = []
@@ -100,7 +120,7 @@ class Loop(asyncio.SelectorEventLoop):
         return None
 
     def _write_to_self(self) -> None:
-        return None
+        self._waits.woken = True
 
 
 class Thread:
@@ -127,7 +147,7 @@ class Thread:
     def post(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Call `function` in the loop soon, unless it is closed."""
         if not self._loop.is_closed():
-            self._loop.call_soon(function, *arguments)
+            self._loop.call_soon_threadsafe(function, *arguments)
 
     def stop(self, timeout: float | None = None) -> bool:
         """Stop the loop."""

@@ -98,8 +98,7 @@ class Link:
     def reset(self) -> None:
         """Break the connection; the engine has yet to notice."""
         if not self.broken:
-            self.broken = True
-            self._leaving.clear()
+            self._break()
             if self._chance.random() < 0.5:
                 self.arrived.clear()
 
@@ -164,8 +163,7 @@ class Link:
         if self.broken:
             return
         if not in_order or self.arrived:
-            self.broken = True
-            self._leaving.clear()
+            self._break()
             self._peer.ended(in_order=False)
         elif not self._leaving:
             self._peer.ended(in_order=True)
@@ -174,9 +172,15 @@ class Link:
     def lose_power(self) -> None:
         """Vanish: the peer's system notices at some time."""
         if not self.broken:
-            self.broken = self.closed = True
-            self._leaving.clear()
+            self.closed = True
+            self._break()
             self._peer.ended(in_order=False)
+
+    def _break(self) -> None:
+        """Let nothing more arrive; what has not arrived stays unacknowledged."""
+        self.broken = True
+        self._unacknowledged += len(self._leaving)
+        self._leaving.clear()
 
     def _move_on(self) -> None:
         if not self._moving:
