@@ -1,0 +1,86 @@
+"""Looks for a plan on which the engine breaks a promise, and makes it smaller."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from simulation import checkpoints, logs, serving
+from simulation.world import Broken
+
+_real_time = time.perf_counter
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is simulated.
+
+    Args:
+        drawn: returns a seed's plan.
+        run: runs a plan, and returns how many crashes there were; raises `Broken`.
+        smaller: yields plans with something left out.
+    """
+
+    drawn: Callable[[int], Any]
+    run: Callable[[Any], int]
+    smaller: Callable[[Any], Iterator[Any]]
+
+
+SUBJECTS = {
+    "server": Subject(serving.drawn, serving.run, serving.smaller),
+    "log": Subject(logs.drawn, logs.run, logs.smaller),
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A plan on which a promise was broken, and how."""
+
+    plan: Any
+    what: str
+
+
+def failure(subject: Subject, plan: Any) -> tuple[Failure | None, int]:
+    """Run a plan, and return how it failed, if it did, and the number of crashes."""
+    try:
+        return None, subject.run(plan)
+    except Broken as broken:
+        return Failure(plan, str(broken)), 0
+    except Exception as error:  # noqa: BLE001 - whatever the engine lets out is a finding
+        return Failure(plan, f"{type(error).__name__}: {error}"), 0
+
+
+def search(
+    subject: Subject, seeds: Iterable[int], seconds: float
+) -> tuple[Failure | None, int, int]:
+    """Run the plans of seeds until one fails or the time is over.
+
+    Returns:
+        The failure, the number of runs, and of crashes.
+    """
+    end = _real_time() + seconds
+    runs = crashes = 0
+    for seed in seeds:
+        found, more = failure(subject, subject.drawn(seed))
+        runs, crashes = runs + 1, crashes + more
+        if found is not None or _real_time() > end:
+            return found, runs, crashes
+    return None, runs, crashes
+
+
+def shrunk(subject: Subject, found: Failure, seconds: float) -> Failure:
+    """Leave out of a plan what its failure does not need, as far as the time goes."""
+    end = _real_time() + seconds
+    progress = True
+    while progress:
+        progress = False
+        for plan in subject.smaller(found.plan):
+            if _real_time() > end:
+                return found
+            less, _ = failure(subject, plan)
+            if less is not None:
+                found, progress = less, True
+                break
+    return found
