@@ -1,31 +1,37 @@
-"""A durable, bounded log of the frames received: (sequence, source, payload).
+"""A durable, bounded log of what an engine receives: the records of `wallaroo.records`.
 
-An engine that must survive kill -9 appends each frame here before it counts as received, reads
-batches of frames, and drops those it has committed::
+An engine that must survive kill -9 appends each record here before it counts as received, reads
+batches of records, and drops those it has committed::
 
     log = InputLog.open(directory, max_bytes=256 << 20)
-    log.append("words", payloads)        # numbered from log.next_sequence on; not yet durable
+    log.append("words", payloads, at)    # frames, from log.next_sequence on; not yet durable
+    log.append_records(records)          # the same for records of any kind: Value, Tick, End
     log.sync()                           # now it is: log.durable_sequence == log.next_sequence
-    log.read(from_sequence, to_sequence) # [Record(sequence, source, payload), …]
-    log.runs(from_sequence, to_sequence) # the same as [Run(source, first, payloads), …]
+    log.read(from_sequence, to_sequence) # [Frame(source, payload, at), Tick(at), …]
+    log.runs(from_sequence, to_sequence) # the same as [Run(source, first, payloads, kind, at), …]
     log.end_within(from_sequence, max_bytes=…, max_records=…)  # where a batch should end
-    log.drop_before(sequence)            # the frames before it are not needed any more
+    log.drop_before(sequence)            # the records before it are not needed any more
     log.full                             # stop reading sockets until dropping has made room
 
-- Frames are numbered 0, 1, 2, … across all sources, and on from there after a restart.
+- Records are numbered 0, 1, 2, … across all sources, and on from there after a restart.
+- Arrival times never decrease along the log (time-1), across restarts too: a record that arrives
+  before `latest_at` gets that time. What is read from the log has the times that count.
+- The `value` of a `Value` is bytes here: the caller encodes and decodes it.
 - `first_sequence <= durable_sequence <= next_sequence`. `drop_before` deletes whole segments, so
-  `first_sequence` may stay below what was dropped; such frames can be read until they are deleted.
+  `first_sequence` may stay below what was dropped; such records can be read until they are deleted.
 - The bound is soft: `append` never refuses what was already received. The caller looks at `full`
   after each append and stops reading, so the log exceeds its bound by what was read before that.
-- After kill -9 every frame that was synced is there. A half-written append at the end is
+- After kill -9 every record that was synced is there. A half-written block at the end is
   dropped whole, with a warning that says how many bytes. Damage anywhere else is an error; so is
   a bad block at the end with a whole block after it (`wallaroo.transport.torn_end`).
 - Directory and files are for their owner alone; a directory that others can write is refused.
 - A write that fails raises `InputLogError`, `InputLogFullError` on a full disk, takes none of that
-  append's frames, and leaves the log as it was: a later append may succeed. A failed sync is final,
-  because nobody can know any more what is on the disk.
+  append's records, and leaves the log as it was: a later append may succeed. A failed sync is
+  final, because nobody can know any more what is on the disk.
 - The log survives a disk that is full to the last byte: a reserve of a few KB is enough to begin a
   new file, and then the one before can be deleted.
+- Files of format 1, which have frames without times, are read; their frames arrived at 0. What is
+  appended goes into a new file.
 - One process at a time (a lock file); inside it any thread may call anything. `sync` does not hold
   up `append` or `read`.
 """
@@ -36,9 +42,11 @@ import contextlib
 import errno
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from wallaroo.records import Record
+from wallaroo.transport.blocks import CorruptSegmentError, Kind, encode_block
 from wallaroo.transport.log_files import (
     InputLogError,
     create,
@@ -47,18 +55,13 @@ from wallaroo.transport.log_files import (
     locked,
     recover,
 )
-from wallaroo.transport.segment import (
-    START,
-    CorruptSegmentError,
-    Record,
-    Run,
-    Segment,
-    encode_block,
-)
+from wallaroo.transport.log_records import Group, Run, in_groups
+from wallaroo.transport.segment import Segment
 
-__all__ = ["InputLog", "InputLogError", "InputLogFullError", "Record", "Run"]
+__all__ = ["InputLog", "InputLogError", "InputLogFullError", "Kind", "Run"]
 
 _MAX_BLOCK = 4 << 20  # payload bytes of a block; a larger append becomes several
+_FRAME = Kind.FRAME
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _SEGMENTS = 8  # files of a full log, about: an eighth of the log is deleted at a time
 
@@ -68,7 +71,7 @@ class InputLogFullError(InputLogError):
 
 
 class InputLog:
-    """Frames on disk; the module's docstring gives the rules. Made by `open`."""
+    """Records on disk; the module's docstring gives the rules. Made by `open`."""
 
     def __init__(
         self, path: Path, max_bytes: int, segment_bytes: int, lock_fd: int, segments: list[Segment]
@@ -122,17 +125,22 @@ class InputLog:
 
     @property
     def first_sequence(self) -> int:
-        """Sequence of the first frame that is still held, or `next_sequence` if there is none."""
+        """Sequence of the first record that is still held, or `next_sequence` if there is none."""
         return self._segments[0].first
 
     @property
     def next_sequence(self) -> int:
-        """Sequence the next frame gets."""
+        """Sequence the next record gets."""
         return self._segments[-1].next
 
     @property
+    def latest_at(self) -> int:
+        """Arrival time of the latest record, in nanoseconds since 1970; 0 if there was none."""
+        return self._segments[-1].latest_at
+
+    @property
     def durable_sequence(self) -> int:
-        """Frames before this one survive kill -9 and a power failure."""
+        """Records before this one survive kill -9 and a power failure."""
         return self._durable
 
     @property
@@ -146,25 +154,55 @@ class InputLog:
         """Whether to stop reading until `drop_before` has made room."""
         return self.size >= self.max_bytes
 
-    def append(self, source: str, payloads: Sequence[bytes]) -> int:
+    def append(self, source: str, payloads: Sequence[bytes], at: int = 0) -> int:
         """Write frames of one source, in order, and return `next_sequence` after them.
+
+        Args:
+            source: the source's name.
+            payloads: the frames.
+            at: when they arrived, in nanoseconds since 1970; `latest_at` if that is later.
 
         Raises:
             InputLogError: they cannot be written; none of them was taken.
+            ValueError: `at` is 2⁶³ or more.
         """
+        return self._append([(_FRAME, source, at, payloads)])
+
+    def append_records(self, records: Iterable[Record]) -> int:
+        """Write records, in order, all or none; return `next_sequence` after them.
+
+        Args:
+            records: of any kind. The `value` of a `Value` is bytes. Of an `End` with an error, at
+                most 1,000 characters of the type and 4,000 of the text are kept.
+
+        Raises:
+            InputLogError: they cannot be written; none of them was taken.
+            TypeError: a value is not bytes.
+            ValueError: an arrival time is 2⁶³ or more.
+        """
+        return self._append(in_groups(records))
+
+    def _append(self, groups: list[Group]) -> int:
         with self._lock:
             self._check()
             segment = self._segments[-1]
-            if segment.size > START and segment.size >= self._segment_bytes:
+            if not segment.writable or (segment.size >= self._segment_bytes and not segment.empty):
                 segment = self._roll()
-            first, counts, blocks = segment.next, [], []
-            for part in _parts(payloads):
-                blocks.append(encode_block(first, source, part))
-                counts.append(len(part))
-                first += len(part)
+            first, latest = segment.next, segment.latest_at
+            blocks, added = [], []
+            for kind, source, at, payloads in groups:
+                if at > latest:
+                    latest = at
+                    if at >> 63:  # beyond every time that there is (time-2)
+                        raise ValueError(f"an arrival time of {at} ns is not below 2**63")
+                for part in _parts(payloads):
+                    block = encode_block(first, kind, source, latest, part)
+                    blocks.append(block)
+                    added.append((len(part), len(block), latest))
+                    first += len(part)
             self._write(segment, b"".join(blocks), first - segment.next)
-            for count, block in zip(counts, blocks, strict=True):
-                segment.added(count, len(block))
+            for count, size, at in added:
+                segment.added(count, size, at)
             return segment.next
 
     def sync(self) -> int:
@@ -191,7 +229,7 @@ class InputLog:
             return self._durable
 
     def runs(self, from_sequence: int, to_sequence: int) -> list[Run]:
-        """Return the frames with ``from_sequence <= sequence < to_sequence``, in runs.
+        """Return the records with ``from_sequence <= sequence < to_sequence``, in runs.
 
         Raises:
             InputLogError: the log does not hold all of them: some are dropped or not yet appended.
@@ -205,22 +243,19 @@ class InputLog:
         held = sum([len(run.payloads) for run in runs])
         if held != to_sequence - from_sequence:
             raise InputLogError(
-                f"the input log {self.path} holds {held} of the frames "
+                f"the input log {self.path} holds {held} of the records "
                 f"{from_sequence} to {to_sequence}"
             )
         return runs
 
     def read(self, from_sequence: int, to_sequence: int) -> list[Record]:
-        """Return the same frames as `runs`, one by one.
+        """Return the same records as `runs`, one by one; the `value` of a `Value` is bytes.
 
         Raises:
             InputLogError: as `runs`.
         """
-        return [
-            Record(sequence, run.source, payload)
-            for run in self.runs(from_sequence, to_sequence)
-            for sequence, payload in enumerate(run.payloads, run.first)
-        ]
+        runs = self.runs(from_sequence, to_sequence)
+        return [record for run in runs for record in run.records()]
 
     def end_within(
         self, from_sequence: int, *, max_bytes: int | None = None, max_records: int | None = None
@@ -228,9 +263,9 @@ class InputLog:
         """Return where a batch that begins at `from_sequence` ends, at `durable_sequence` at most.
 
         Args:
-            from_sequence: the batch's first frame.
-            max_bytes: of payloads; the first frame goes in even if it alone is larger.
-            max_records: number of frames, 1 or more.
+            from_sequence: the batch's first record.
+            max_bytes: of payloads; the first record goes in even if it alone is larger.
+            max_records: number of records, 1 or more.
         """
         stop = self._durable
         if max_records is not None:
@@ -246,7 +281,7 @@ class InputLog:
         return stop
 
     def drop_before(self, sequence: int) -> None:
-        """Delete the files in which every frame lies before `sequence`.
+        """Delete the files in which every record lies before `sequence`.
 
         Raises:
             InputLogError: `sequence` is not durable yet, or a file cannot be deleted.
@@ -255,11 +290,11 @@ class InputLog:
             self._check()
             if sequence > self._durable:
                 raise InputLogError(
-                    f"the input log {self.path} cannot drop the frames before {sequence}: "
-                    f"only the frames before {self._durable} are durable"
+                    f"the input log {self.path} cannot drop the records before {sequence}: "
+                    f"only the records before {self._durable} are durable"
                 )
             last = self._segments[-1]
-            if last.next <= sequence and last.size > START:
+            if last.next <= sequence and not last.empty:
                 self._let_go_of(last)
             while len(self._segments) > 1 and self._segments[0].next <= sequence:
                 try:
@@ -289,7 +324,7 @@ class InputLog:
             self._check()
             return [s for s in self._segments if s.first < stop and s.next > start]
 
-    def _write(self, segment: Segment, data: bytes, frames: int) -> None:
+    def _write(self, segment: Segment, data: bytes, records: int) -> None:
         """Append `data` to the last file, or leave the file as it was."""
         view = memoryview(data)
         try:
@@ -300,7 +335,7 @@ class InputLog:
                 os.ftruncate(self._fd, segment.size)
             except OSError as worse:
                 self._broken = f"the input log {self.path} cannot be repaired: {worse.strerror}"
-            raise self._refusal(error, f"{frames} frames") from error
+            raise self._refusal(error, f"{records} records") from error
         self._starved = False
 
     def _refusal(self, error: OSError, what: str) -> InputLogError:
@@ -325,13 +360,15 @@ class InputLog:
         segment = self._segments[-1]
         try:
             os.fsync(self._fd)
-            fresh = create(self.path, segment.next)
+            fresh = create(self.path, segment.next, segment.latest_at)
             fd = os.open(fresh.path, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
-            raise self._refusal(error, "its frames") from error
+            raise self._refusal(error, "its records") from error
         os.close(self._fd)
         self._fd = fd
         self._durable = segment.next
+        if segment.empty:  # of an older format: the new file has taken its name
+            self._segments.pop()
         self._segments.append(fresh)
         return fresh
 

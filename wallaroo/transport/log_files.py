@@ -13,8 +13,9 @@ import shlex
 from pathlib import Path
 
 from wallaroo.errors import WallarooError
+from wallaroo.transport.blocks import CorruptSegmentError, file_header
 from wallaroo.transport.private import make_private, open_to_others, opener
-from wallaroo.transport.segment import START, CorruptSegmentError, Segment, file_header
+from wallaroo.transport.segment import Segment
 from wallaroo.transport.torn_end import block_behind
 
 _SUFFIX = ".log"
@@ -45,13 +46,19 @@ def locked(directory: Path) -> int:
     return fd
 
 
-def create(directory: Path, first: int) -> Segment:
-    """Make an empty file whose name and contents survive a power failure."""
+def create(directory: Path, first: int, at: int) -> Segment:
+    """Make an empty file whose name and contents survive a power failure.
+
+    Args:
+        directory: the log's.
+        first: sequence of the file's first record.
+        at: arrival time of the last record before it.
+    """
     path = directory / f"{first:020d}{_SUFFIX}"
     partial = path.with_suffix(".new")
     try:
         with open(partial, "wb", opener=opener) as file:
-            file.write(file_header(first))
+            file.write(file_header(first, at))
             file.flush()
             os.fsync(file.fileno())
         partial.rename(path)
@@ -59,7 +66,7 @@ def create(directory: Path, first: int) -> Segment:
         partial.unlink(missing_ok=True)
         raise
     _sync_directory(directory)
-    return Segment(path, first)
+    return Segment(path, first, at)
 
 
 def keep_reserve(directory: Path) -> None:
@@ -106,17 +113,22 @@ def recover(directory: Path) -> list[Segment]:
         segment = Segment(path, int(path.stem))
         if segments and segment.first != segments[-1].next:
             raise InputLogError(
-                f"the input log {directory} is damaged: frames {segments[-1].next} to "
+                f"the input log {directory} is damaged: records {segments[-1].next} to "
                 f"{segment.first} are missing before {path.name}"
             )
         try:
             segment.scan()
         except CorruptSegmentError as error:
-            if path is not paths[-1] or error.offset < START:
+            if path is not paths[-1] or not error.offset:
                 raise InputLogError(
                     f"the input log's file {path} is damaged: {error}. Restore it from a copy"
                 ) from error
             _drop_torn_end(segment, error)
+        if segments and segment.writable and segment.before != segments[-1].latest_at:
+            raise InputLogError(
+                f"the input log {directory} is damaged: {path.name} begins at the time "
+                f"{segment.before}, and the file before it ends at {segments[-1].latest_at}"
+            )
         segments.append(segment)
     if segments:
         # They were read from the page cache and may not be on the disk yet.
@@ -125,7 +137,7 @@ def recover(directory: Path) -> list[Segment]:
             os.fsync(fd)
         finally:
             os.close(fd)
-    return segments or [create(directory, 0)]
+    return segments or [create(directory, 0, 0)]
 
 
 def _drop_torn_end(last: Segment, error: CorruptSegmentError) -> None:
@@ -135,12 +147,12 @@ def _drop_torn_end(last: Segment, error: CorruptSegmentError) -> None:
         InputLogError: the block is damaged, not half written: a whole block follows it.
     """
     path = last.path
-    found = block_behind(path, error.offset, last.next)
+    found = block_behind(path, error.offset, last.next, last.form)
     if found is not None:
         raise InputLogError(
-            f"the input log's file {path} is damaged: {error}, and whole frames lie behind it, "
-            f"from byte {found.offset} (frame {found.first}) on. Restore the file from a copy; or "
-            f"give up every frame from {last.next} on with: "
+            f"the input log's file {path} is damaged: {error}, and whole records lie behind it, "
+            f"from byte {found.offset} (record {found.first}) on. Restore the file from a copy; or "
+            f"give up every record from {last.next} on with: "
             f"truncate -s {error.offset} {shlex.quote(str(path))}"
         )
     dropped = path.stat().st_size - error.offset

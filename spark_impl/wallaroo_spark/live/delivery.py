@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from wallaroo.records import Frame
 from wallaroo.topology import Application
 from wallaroo.transport.dead_letters import DeadLetterFileError
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.input_log import Record
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.stop_clock import unless
 from wallaroo.user_code.output import show
@@ -49,7 +49,7 @@ class Delivery:
         application: Application,
         edges: Edges,
         loop: LoopThread,
-        frame: Callable[[int], Record],
+        frame: Callable[[int], Frame],
     ) -> None:
         self.processed = 0
         self.batches = 0

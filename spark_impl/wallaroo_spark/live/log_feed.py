@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from wallaroo.transport.input_log import InputLog, InputLogError, Record, Run
+from wallaroo.records import Frame
+from wallaroo.transport.input_log import InputLog, InputLogError, Run
 from wallaroo_spark.plans.feed import Feed
 from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, pack
 from wallaroo_spark.wire.job import Run as WireRun
@@ -93,9 +94,10 @@ class LogFeed(Feed):
         self._syncing.join()
         self._log.close()
 
-    def frame(self, sequence: int) -> Record:
+    def frame(self, sequence: int) -> Frame:
         """Return a frame that Spark has not committed yet."""
-        return self._log.read(sequence, sequence + 1)[0]
+        (run,) = self._log.runs(sequence, sequence + 1)
+        return Frame(run.source, run.payloads[0], run.at)
 
     # -- the feed ----------------------------------------------------------------------------
 
@@ -175,10 +177,10 @@ class LogFeed(Feed):
 def _joined(runs: list[Run]) -> Frames:
     """Return a log's runs, with consecutive runs of one source joined."""
     frames: Frames = []
-    for source, first, payloads in runs:
-        if not frames or frames[-1].source != source:
-            frames.append(WireRun(0, source, first, []))
-        frames[-1].items.extend(payloads)
+    for run in runs:
+        if not frames or frames[-1].source != run.source:
+            frames.append(WireRun(0, run.source, run.first, []))
+        frames[-1].items.extend(run.payloads)
     return frames
 
 

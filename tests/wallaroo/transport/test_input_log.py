@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo.transport.input_log import InputLog, InputLogError, Record
-from wallaroo.transport.segment import START
+from wallaroo.records import End, Frame, Record, Tick, Value
+from wallaroo.transport.blocks import START
+from wallaroo.transport.input_log import InputLog, InputLogError
 
 MIB = 1 << 20
 
@@ -30,11 +31,15 @@ def reopened(log: InputLog, **options) -> InputLog:
     return InputLog.open(log.path, max_bytes=log.max_bytes, **options)
 
 
+def payloads_of(log: InputLog, start: int, stop: int) -> list[bytes]:
+    return [payload for run in log.runs(start, stop) for payload in run.payloads]
+
+
 def test_frames_of_all_sources_are_numbered_in_one_sequence(log):
     assert log.append("a", [b"1", b""]) == 2
     assert log.append("b", [b"2"]) == 3
-    assert log.read(0, 3) == [Record(0, "a", b"1"), Record(1, "a", b""), Record(2, "b", b"2")]
-    assert log.read(1, 2) == [Record(1, "a", b"")]
+    assert log.read(0, 3) == [Frame("a", b"1"), Frame("a", b""), Frame("b", b"2")]
+    assert log.read(1, 2) == [Frame("a", b"")]
     assert log.read(2, 2) == []
 
 
@@ -51,7 +56,7 @@ def test_numbers_go_on_after_a_restart(log):
     log = reopened(log)
     assert (log.first_sequence, log.next_sequence, log.durable_sequence) == (0, 2, 2)
     log.append("b", [b"3"])
-    assert [r.payload for r in log.read(0, 3)] == [b"1", b"2", b"3"]
+    assert payloads_of(log, 0, 3) == [b"1", b"2", b"3"]
     log.close()
 
 
@@ -68,16 +73,18 @@ def test_any_range_reads_back_across_segments(tmp_path, segment_bytes):
     while len(expected) < 300:
         source = chance.choice("abc")
         payloads = [chance.randbytes(chance.randrange(40)) for _ in range(chance.randrange(9))]
-        expected += [(source, payload) for payload in payloads]
+        expected += [Frame(source, payload) for payload in payloads]
         log.append(source, payloads)
     for _ in range(50):
         start = chance.randrange(len(expected))
         stop = chance.randrange(start, len(expected) + 1)
-        read = log.read(start, stop)
-        assert [(r.source, r.payload) for r in read] == expected[start:stop]
-        assert [r.sequence for r in read] == list(range(start, stop))
+        assert log.read(start, stop) == expected[start:stop]
+        runs = log.runs(start, stop)
+        assert [n for r in runs for n in range(r.first, r.first + len(r.payloads))] == list(
+            range(start, stop)
+        )
     log = reopened(log, segment_bytes=segment_bytes)
-    assert [(r.source, r.payload) for r in log.read(0, len(expected))] == expected
+    assert log.read(0, len(expected)) == expected
     log.close()
 
 
@@ -85,7 +92,7 @@ def test_an_append_larger_than_a_block_reads_back(tmp_path):
     log = InputLog.open(tmp_path / "log", max_bytes=64 * MIB)
     payloads = [bytes([n]) * MIB for n in range(10)]
     log.append("a", payloads)
-    assert [r.payload for r in log.read(0, 10)] == payloads
+    assert payloads_of(log, 0, 10) == payloads
     log.close()
 
 
@@ -93,15 +100,15 @@ def test_the_index_finds_frames_far_into_a_file(tmp_path):
     log = InputLog.open(tmp_path / "log", max_bytes=64 * MIB)
     for n in range(3000):
         log.append("a", [b"%d" % n, bytes(100)])
-    assert log.read(5998, 5999) == [Record(5998, "a", b"2999")]
+    assert log.read(5998, 5999) == [Frame("a", b"2999")]
     log = reopened(log)
-    assert log.read(3000, 3001) == [Record(3000, "a", b"1500")]
+    assert log.read(3000, 3001) == [Frame("a", b"1500")]
     log.close()
 
 
 def test_a_range_that_is_not_held_is_an_error(log):
     log.append("a", [b"1"])
-    with pytest.raises(InputLogError, match="holds 1 of the frames 0 to 2"):
+    with pytest.raises(InputLogError, match="holds 1 of the records 0 to 2"):
         log.read(0, 2)
 
 
@@ -135,7 +142,7 @@ def test_dropping_frees_whole_segments_and_the_numbers_go_on(tmp_path):
 
 def test_dropping_what_is_not_durable_is_an_error(log):
     log.append("a", [b"1"])
-    with pytest.raises(InputLogError, match="only the frames before 0 are durable"):
+    with pytest.raises(InputLogError, match="only the records before 0 are durable"):
         log.drop_before(1)
 
 
@@ -151,10 +158,10 @@ def test_a_torn_end_is_dropped_at_every_byte(tmp_path, caplog):
     for cut in range(whole, len(data)):
         path.write_bytes(data[:cut])
         again = InputLog.open(log.path, max_bytes=MIB)
-        assert [r.payload for r in again.read(0, again.next_sequence)] == [b"one", b"two"]
+        assert payloads_of(again, 0, again.next_sequence) == [b"one", b"two"]
         assert path.stat().st_size == whole
         assert again.append("b", [b"next"]) == 3
-        assert again.read(2, 3) == [Record(2, "b", b"next")]
+        assert again.read(2, 3) == [Frame("b", b"next")]
         again.close()
     assert "its 1 bytes are dropped" in caplog.text
 
@@ -165,7 +172,7 @@ def test_a_torn_end_of_garbage_is_dropped(log):
     with path.open("ab") as file:
         file.write(bytes(1000))
     log = reopened(log)
-    assert log.read(0, 1) == [Record(0, "a", b"one")]
+    assert log.read(0, 1) == [Frame("a", b"one")]
     log.close()
 
 
@@ -188,7 +195,7 @@ def test_a_missing_file_is_an_error(tmp_path):
         log.append("a", [b"x"])
     log.close()
     sorted(log.path.glob("*.log"))[1].unlink()
-    with pytest.raises(InputLogError, match="frames 1 to 2 are missing"):
+    with pytest.raises(InputLogError, match="records 1 to 2 are missing"):
         InputLog.open(log.path, max_bytes=MIB)
 
 
@@ -223,7 +230,7 @@ def test_threads_append_sync_read_and_drop_together(tmp_path):
     seen = 0
     while not (done.is_set() and seen == 500):
         end = log.sync()
-        assert [r.payload for r in log.read(seen, end)] == [b"%d" % n for n in range(seen, end)]
+        assert payloads_of(log, seen, end) == [b"%d" % n for n in range(seen, end)]
         log.drop_before(end)
         seen = end
     writer.join()
@@ -257,10 +264,10 @@ def test_a_full_disk_takes_none_of_an_append_and_says_so(tmp_path):
         check=True,
     )
     message, taken = done.stdout.splitlines()
-    assert message.endswith("cannot be written: File too large; 3 frames were not taken")
+    assert message.endswith("cannot be written: File too large; 3 records were not taken")
     log = InputLog.open(tmp_path / "log", max_bytes=MIB)
     assert log.next_sequence == int(taken) + 1
-    assert log.read(int(taken), int(taken) + 1) == [Record(int(taken), "b", b"y")]
+    assert log.read(int(taken), int(taken) + 1) == [Frame("b", b"y")]
     assert len(log.read(0, int(taken))) == int(taken)
     log.close()
 
@@ -290,9 +297,9 @@ def test_a_full_disk_has_room_again_once_all_is_dropped(small_disk):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == (
         f"the input log {path} cannot be written: No space left on device; "
-        "3 frames were not taken\n"
+        "3 records were not taken\n"
         f"the input log {path} cannot be written: No space left on device; "
-        "1 frames were not taken\n1\n"
+        "1 records were not taken\n1\n"
     )
 
 
@@ -326,18 +333,29 @@ def test_recover_1_what_was_synced_outlives_kill_9(tmp_path):
         log = InputLog.open(tmp_path / "log", max_bytes=MIB)
         assert log.next_sequence >= synced > held
         held = log.next_sequence
-        assert [int(r.payload) for r in log.read(0, held)] == list(range(held))
+        assert list(map(int, payloads_of(log, 0, held))) == list(range(held))
         log.close()
 
 
-def a_log(tmp_path: Path, *appends: list[bytes], first: int = 0) -> tuple[Path, list[int]]:
+APPENDS: list[list[list[Record]]] = [
+    [[Frame("p", b"one", 5), Frame("p", b"two", 5)], [Frame("p", b"three", 5)], [Tick(5)]],
+    [[Value("ä", b"one", 7), Value("ä", b"two", 7)], [Tick(1 << 60)], [End("ä", 1 << 61)]],
+    [[Tick(0)], [End("p", 1 << 60, "ValueError", "no", ends_run=True)], [Tick(1 << 61)]],
+]
+
+
+def a_log(
+    tmp_path: Path, *appends: list[bytes] | list[Record], first: int = 0
+) -> tuple[Path, list[int]]:
     """Return the only file of a log, and where each of its blocks begins."""
     log = InputLog.open(tmp_path / "log", max_bytes=64 * MIB)
     log.append("p", [b""] * first)
     begins = []
     for payloads in appends:
         begins.append(log.size)
-        log.append("p", payloads)
+        log.append_records(
+            [Frame("p", item, 5) if isinstance(item, bytes) else item for item in payloads]
+        )
     log.sync()
     log.close()
     (path,) = log.path.glob("*.log")
@@ -345,10 +363,9 @@ def a_log(tmp_path: Path, *appends: list[bytes], first: int = 0) -> tuple[Path, 
 
 
 @pytest.mark.parametrize("first", [0, 250])
-def test_one_flipped_bit_before_the_last_append_is_refused_wherever_it_is(tmp_path, first):
-    path, (begins, middle, last) = a_log(
-        tmp_path, [b"one", b"two"], [b"three"], [b"four"], first=first
-    )
+@pytest.mark.parametrize("appends", APPENDS, ids=["frames", "values", "ends"])
+def test_one_flipped_bit_before_the_last_append_is_refused_wherever_it_is(tmp_path, appends, first):
+    path, (begins, middle, last) = a_log(tmp_path, *appends, first=first)
     data = path.read_bytes()
     for place in range(begins, last):
         for bit in (1, 128):
@@ -367,11 +384,11 @@ def test_the_line_that_gives_up_frames_gives_up_no_more(tmp_path):
     damaged = bytearray(path.read_bytes())
     damaged[second + 28] ^= 1
     path.write_bytes(damaged)
-    with pytest.raises(InputLogError, match="give up every frame from 1 on with: ") as caught:
+    with pytest.raises(InputLogError, match="give up every record from 1 on with: ") as caught:
         InputLog.open(path.parent, max_bytes=MIB)
     subprocess.run(str(caught.value).rpartition("with: ")[2], shell=True, check=True)
     log = InputLog.open(path.parent, max_bytes=MIB)
-    assert log.read(0, log.next_sequence) == [Record(0, "p", b"one")]
+    assert log.read(0, log.next_sequence) == [Frame("p", b"one", 5)]
     log.close()
 
 
@@ -382,7 +399,7 @@ def test_frames_far_behind_a_bad_block_are_found(tmp_path):
     damaged = bytearray(path.read_bytes())
     damaged[begins] ^= 1  # its length: nobody can tell where it ends
     path.write_bytes(damaged)
-    with pytest.raises(InputLogError, match=r"behind it, from byte \d+ \(frame 1\)"):
+    with pytest.raises(InputLogError, match=r"behind it, from byte \d+ \(record 1\)"):
         InputLog.open(path.parent, max_bytes=MIB)
 
 
@@ -406,7 +423,7 @@ def test_a_hole_of_zeros_in_the_last_append_is_a_torn_end(tmp_path, lost):
     data[hole.start : hole.stop] = bytes(len(hole))
     path.write_bytes(data + bytes(5000))
     log = InputLog.open(path.parent, max_bytes=MIB)
-    assert log.read(0, log.next_sequence) == [Record(0, "p", b"one")]
+    assert log.read(0, log.next_sequence) == [Frame("p", b"one", 5)]
     log.close()
 
 
@@ -415,7 +432,7 @@ def test_a_block_with_a_number_that_belongs_elsewhere_is_refused(tmp_path):
     data = path.read_bytes()
     for doubled in (data + data[second:], data[:second] + data[begins:second]):
         path.write_bytes(doubled)
-        with pytest.raises(InputLogError, match=r"frame \d where \d belongs at byte"):
+        with pytest.raises(InputLogError, match=r"record \d where \d belongs at byte"):
             InputLog.open(path.parent, max_bytes=MIB)
 
 
@@ -424,11 +441,12 @@ def test_a_damaged_header_of_the_last_file_is_refused(tmp_path):
     data = path.read_bytes()
     assert begins == START
     for place in range(START):
-        damaged = bytearray(data)
-        damaged[place] ^= 1
-        path.write_bytes(damaged)
-        with pytest.raises(InputLogError, match="no header of an input log at byte 0"):
-            InputLog.open(path.parent, max_bytes=MIB)
+        for flipped in (1, 3, 128):  # 3 makes the number of one format that of the other
+            damaged = bytearray(data)
+            damaged[place] ^= flipped
+            path.write_bytes(damaged)
+            with pytest.raises(InputLogError, match="no header of an input log at byte 0"):
+                InputLog.open(path.parent, max_bytes=MIB)
     path.write_bytes(data[: START - 1])
     with pytest.raises(InputLogError, match="no header of an input log at byte 0"):
         InputLog.open(path.parent, max_bytes=MIB)
