@@ -26,6 +26,7 @@ from unittest import mock
 from simulation.database import Database
 from simulation.disk import Disk, File, Folder, Node
 from simulation.network import Network, Socket
+from simulation.plans import Life
 from simulation.world import FIRST_DESCRIPTOR, Broken, Crash, World
 
 ROOT = "/sim"
@@ -44,7 +45,6 @@ _real_flock, _real_ioctl = fcntl.flock, fcntl.ioctl
 _real_mmap = mmap.mmap
 _real_socket, _real_getaddrinfo = socket.socket, socket.getaddrinfo
 _real_connect = sqlite3.connect
-_SEEK = {os.SEEK_SET: 0}
 
 _running: Machine | None = None
 
@@ -53,7 +53,7 @@ class Machine:
     """The machine that runs: its world, disk, network, and the descriptors of its process.
 
     Attributes:
-        faults: calls that fail: their numbers within a life, by what they do.
+        troubled: a call has failed in this life.
     """
 
     def __init__(self, world: World) -> None:
@@ -62,16 +62,34 @@ class Machine:
         self.network = Network(world)
         self.files: dict[int, Opened] = {}
         self.locks: dict[int, int] = {}  # descriptor of the holder, by the file's id
-        self.faults: dict[str, set[int]] = {}
-        self.counts: dict[str, int] = {}
+        self.troubled = False
         self.chance = world.chance("machine")
+        self._faults: set[tuple[str, int]] = set()
+        self._counts: dict[str, int] = {}
 
-    def begin(self, faults: dict[str, set[int]], crash_at: int | None) -> None:
+    def begin(self, life: Life) -> None:
         """Begin a life."""
-        self.faults, self.counts = faults, {}
+        self._faults, self._counts = set(life.faults), {}
+        self.troubled = False
+        self.network.accept_fails = life.accept_fails
         self.chance = self.world.chance("machine", self.world.life + 1)
         random.seed(self.chance.random())
-        self.world.begin(crash_at)
+        self.world.begin(life.crash_at)
+        if life.full is not None:
+            after, room, seconds = life.full
+            self.world.at(after, lambda: self._fill(room))
+            self.world.at(after + seconds, self._empty)
+
+    def _fill(self, room: int) -> None:
+        self.disk.room = self.disk.used() + room
+
+    def _empty(self) -> None:
+        self.disk.room = None
+
+    def end(self) -> Crash:
+        """End the life, as a process that gives up does; raise what is returned."""
+        self.world.dead = True
+        return Crash()
 
     def crash(self, *, power: bool) -> None:
         """End the process, wherever it is; without power the disk loses what was not synced."""
@@ -84,8 +102,24 @@ class Machine:
 
     def fails(self, what: str) -> bool:
         """Whether this call of its kind is one that fails."""
-        number = self.counts[what] = self.counts.get(what, 0) + 1
-        return number in self.faults.get(what, ())
+        number = self._counts[what] = self._counts.get(what, 0) + 1
+        fails = (what, number) in self._faults
+        self.troubled = self.troubled or fails
+        return fails
+
+    def must(self, what: str, path: str) -> None:
+        """Fail as the plan says.
+
+        Raises:
+            OSError: it does.
+        """
+        if self.fails(what):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    def no_room(self, path: str) -> OSError:
+        """Return the error of a full disk."""
+        self.troubled = True
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
     def file(self, fd: int) -> Opened:
         """Return what a descriptor stands for.
@@ -180,7 +214,8 @@ def _open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
             _running.disk.find(name)
             fresh = False
     if fresh:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+        raise _running.no_room(name)
+    _running.must("open", name)
     fd = _running.world.descriptor()
     _running.files[fd] = Opened(_running.disk.open(name, flags, mode), name, flags)
     return fd
@@ -243,7 +278,7 @@ def _written(machine: Machine, opened: Opened, data: bytes, offset: int) -> int:
     if free is not None and new > free:
         most -= new - free
         if most <= 0 < len(data) and not dies:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise machine.no_room(opened.path)
     if most > 0:
         opened.file.write(offset, data[:most])
     if dies:
@@ -302,8 +337,9 @@ def _fsync(fd: Any) -> None:
         return _real["fsync"](fd)
     node = machine.file(number).node
     machine.world.call("fsync")
-    if isinstance(node, File) and machine.fails("fsync"):
-        node.fail_to_sync()
+    if machine.fails("fsync"):
+        if isinstance(node, File):
+            node.fail_to_sync()
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     node.sync()
     return None
@@ -349,11 +385,13 @@ def _about_path(name: str) -> Callable[..., Any]:
 
 def _change_rename(machine: Machine, old: str, new: Any) -> None:
     machine.world.call(f"rename {old}")
+    machine.must("rename", old)
     machine.disk.rename(old, os.fspath(new))
 
 
 def _change_remove(machine: Machine, path: str) -> None:
     machine.world.call(f"remove {path}")
+    machine.must("remove", path)
     machine.disk.remove(path)
 
 

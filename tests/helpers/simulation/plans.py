@@ -8,7 +8,7 @@ from random import Random
 from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["word", "undecodable", "raising"]
-FAULTS = ("fsync", "write", "short", "truncate", "commit")
+FAULTS = ("fsync", "write", "short", "truncate", "commit", "rename", "remove", "open")
 """Calls that can fail, or do less than they were asked for."""
 
 
@@ -100,7 +100,7 @@ def drawn(seed: int, *, durable: bool, sources: int, sinks: int) -> Plan:
         sinks: number of receivers.
     """
     chance = Random(repr((seed, "plan")))  # noqa: S311 - reproducible on purpose
-    lives = [_life(chance, durable) for _ in range(chance.randint(3, 9))]
+    lives = [drawn_life(chance, durable=durable) for _ in range(chance.randint(3, 9))]
     sendings = []
     for life in range(len(lives) + 1):
         for _ in range(chance.randint(0 if life else 1, 3)):
@@ -117,8 +117,9 @@ def drawn(seed: int, *, durable: bool, sources: int, sinks: int) -> Plan:
     return Plan(seed, (*lives, Life()), tuple(sendings), tuple(troubles))
 
 
-def _life(chance: Random, durable: bool) -> Life:
-    crash_at = int(2 ** chance.uniform(0, 11)) if chance.random() < 0.95 else None
+def drawn_life(chance: Random, *, durable: bool = True, longest: float = 11) -> Life:
+    """Return a life that dies sooner more often than later, before step 2 to the `longest`."""
+    crash_at = int(2 ** chance.uniform(0, longest)) if chance.random() < 0.95 else None
     if not durable:
         fails = 1 if chance.random() < 0.05 else 0
         return Life(crash_at, accept_fails=fails)
@@ -161,7 +162,7 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     for index in range(len(plan.troubles)):
         yield replace(plan, troubles=plan.troubles[:index] + plan.troubles[index + 1 :])
     for index, life in enumerate(plan.lives):
-        for less in _smaller_life(life):
+        for less in smaller_lives(life):
             yield replace(plan, lives=(*plan.lives[:index], less, *plan.lives[index + 1 :]))
     for index, sending in enumerate(plan.sendings):
         for fewer in _smaller_sending(sending):
@@ -169,7 +170,8 @@ def smaller(plan: Plan) -> Iterator[Plan]:
             yield replace(plan, sendings=tuple(sendings))
 
 
-def _smaller_life(life: Life) -> Iterator[Life]:
+def smaller_lives(life: Life) -> Iterator[Life]:
+    """Yield lives with one trouble less."""
     if life.crash_at is not None:
         yield replace(life, crash_at=None)
     if life.power:

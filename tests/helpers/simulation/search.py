@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import io
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from simulation import checkpoints, logs, serving
+from simulation import logs, serving
+from simulation.calls import installed
 from simulation.world import Broken
 
 _real_time = time.perf_counter
@@ -84,3 +89,15 @@ def shrunk(subject: Subject, found: Failure, seconds: float) -> Failure:
                 found, progress = less, True
                 break
     return found
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Answer calls to the system, and let nothing be logged or printed."""
+    logging.disable(logging.CRITICAL)
+    try:
+        with installed(), contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
+        gc.collect()

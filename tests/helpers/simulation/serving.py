@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from simulation import application
+from simulation import application, plans
 from simulation.calls import Machine, installed, running
 from simulation.checks import check_dead_letters, check_order, check_outputs
 from simulation.disk import File
 from simulation.loop import Loop, Thread
 from simulation.peers import Receiver, Sender
-from simulation.plans import Life, Plan
+from simulation.plans import Life, Plan, smaller
 from simulation.world import Broken, Crash, World
 from wallaroo.engine import ServeOptions, Summary
 from wallaroo_reference.compiled.machine import Compiled
@@ -30,7 +30,27 @@ _LONGEST = 20.0  # and if they are not
 _LOOK = 0.05
 _BETWEEN = 0.1  # seconds, at most, until a process is started again
 
+__all__ = ["Run", "drawn", "run", "smaller"]
+
 _application = application.build()
+
+
+def drawn(seed: int) -> Plan:
+    """Return the plan of a seed."""
+    return plans.drawn(
+        seed, durable=False, sources=len(application.SOURCES), sinks=len(application.SINKS)
+    )
+
+
+def run(plan: Plan) -> int:
+    """Run a plan and return how many crashes there were.
+
+    Raises:
+        Broken: the server broke a promise.
+    """
+    one = Run(plan)
+    one.run()
+    return one.crashes
 
 
 class Run:
@@ -100,11 +120,7 @@ class Run:
             raise Broken(f"frame-4: a sender was told that {missing} were taken; they were not")
 
     def _begin(self, life: Life) -> None:
-        faults: dict[str, set[int]] = {}
-        for what, call in life.faults:
-            faults.setdefault(what, set()).add(call)
-        self.machine.begin(faults, life.crash_at)
-        self.machine.network.accept_fails = life.accept_fails
+        self.machine.begin(life)
         for sender in self.senders:
             if sender.plan.life == self.world.life:
                 self.world.at(sender.plan.after, sender.start)
@@ -171,15 +187,3 @@ class Run:
             return b""
         assert isinstance(node, File)
         return bytes(node.data)
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Answer calls to the system, and let nothing be logged or printed."""
-    logging.disable(logging.CRITICAL)
-    try:
-        with installed(), contextlib.redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        logging.disable(logging.NOTSET)
-        gc.collect()

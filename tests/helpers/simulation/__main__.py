@@ -1,0 +1,2 @@
+from simulation.search import *
+import sys
