@@ -47,6 +47,7 @@ from pathlib import Path
 
 from wallaroo.records import Record
 from wallaroo.transport.blocks import CorruptSegmentError, Kind, encode_block
+from wallaroo.transport.durable import sync_directory
 from wallaroo.transport.log_files import (
     InputLogError,
     create,
@@ -220,8 +221,7 @@ class InputLog:
         try:
             os.fsync(fd)
         except OSError as error:
-            self._broken = f"the input log {self.path} could not be synced: {error.strerror}"
-            raise InputLogError(self._broken) from error
+            raise self._not_synced(error) from error
         finally:
             os.close(fd)
         with self._lock:
@@ -299,9 +299,11 @@ class InputLog:
             while len(self._segments) > 1 and self._segments[0].next <= sequence:
                 try:
                     self._segments[0].path.unlink(missing_ok=True)
+                    # Each by itself: if a later one vanished first, the log would have a hole.
+                    sync_directory(self.path)
                 except OSError as error:
                     raise InputLogError(
-                        f"the input log's file {error.filename} cannot be deleted: {error.strerror}"
+                        f"the input log's file {self._segments[0].path} cannot be deleted: {error.strerror}"
                     ) from error
                 del self._segments[0]
             keep_reserve(self.path)
@@ -345,6 +347,11 @@ class InputLog:
             f"the input log {self.path} cannot be written: {error.strerror}; {what} were not taken"
         )
 
+    def _not_synced(self, error: OSError) -> InputLogError:
+        """Take nothing from now on: nobody knows what is on the disk."""
+        self._broken = f"the input log {self.path} could not be synced: {error.strerror}"
+        return InputLogError(self._broken)
+
     def _let_go_of(self, last: Segment) -> None:
         """Begin a new file, if the last one is worth deleting."""
         if last.size >= self._segment_bytes or self._starved:
@@ -360,10 +367,17 @@ class InputLog:
         segment = self._segments[-1]
         try:
             os.fsync(self._fd)
+        except OSError as error:
+            raise self._not_synced(error) from error
+        try:
             fresh = create(self.path, segment.next, segment.latest_at)
-            fd = os.open(fresh.path, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
             raise self._refusal(error, "its records") from error
+        try:  # from here on there is a file that later ones must not contradict
+            sync_directory(self.path)
+            fd = os.open(fresh.path, os.O_WRONLY | os.O_APPEND)
+        except OSError as error:
+            raise self._not_synced(error) from error
         os.close(self._fd)
         self._fd = fd
         self._durable = segment.next

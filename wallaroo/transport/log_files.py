@@ -14,6 +14,7 @@ from pathlib import Path
 
 from wallaroo.errors import WallarooError
 from wallaroo.transport.blocks import CorruptSegmentError, file_header
+from wallaroo.transport.durable import sync_directory
 from wallaroo.transport.private import make_private, open_to_others, opener
 from wallaroo.transport.segment import Segment
 from wallaroo.transport.torn_end import block_behind
@@ -21,6 +22,7 @@ from wallaroo.transport.torn_end import block_behind
 _SUFFIX = ".log"
 _RESERVE = "reserve"
 _RESERVE_BYTES = 8192
+_AT_ONCE = 1 << 20  # bytes
 
 _log = logging.getLogger("wallaroo.input_log")
 
@@ -47,7 +49,7 @@ def locked(directory: Path) -> int:
 
 
 def create(directory: Path, first: int, at: int) -> Segment:
-    """Make an empty file whose name and contents survive a power failure.
+    """Make an empty file whose contents survive a power failure; its name does not yet.
 
     Args:
         directory: the log's.
@@ -65,7 +67,6 @@ def create(directory: Path, first: int, at: int) -> Segment:
     except OSError:
         partial.unlink(missing_ok=True)
         raise
-    _sync_directory(directory)
     return Segment(path, first, at)
 
 
@@ -87,14 +88,6 @@ def give_up_reserve(directory: Path) -> None:
     """Free the reserve on a full disk: a new file must begin before the last can be deleted."""
     with contextlib.suppress(OSError):
         (directory / _RESERVE).unlink(missing_ok=True)
-
-
-def _sync_directory(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def recover(directory: Path) -> list[Segment]:
@@ -131,13 +124,25 @@ def recover(directory: Path) -> list[Segment]:
             )
         segments.append(segment)
     if segments:
-        # They were read from the page cache and may not be on the disk yet.
-        fd = os.open(segments[-1].path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-    return segments or [create(directory, 0, 0)]
+        _write_again(segments[-1].path)
+    else:
+        segments.append(create(directory, 0, 0))
+    sync_directory(directory)  # a process that was killed may not have come to that
+    return segments
+
+
+def _write_again(path: Path) -> None:
+    """Make what was read from a file durable, by writing the same bytes once more.
+
+    They may be in the page cache only. A sync alone is not enough: if one has failed before, the
+    system takes those pages for written, and the next sync succeeds and writes nothing of them.
+    """
+    with path.open("r+b") as file:
+        while data := file.read(_AT_ONCE):
+            file.seek(-len(data), os.SEEK_CUR)
+            file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _drop_torn_end(last: Segment, error: CorruptSegmentError) -> None:

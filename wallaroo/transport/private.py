@@ -6,20 +6,23 @@ import os
 import shlex
 from pathlib import Path
 
+from wallaroo.transport.durable import sync_way_to
+
 _DIRECTORY = 0o700
 _FILE = 0o600
 _OTHERS_WRITE = 0o022
 
 
 def make_private(directory: Path) -> None:
-    """Make a directory that only its owner can use; parents are made with the umask.
+    """Make a directory that only its owner can use, and that survives a power failure.
 
-    An existing directory is not changed.
+    Parents are made with the umask. An existing directory is not changed.
 
     Raises:
         OSError: it cannot be made.
     """
     directory.mkdir(mode=_DIRECTORY, parents=True, exist_ok=True)
+    sync_way_to(directory)
 
 
 def opener(path: str, flags: int) -> int:

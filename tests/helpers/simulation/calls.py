@@ -339,7 +339,7 @@ def _fsync(fd: Any) -> None:
     machine.world.call("fsync")
     if machine.fails("fsync"):
         if isinstance(node, File):
-            node.fail_to_sync()
+            node.fail_to_sync(machine.chance)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     node.sync()
     return None

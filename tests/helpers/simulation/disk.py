@@ -29,7 +29,6 @@ class File:
         self.data = bytearray()
         self._synced = bytearray()
         self._pending: list[_Change] = []
-        self._lost: list[_Change] = []  # what a failed sync left behind
 
     def write(self, offset: int, data: bytes) -> None:
         """Write bytes."""
@@ -40,15 +39,14 @@ class File:
         self._change(size)
 
     def sync(self) -> None:
-        """Put on the disk what was written, except for what a failed sync has left behind."""
+        """Put on the disk what was written since the last sync, whether that failed or not."""
         for change in self._pending:
             _apply(self._synced, change)
         self._pending.clear()
 
-    def fail_to_sync(self) -> None:
-        """Forget what is not on the disk."""
-        self._lost += self._pending
-        self._pending.clear()
+    def fail_to_sync(self, chance: Random) -> None:
+        """Put a part on the disk, and forget of the rest that it is not there."""
+        self._keep_a_part(chance)
 
     def lose_power(self, chance: Random) -> bool:
         """Keep what was synced and a part of the rest.
@@ -56,28 +54,21 @@ class File:
         Returns:
             Whether something was kept that was written after something that was not.
         """
-        kept, pending = self._synced, self._lost + self._pending
-        gap = False
-        if pending:
-            way = chance.random()
-            if way < 0.75:
-                gap = _lose_the_end(kept, pending, chance)
-            else:
-                gap = _lose_some(kept, pending, chance)
-        self.data = kept
-        self.settle()
+        gap = self._keep_a_part(chance)
+        self.data = bytearray(self._synced)
         return gap
 
+    def _keep_a_part(self, chance: Random) -> bool:
+        pending, self._pending = self._pending, []
+        if not pending:
+            return False
+        lose = _lose_the_end if chance.random() < 0.75 else _lose_some
+        return lose(self._synced, pending, chance)
+
     def settle(self) -> None:
-        """What is there is on the disk: all of it was, or is what a power failure left."""
+        """Put all of it on the disk."""
         self._synced = bytearray(self.data)
         self._pending.clear()
-        self._lost.clear()
-
-    @property
-    def unsynced(self) -> bool:
-        """Whether a power failure may take something away."""
-        return bool(self._pending or self._lost)
 
     def _change(self, change: _Change) -> None:
         _apply(self.data, change)
@@ -290,12 +281,10 @@ def _lose_the_end(kept: bytearray, pending: list[_Change], chance: Random) -> bo
         _apply(kept, change)
     if count < len(pending) and not isinstance(torn := pending[count], int):
         offset, data = torn
-        way = chance.randrange(3)
         part = data[: chance.randint(0, len(data))]
-        if way == 1:  # the file's length is on the disk, its data are not
-            part = bytes(len(data))
-        elif way == 2:
-            part = part.ljust(len(data), b"\0")
+        if chance.random() < 0.5:  # the file's length is on the disk, its data are not
+            _apply(kept, max(len(kept), offset + len(data)))
+            part = part[: chance.choice((0, len(part)))]
         _apply(kept, (offset, part))
     return False
 

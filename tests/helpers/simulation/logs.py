@@ -11,7 +11,7 @@ from simulation.calls import Machine, running
 from simulation.plans import Life, drawn_life, smaller_lives
 from simulation.world import Broken, Crash, World
 from wallaroo.records import Frame, Record, Tick, with_times_that_never_decrease
-from wallaroo.transport.input_log import InputLog, InputLogError
+from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
 
 _PATH = "/sim/checkpoint/input"
 _SEGMENT = 300  # bytes
@@ -91,6 +91,8 @@ class LogRun:
         self.durable = self.dropped = 0
         self._log: InputLog
         self._reserve = False  # there was room for it when it was last looked after
+        self._starved = False  # the last append was refused because the disk is full
+        self._refused = False  # an append was, since the last sync
 
     def run(self) -> int:
         """Run it, and return how many crashes there were."""
@@ -102,7 +104,7 @@ class LogRun:
                 try:
                     if not self._open(gaps):
                         return crashes
-                    for action, number in one.actions:
+                    for action, number in [("read", 0), *one.actions]:
                         self.world.settle(0.01)
                         self._act(action, number)
                 except Crash:
@@ -120,6 +122,10 @@ class LogRun:
             if gaps < self.machine.disk.gaps or (self.machine.disk.gaps and "damaged" in str(error)):
                 return False  # a later write outlived an earlier one: a person has to decide
             raise Broken(f"recover-1: the log cannot be opened: {error}") from error
+        if self._refused and log.next_sequence >= self.durable:
+            # A power failure can bring back what was refused and not synced: nobody knows of it.
+            self.held[self.durable :] = log.read(self.durable, log.next_sequence)
+            self._refused = False
         if not self.durable <= log.next_sequence <= len(self.held):
             raise Broken(
                 f"recover-1: the log goes to {log.next_sequence} after a crash; records before "
@@ -128,7 +134,7 @@ class LogRun:
         del self.held[log.next_sequence :]
         self.durable = log.next_sequence
         self._reserve = self.machine.disk.room is None
-        self._read()
+        self._starved = False
         return True
 
     def _act(self, action: Action, number: int) -> None:
@@ -147,7 +153,8 @@ class LogRun:
                     self._read()
                 case "reopen":
                     self._log.close()
-                    self._open(self.machine.disk.gaps)
+                    if self._open(self.machine.disk.gaps):
+                        self._read()
         except InputLogError as error:
             if not self.machine.troubled:
                 raise Broken(f"the log fails without a cause: {error}") from error
@@ -184,9 +191,12 @@ class LogRun:
     def _write_or_not(self, write: Callable[[], int]) -> None:
         try:
             following = write()
-        except InputLogError:
+        except InputLogError as error:
             del self.held[self._before :]
+            self._starved = isinstance(error, InputLogFullError)
+            self._refused = True
             raise
+        self._starved = False
         if following != len(self.held):
             raise Broken(f"the log counts to {following}, not to {len(self.held)}")
 
@@ -194,14 +204,15 @@ class LogRun:
         reached = self._log.sync()
         if reached != len(self.held):
             raise Broken(f"a sync reached {reached}, not {len(self.held)}")
-        self.durable = reached
+        if reached > self.durable:  # else nothing was synced
+            self.durable, self._refused = reached, False
 
     def _drop(self, sequence: int) -> None:
         self.dropped = max(self.dropped, sequence)
         full, size = self.machine.disk.room is not None, self._log.size
         self._log.drop_before(max(0, sequence))
-        if full and self._reserve and size > 200 and sequence == self._log.next_sequence:
-            if self._log.size == size:
+        if self._starved and self._reserve and size > 200 and sequence == self._log.next_sequence:
+            if full and self._log.size == size:
                 raise Broken("a full disk: all is dropped, and nothing was deleted")
         self._reserve = self._reserve or not full
 
