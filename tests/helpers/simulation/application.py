@@ -7,6 +7,7 @@ the outputs alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import wallaroo
@@ -25,6 +26,10 @@ made: dict[str, list[str]] = {}
 """The outputs that it made, by pipeline."""
 
 
+pass_time: Callable[[float], None] = lambda seconds: None
+"""Lets so many seconds pass in user code."""
+
+
 def forget() -> None:
     """Begin a process."""
     seen.clear()
@@ -34,6 +39,8 @@ def forget() -> None:
 
 def _met(message: str, *, fails: bool = False) -> None:
     seen.append(message.split()[0])
+    if "slow" in message:
+        pass_time(0.03)
     if fails:
         failed.append(seen[-1])
         raise ValueError("it says so")

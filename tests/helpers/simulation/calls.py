@@ -54,6 +54,7 @@ class Machine:
 
     Attributes:
         troubled: a call has failed in this life.
+        unsynced: kinds of nodes for which `fsync` does nothing: a planted fault.
     """
 
     def __init__(self, world: World) -> None:
@@ -64,6 +65,7 @@ class Machine:
         self.locks: dict[int, int] = {}  # descriptor of the holder, by the file's id
         self.troubled = False
         self.chance = world.chance("machine")
+        self.unsynced: set[type] = set()
         self._faults: set[tuple[str, int]] = set()
         self._counts: dict[str, int] = {}
 
@@ -186,6 +188,17 @@ def running(machine: Machine) -> Iterator[None]:
     finally:
         _running = None
         random.setstate(state)
+
+
+@contextlib.contextmanager
+def not_syncing(*kinds: type) -> Iterator[None]:
+    """Let `fsync` do nothing for files or folders, as if it had been left out here."""
+    assert _running is not None
+    before, _running.unsynced = _running.unsynced, set(kinds)
+    try:
+        yield
+    finally:
+        _running.unsynced = before
 
 
 def _simulated(path: Any) -> str | None:
@@ -341,7 +354,8 @@ def _fsync(fd: Any) -> None:
         if isinstance(node, File):
             node.fail_to_sync(machine.chance)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
-    node.sync()
+    if type(node) not in machine.unsynced:
+        node.sync()
     return None
 
 

@@ -29,6 +29,7 @@ class File:
         self.data = bytearray()
         self._synced = bytearray()
         self._pending: list[_Change] = []
+        self._holed = False  # a sync failed, and none has succeeded since
 
     def write(self, offset: int, data: bytes) -> None:
         """Write bytes."""
@@ -40,6 +41,7 @@ class File:
 
     def sync(self) -> None:
         """Put on the disk what was written since the last sync, whether that failed or not."""
+        self._holed = False
         for change in self._pending:
             _apply(self._synced, change)
         self._pending.clear()
@@ -47,6 +49,7 @@ class File:
     def fail_to_sync(self, chance: Random) -> None:
         """Put a part on the disk, and forget of the rest that it is not there."""
         self._keep_a_part(chance)
+        self._holed = True
 
     def lose_power(self, chance: Random) -> bool:
         """Keep what was synced and a part of the rest.
@@ -54,7 +57,8 @@ class File:
         Returns:
             Whether something was kept that was written after something that was not.
         """
-        gap = self._keep_a_part(chance)
+        gap = self._keep_a_part(chance) or self._holed
+        self._holed = False
         self.data = bytearray(self._synced)
         return gap
 

@@ -9,7 +9,7 @@ from simulation.plans import Sending, Trouble
 from simulation.world import World
 from wallaroo.frames import frame
 
-_PIECE = 40  # bytes, at most, that arrive together
+_PIECE = 40  # bytes, at most, that arrive together; now and then ten times as many
 _PAUSE = 0.002  # seconds, at most, between two pieces
 _AGAIN = 0.02  # seconds until a sender tries to connect again
 TOO_LARGE = b"\xff\xff\xff\xff"
@@ -103,7 +103,8 @@ class Sender:
         if self.over or link.gone:
             return
         stop = len(self._data) if self.plan.breaks_at is None else self.plan.breaks_at
-        size = min(self._chance.randint(1, _PIECE), stop - self._sent, link.room)
+        most = _PIECE if self._chance.random() < 0.8 else 10 * _PIECE
+        size = min(self._chance.randint(1, most), stop - self._sent, link.room)
         if size > 0:
             link.send(self._data[self._sent : self._sent + size])
             self._sent += size

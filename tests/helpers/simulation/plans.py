@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["word", "undecodable", "raising"]
+Kind: TypeAlias = Literal["word", "slow", "undecodable", "raising"]
 FAULTS = ("fsync", "write", "short", "truncate", "commit", "rename", "remove", "open")
 """Calls that can fail, or do less than they were asked for."""
 
@@ -62,12 +62,14 @@ class Life:
         crash_at: step at which it dies, if it comes so far; else it is stopped in order.
         power: the machine loses its power, too.
         faults: (call, number of the call in this life) that fails.
+        stop_after: seconds after which it is stopped, whatever is being sent; `None`: once all is sent.
         full: (after how many seconds, bytes that still fit, for how many seconds) the disk is full.
         accept_fails: number of times that there is no descriptor for a connection.
     """
 
     crash_at: int | None = None
     power: bool = False
+    stop_after: float | None = None
     faults: tuple[tuple[str, int], ...] = ()
     full: tuple[float, int, float] | None = None
     accept_fails: int = 0
@@ -120,9 +122,12 @@ def drawn(seed: int, *, durable: bool, sources: int, sinks: int) -> Plan:
 def drawn_life(chance: Random, *, durable: bool = True, longest: float = 11) -> Life:
     """Return a life that dies sooner more often than later, before step 2 to the `longest`."""
     crash_at = int(2 ** chance.uniform(0, longest)) if chance.random() < 0.95 else None
+    stop_after = chance.uniform(0, 0.1) if chance.random() < 0.1 else None
+    if stop_after is not None:
+        crash_at = None
     if not durable:
         fails = 1 if chance.random() < 0.05 else 0
-        return Life(crash_at, accept_fails=fails)
+        return Life(crash_at, stop_after=stop_after, accept_fails=fails)
     faults = []
     if chance.random() < 0.25:
         for _ in range(chance.randint(1, 3)):
@@ -130,11 +135,11 @@ def drawn_life(chance: Random, *, durable: bool = True, longest: float = 11) -> 
     full = None
     if chance.random() < 0.1:
         full = (chance.uniform(0, 0.1), chance.choice((0, 0, 1, 20, 100)), chance.uniform(0, 1.0))
-    return Life(crash_at, chance.random() < 0.5, tuple(faults), full)
+    return Life(crash_at, chance.random() < 0.5, stop_after, tuple(faults), full)
 
 
 def _sending(chance: Random, number: int, life: int, sources: int) -> Sending:
-    kinds: tuple[Kind, ...] = ("word",) * 10 + ("undecodable", "raising")
+    kinds: tuple[Kind, ...] = ("word",) * 10 + ("slow", "undecodable", "raising")
     count = chance.choice((0, 1, 1, 2, 3, 5, 8))
     frames = tuple([chance.choice(kinds) for _ in range(count)])
     return Sending(
@@ -176,6 +181,8 @@ def smaller_lives(life: Life) -> Iterator[Life]:
         yield replace(life, crash_at=None)
     if life.power:
         yield replace(life, power=False)
+    if life.stop_after is not None:
+        yield replace(life, stop_after=None)
     if life.full is not None:
         yield replace(life, full=None)
     if life.accept_fails:

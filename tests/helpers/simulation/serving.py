@@ -8,8 +8,10 @@ import gc
 import io
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from simulation import application, plans
 from simulation.calls import Machine, installed, running
@@ -20,6 +22,8 @@ from simulation.peers import Receiver, Sender
 from simulation.plans import Life, Plan, smaller
 from simulation.world import Broken, Crash, World
 from wallaroo.engine import ServeOptions, Summary
+from wallaroo.transport import edges
+from wallaroo.transport.sink import TCPSink
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.serving.server import Server
@@ -33,6 +37,7 @@ _BETWEEN = 0.1  # seconds, at most, until a process is started again
 __all__ = ["Run", "drawn", "run", "smaller"]
 
 _application = application.build()
+_SmallSink = partial(TCPSink, limit=6000)  # full after a few outputs
 
 
 def drawn(seed: int) -> Plan:
@@ -85,14 +90,15 @@ class Run:
         Raises:
             Broken: a promise was broken.
         """
-        with running(self.machine):
+        application.pass_time = self.world.pass_time
+        with running(self.machine), mock.patch.object(edges, "TCPSink", _SmallSink):
             for life in self.plan.lives:
                 application.forget()
                 self._begin(life)
                 summary = self._live(life)
                 self.machine.crash(power=life.power and summary is None)
                 self.world.settle(self.world.chance("pause", self.world.life).uniform(0, _BETWEEN))
-                self._check(summary, last=life is self.plan.lives[-1])
+                self._check(summary, life, last=life is self.plan.lives[-1])
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -131,6 +137,9 @@ class Run:
         try:
             loop = Loop(self.machine)
             server = self._serve(loop)
+            self._arrived: list[str] = []
+            if life.stop_after is not None:
+                self.world.at(life.stop_after, lambda: self._stop_now(server))
             self.world.at(_LIFE, lambda: self._stop(server, self.world.now, self.world.life))
             loop.run_forever()
             loop.run_until_complete(asyncio.sleep(0))
@@ -165,19 +174,50 @@ class Run:
                 self.world.at(_LOOK, lambda: self._stop(server, began, life))
                 return
             raise Broken(f"the engine has not taken what {len(waiting)} senders sent")
+        self._stop_now(server)
+
+    def _stop_now(self, server: Server) -> None:
+        if self.world.dead:
+            return
+        for sender in self.senders:
+            if sender.connected and not sender.over and sender.plan.breaks_at is None:
+                sent = sender.payloads[: sender.whole()]
+                self._arrived += [payload.decode().split()[0] for payload in sent]
         server.stop()
 
-    def _check(self, summary: Summary | None, *, last: bool) -> None:
+    def _check(self, summary: Summary | None, life: Life, *, last: bool) -> None:
         if last and summary is None:
             raise Broken("the last process died")
         if summary is not None and summary.exit_code:
             raise Broken(f"a process ended with exit code {summary.exit_code}: {summary.problem}")
         ended = summary is not None
         check_order(application.seen)
+        if ended and (missing := sorted(set(self._arrived) - set(application.seen))):
+            raise Broken(f"stop-1: {missing} had arrived before the stop and were not processed")
+        if ended and life.stop_after is None:
+            self._check_windows()
         check_outputs(self.receivers, self.world.life, application.made, ended=ended)
         text = self._letters()
-        check_dead_letters(text[self._checked :].lstrip(b"\n"), application.failed, ended=ended)
+        added = text[self._checked :]
+        if added and text[: self._checked][-1:] not in (b"", b"\n"):
+            if added[:1] != b"\n":
+                raise Broken("dead-1: a line begins in the middle of one that a crash has cut")
+            added = added[1:]
+        check_dead_letters(added, application.failed, ended=ended)
         self._checked = len(text)
+
+    def _check_windows(self) -> None:
+        """Check that every window has fired: long enough has nothing been sent (time-1)."""
+        fired = {one for line in application.made.get("windows", ()) for one in line.split()[2:]}
+        windows = [one for one in self.senders if application.SOURCES[one.plan.source] == "windows"]
+        wanted = {f"{one.plan.number}." for one in windows}
+        missing = [
+            one
+            for one in application.seen
+            if one[: one.index(".") + 1] in wanted and one not in application.failed
+        ]
+        if missing := sorted(set(missing) - fired):
+            raise Broken(f"time-1: the windows of {missing} have not fired")
 
     def _letters(self) -> bytes:
         """Return what is in the dead-letter file."""

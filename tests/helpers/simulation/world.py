@@ -94,6 +94,10 @@ class World:
             raise Broken(f"the engine has not come to an end after {MOST_STEPS} steps")
         return False
 
+    def pass_time(self, seconds: float) -> None:
+        """Let the process be busy for so long."""
+        self.now += seconds
+
     def call(self, what: str) -> None:
         """Note a step that happens whole or not at all.
 
