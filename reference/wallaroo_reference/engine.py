@@ -23,6 +23,7 @@ from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
 from wallaroo_reference.compiled.machine import Compiled, compiled_source, compiles
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
+from wallaroo_reference.options import add_arguments, checkpoint_options
 
 _LATE_IN_A_LONG_RUN: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 2}
 """`Case.options` under which the third frame's sequence number needs more than 32 bits."""
@@ -34,8 +35,8 @@ class ReferenceEngine:
     name = "reference"
 
     def capabilities(self) -> Capabilities:
-        """Return what it claims: everything but recovery and faults."""
-        return Capabilities(small=_LATE_IN_A_LONG_RUN)
+        """Return what it claims: everything but faults."""
+        return Capabilities(recovery=True, small=_LATE_IN_A_LONG_RUN)
 
     def check(self, application: Application) -> None:
         """Refuse nothing: it runs every application that can be built."""
@@ -74,13 +75,21 @@ class ReferenceEngine:
         compiled = options.isolation == "trusting" and compiles(application)
         make = Compiled if compiled else Interpreter
 
-        def machine() -> Machine:
-            return make(application, partitions=options.partitions or 1, on_error=options.on_error)
+        checkpoint = checkpoint_options(options.options)
 
-        return serve(application, machine, options)
+        def machine() -> Machine:
+            return make(
+                application,
+                partitions=options.partitions or 1,
+                on_error=options.on_error,
+                keeps=checkpoint.directory is not None,
+            )
+
+        return serve(application, machine, options, checkpoint)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add nothing: it has no options of its own."""
+        """Add the engine's own options of ``wallaroo run`` to `parser`."""
+        add_arguments(parser)
 
     def _machine(self, case: Case) -> Machine:
         partitions = case.partitions or 1
@@ -101,7 +110,9 @@ class CompiledEngine(ReferenceEngine):
 
     def capabilities(self) -> Capabilities:
         """Return what it claims: it has no `isolated` mode."""
-        return Capabilities(isolation=frozenset({"trusting"}), small=_LATE_IN_A_LONG_RUN)
+        return Capabilities(
+            isolation=frozenset({"trusting"}), recovery=True, small=_LATE_IN_A_LONG_RUN
+        )
 
     def run(self, case: Case) -> Trace:
         """Run one case in `trusting` mode.

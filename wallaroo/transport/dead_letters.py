@@ -82,6 +82,19 @@ class DeadLetters:
         if self._fd >= 0:
             self._write(letters)
 
+    def sync(self) -> None:
+        """Make durable what was written; in any thread.
+
+        Raises:
+            OSError: the system could not.
+        """
+        if self._fd >= 0:
+            try:
+                os.fsync(self._fd)
+            except OSError as error:
+                if error.errno not in (errno.EINVAL, errno.EROFS, errno.EBADF):  # a FIFO; closed
+                    raise
+
     def close(self) -> None:
         """Close the file, and log how many log lines were left out."""
         self._limited.flush()

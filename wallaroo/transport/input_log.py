@@ -47,7 +47,6 @@ from pathlib import Path
 
 from wallaroo.records import Record
 from wallaroo.transport.blocks import CorruptSegmentError, Kind, encode_block
-from wallaroo.transport.durable import sync_directory
 from wallaroo.transport.log_files import (
     InputLogError,
     create,
@@ -57,6 +56,7 @@ from wallaroo.transport.log_files import (
     recover,
 )
 from wallaroo.transport.log_records import Group, Run, in_groups
+from wallaroo.transport.private import sync_directory
 from wallaroo.transport.segment import Segment
 
 __all__ = ["InputLog", "InputLogError", "InputLogFullError", "Kind", "Run"]

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from wallaroo.errors import WallarooError
 from wallaroo.transport.blocks import CorruptSegmentError, file_header
-from wallaroo.transport.durable import sync_directory
-from wallaroo.transport.private import make_private, open_to_others, opener
+from wallaroo.transport.private import make_private, open_to_others, opener, sync_directory
 from wallaroo.transport.segment import Segment
 from wallaroo.transport.torn_end import block_behind
 

@@ -1,12 +1,14 @@
-"""Directories and files that only their owner can use: they hold users' frames and state."""
+"""Directories and files that only their owner can use: they hold users' frames and state.
+
+A file's name is kept by its directory: it survives a power failure once that has been synced.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 from pathlib import Path
-
-from wallaroo.transport.durable import sync_way_to
 
 _DIRECTORY = 0o700
 _FILE = 0o600
@@ -28,6 +30,38 @@ def make_private(directory: Path) -> None:
 def opener(path: str, flags: int) -> int:
     """Open a file so that, if it is new, only its owner can use it; for ``open(opener=…)``."""
     return os.open(path, flags, _FILE)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory survive a power failure: what was created, renamed, removed.
+
+    Raises:
+        OSError: the system could not.
+    """
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that cannot sync directories
+            raise
+    finally:
+        os.close(fd)
+
+
+def sync_way_to(directory: Path) -> None:
+    """Make the way to a directory survive a power failure: it and its parents may be new.
+
+    A process that was killed may have made them, so what is there is no sign that it was synced.
+    Parents that may not be read are left out.
+
+    Raises:
+        OSError: the system could not.
+    """
+    for parent in directory.absolute().parents:
+        try:
+            sync_directory(parent)
+        except PermissionError:
+            return  # it is not ours, so neither it nor what lies above it was made for this
 
 
 def open_to_others(directory: Path) -> str | None:

@@ -22,6 +22,7 @@ from wallaroo_conformance.cases.case import (
     StepSpec,
 )
 from wallaroo_conformance.cases.operators import DECODERS
+from wallaroo_conformance.live.checkpoint import Checkpoint
 from wallaroo_conformance.live.peers import Address, Sender, SinkPeer, header, wait_until
 from wallaroo_conformance.live.stretches import missing, recovery_rule
 
@@ -113,7 +114,10 @@ class Scenario:
             for index, pipeline in enumerate(self.case.pipelines)
             for number in range(len(pipeline.sinks))
         }
-        options = ServeOptions(isolation=isolation, stop_timeout=patience)
+        self._checkpoint = Checkpoint(engine)
+        options = ServeOptions(
+            isolation=isolation, stop_timeout=patience, options=self._checkpoint.options
+        )
         addresses: dict[tuple[str, int], Address] = {
             sink: peer.address for sink, peer in self.sinks.items()
         }
@@ -129,6 +133,7 @@ class Scenario:
             self._handle.stop()
             self._handle.wait(_CLOSING)
         self._handle.kill()
+        self._checkpoint.remove()
         for peer in self.sinks.values():
             peer.close()
 

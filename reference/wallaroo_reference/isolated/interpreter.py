@@ -61,11 +61,12 @@ from wallaroo.trace import (
     Reason,
 )
 from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
-from wallaroo_reference.isolated.copies import CodedCopies, freeze, thaw
+from wallaroo_reference.isolated.copies import CodedCopies, freeze, packed, thaw
 from wallaroo_reference.isolated.findings import Observer
 from wallaroo_reference.isolated.watermarks import FOREVER, Watermarks
 from wallaroo_reference.isolated.window_kinds import window_step
 from wallaroo_reference.isolated.windows import Arrival, Firing, WindowStep
+from wallaroo_reference.kept import Cells, Moment, Packer, key_of_name
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.places import FrozenEntity, Place, Store, places
 from wallaroo_reference.results import (
@@ -100,6 +101,7 @@ class Interpreter:
         partitions: number of partitions, for the entities' partition numbers (route-4).
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
         thorough: look for findings at every call, not at a sample of them.
+        keeps: note what changes, for checkpoints (`wallaroo_reference.kept`).
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class Interpreter:
         partitions: int = 1,
         on_error: str = "skip",
         thorough: bool = False,
+        keeps: bool = False,
     ) -> None:
         self.sequence = 0
         self.outputs: dict[SinkId, list[bytes]] = {sink: [] for sink in application.sinks}
@@ -141,6 +144,15 @@ class Interpreter:
         self._timed = application.time_decides or any(
             event_time is not None for _, event_time in self._places.values()
         )
+        if keeps:
+            loads = Packer(application.codec).loads
+            for store in self._stores.values():
+                store.keep(
+                    lambda entity: packed(entity.state),
+                    lambda name, data: FrozenEntity(key_of_name(name), self._freeze(loads(data))),
+                )
+            for step, _ in self._windows.values():
+                step.keep(loads)
         self._source: str | None = None  # of the record that is processed
         self._find_time: EventTime | None = None  # of that source
         self._payload: bytes | None = None  # of the frame that is processed
@@ -247,6 +259,29 @@ class Interpreter:
             for name, store in self._stores.items()
             for entity in store.entities.values()
         ]
+
+    # -- checkpoints: see `wallaroo_reference.kept` -------------------------------------------
+
+    def cells(self) -> list[Cells]:
+        """Return the stores, and the windows of each step."""
+        return [*self._stores.values(), *[step for step, _ in self._windows.values()]]
+
+    def moment(self) -> Moment:
+        """Return where the machine stands, between two records."""
+        time = self._watermarks
+        watermarks = [max(step.watermark, time.of(ways)) for step, ways in self._windows.values()]
+        return Moment(self.sequence, time.now, time.first, time.moments(), watermarks)
+
+    def go_on_from(self, moment: Moment) -> None:
+        """Stand where a machine stood whose cells have been unpacked into this one's."""
+        self.sequence = moment.sequence
+        self._watermarks.go_on_from(moment)
+        for store in self._stores.values():
+            store.go_on_from(moment.now)
+        steps = [step for step, _ in self._windows.values()]
+        for step, watermark in zip(steps, moment.watermarks, strict=True):
+            step.watermark = watermark
+            step.go_on()
 
     # -- decode ------------------------------------------------------------------------------
 
@@ -493,7 +528,10 @@ class Interpreter:
                 entity = self._build(place, store, key, known, lineage)
             if self._expiring:
                 store.visit(known, self._watermarks.now)
+            before = entity.state
             output = self._visit(place, entity, message, lineage)
+            if entity.state is not before:
+                store.touch(known)
         except DeadLetterError as dead:
             self._add_dead_letter(place, lineage, key, dead)
             return
@@ -524,6 +562,7 @@ class Interpreter:
             raise dead_letter_from(error, place.reason) from error
         self._observer.built(place, lineage, key, builder, state)
         entity = store.entities[known] = FrozenEntity(key, self._freeze(state))
+        store.touch(known)
         return entity
 
     def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
