@@ -15,6 +15,7 @@ from pathlib import Path
 from wallaroo.errors import WallarooError
 from wallaroo.text import escaped
 from wallaroo.trace import DeadLetter
+from wallaroo.transport.private import sync_way_to
 from wallaroo.transport.rate_limit import RateLimited
 
 _PATIENCE = 2.0  # seconds to wait for a FIFO's reader; the engine is blocked meanwhile
@@ -46,6 +47,7 @@ class DeadLetters:
         self.counts: Counter[tuple[str, str | None, str]] = Counter()
         self._path = path
         self._fd = -1
+        self._named = False  # the file's name is durable
         self._limited = RateLimited(_log, clock=clock)
         if path is not None:
             try:
@@ -83,7 +85,7 @@ class DeadLetters:
             self._write(letters)
 
     def sync(self) -> None:
-        """Make durable what was written; in any thread.
+        """Make durable what was written, and the file's name; in any thread.
 
         Raises:
             OSError: the system could not.
@@ -94,6 +96,9 @@ class DeadLetters:
             except OSError as error:
                 if error.errno not in (errno.EINVAL, errno.EROFS, errno.EBADF):  # a FIFO; closed
                     raise
+            if not self._named and self._path is not None:
+                sync_way_to(self._path)
+                self._named = True
 
     def close(self) -> None:
         """Close the file, and log how many log lines were left out."""

@@ -48,8 +48,8 @@ def sync_directory(directory: Path) -> None:
         os.close(fd)
 
 
-def sync_way_to(directory: Path) -> None:
-    """Make the way to a directory survive a power failure: it and its parents may be new.
+def sync_way_to(path: Path) -> None:
+    """Make the way to a file or directory survive a power failure: it and its parents may be new.
 
     A process that was killed may have made them, so what is there is no sign that it was synced.
     Parents that may not be read are left out.
@@ -57,7 +57,7 @@ def sync_way_to(directory: Path) -> None:
     Raises:
         OSError: the system could not.
     """
-    for parent in directory.absolute().parents:
+    for parent in path.absolute().parents:
         try:
             sync_directory(parent)
         except PermissionError:

@@ -27,7 +27,7 @@ from simulation.database import Database
 from simulation.disk import Disk, File, Folder, Node
 from simulation.network import Network, Socket
 from simulation.plans import Life
-from simulation.world import FIRST_DESCRIPTOR, Broken, Crash, World
+from simulation.world import FIRST_DESCRIPTOR, Crash, World
 
 ROOT = "/sim"
 
@@ -41,6 +41,7 @@ _real: dict[str, Any] = {
 _real_open = io.open
 _real_monotonic = time.monotonic
 _real_time_ns = time.time_ns
+_real_sleep = time.sleep
 _real_flock, _real_ioctl = fcntl.flock, fcntl.ioctl
 _real_mmap = mmap.mmap
 _real_socket, _real_getaddrinfo = socket.socket, socket.getaddrinfo
@@ -54,6 +55,7 @@ class Machine:
 
     Attributes:
         troubled: a call has failed in this life.
+        lost: the disk holds what no engine can make sense of.
         unsynced: kinds of nodes for which `fsync` does nothing: a planted fault.
     """
 
@@ -64,6 +66,7 @@ class Machine:
         self.files: dict[int, Opened] = {}
         self.locks: dict[int, int] = {}  # descriptor of the holder, by the file's id
         self.troubled = False
+        self.lost = False
         self.chance = world.chance("machine")
         self.unsynced: set[type] = set()
         self._faults: set[tuple[str, int]] = set()
@@ -166,6 +169,7 @@ def installed() -> Iterator[None]:
             (builtins, "open", _open_file),
             (time, "monotonic", _monotonic),
             (time, "time_ns", _time_ns),
+            (time, "sleep", _sleep),
             (fcntl, "flock", _flock),
             (fcntl, "ioctl", _ioctl),
             (mmap, "mmap", _mmap),
@@ -206,7 +210,9 @@ def _simulated(path: Any) -> str | None:
     if _running is None or isinstance(path, int):
         return None
     text = os.fspath(path)
-    return text if isinstance(text, str) and text.startswith(ROOT) else None
+    if not isinstance(text, str) or not text.startswith(ROOT):
+        return None
+    return text if text == ROOT or text[len(ROOT)] == "/" else None
 
 
 def _machine(fd: Any) -> Machine | None:
@@ -599,6 +605,13 @@ def _time_ns() -> int:
     return _real_time_ns() if _running is None else _running.world.time_ns()
 
 
+def _sleep(seconds: float) -> None:
+    if _running is None:
+        return _real_sleep(seconds)
+    _running.world.call("sleep")
+    return _running.world.pass_time(seconds)
+
+
 def _flock(fd: Any, operation: int) -> None:
     number = fd if isinstance(fd, int) else fd.fileno()
     if (machine := _machine(number)) is None:
@@ -635,13 +648,22 @@ def _getaddrinfo(host: Any, port: Any, *arguments: Any, **more: Any) -> Any:
 
 
 def _connect(database: Any, *arguments: Any, **more: Any) -> Any:
-    if (path := _simulated(database)) is None or _running is None:
+    name, mode = database, "rwc"
+    if more.get("uri") and isinstance(database, str) and database.startswith("file://"):
+        name, _, options = database.removeprefix("file://").partition("?")
+        mode = options.partition("mode=")[2] or mode
+    if (path := _simulated(name)) is None or _running is None:
         return _real_connect(database, *arguments, **more)
     _running.world.call(f"sqlite {path}")
-    node = _running.disk.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    if not isinstance(node, File):
-        raise Broken(f"{path} is no file")
+    try:
+        _running.must("open", path)
+        flags = os.O_RDWR | (os.O_CREAT if mode == "rwc" else 0)
+        node = _running.disk.open(path, flags, 0o644)
+    except OSError as error:
+        raise sqlite3.OperationalError("unable to open database file") from error
+    folder, _ = _running.disk.folder_of(path)
+    assert isinstance(node, File)
     more.pop("uri", None)
     connection = _real_connect(":memory:", *arguments, factory=Database, **more)
-    connection.attach(_running, node)
+    connection.attach(_running, node, folder)
     return connection

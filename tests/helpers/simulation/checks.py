@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from simulation.peers import Receiver
+from simulation.peers import Receiver, Sender
 from simulation.world import Broken
 from wallaroo.topology import SinkId
 
@@ -101,3 +102,67 @@ def check_dead_letters(text: bytes, wanted: Sequence[str], *, ended: bool) -> No
     found = [base64.b64decode(json.loads(one)["payload"]).split()[0].decode() for one in lines]
     if found != list(wanted[: len(found)]) or (ended and len(found) < len(wanted)):
         raise Broken(f"dead-1: the dead-letter file has {found}, of {list(wanted)}")
+
+
+def check_all(
+    numbered: Sequence[str], windows: Sequence[str], letters: bytes, senders: Sequence[Sender]
+) -> None:
+    """Check what there is in the end of a run with a checkpoint (recover-1, frame-4, frame-5).
+
+    Args:
+        numbered: the outputs of the pipelines that number their messages.
+        windows: those of windows.
+        letters: the dead-letter file.
+        senders: what was sent, and what the senders were told.
+
+    Raises:
+        Broken: a message was lost or doubled.
+    """
+    taken = _numbered(numbered)
+    for line in windows:
+        taken += line.split()[2:]
+    failed = _failed(letters)
+    doubled = sorted([one for one, count in Counter([*taken, *failed]).items() if count > 1])
+    if doubled:
+        raise Broken(f"recover-1: {doubled} had their effect more than once")
+    there = {*taken, *failed}
+    for sender in senders:
+        ids = [payload.decode().split()[0] for payload in sender.payloads]
+        fates = [one in there for one in ids]
+        count = sum(fates)
+        if not all(fates[:count]):
+            raise Broken(f"frame-5: of {ids} only {sorted(there.intersection(ids))} were processed")
+        if sender.told is not None and count < sender.told:
+            raise Broken(f"recover-1: a sender was told that {ids[: sender.told]} are safe; {ids[count:]} are lost")
+
+
+def _numbered(lines: Sequence[str]) -> list[str]:
+    """Check the numbers that the state gave, and return the messages in their order."""
+    by_number = sorted([(int(line.split()[0]), line.split()) for line in lines])
+    numbers = [number for number, _ in by_number]
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise Broken(f"recover-1: the messages are numbered {numbers}")
+    counts: Counter[str] = Counter()
+    following: dict[str, int] = {}
+    for _, words in by_number:
+        key, count = words[2], int(words[-1])
+        counts[key] += 1
+        if counts[key] != count:
+            raise Broken(f"recover-1: key {key} was counted {count} times, not {counts[key]}")
+        connection, _, frame = words[1].partition(".")
+        if int(frame) < following.get(connection, 0):
+            raise Broken(f"frame-5: {words[1]} was processed after one that was sent later")
+        following[connection] = int(frame)
+    return [words[1] for _, words in by_number]
+
+
+def _failed(letters: bytes) -> list[str]:
+    """Return the messages in the dead-letter file, each once; what a crash has cut is no line."""
+    found: dict[str, None] = {}
+    for line in letters.split(b"\n"):
+        try:
+            payload = base64.b64decode(json.loads(line)["payload"])
+        except ValueError:
+            continue
+        found[payload.split()[0].decode()] = None
+    return list(found)

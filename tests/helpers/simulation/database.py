@@ -6,11 +6,10 @@ on the disk when it returns; under less it is there once the file is synced by a
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
-from simulation.disk import File
+from simulation.disk import File, Folder
 from simulation.world import Crash
 
 if TYPE_CHECKING:
@@ -23,9 +22,9 @@ class Database(sqlite3.Connection):
     _machine: Machine
     _file: File
 
-    def attach(self, machine: Machine, file: File) -> None:
+    def attach(self, machine: Machine, file: File, folder: Folder) -> None:
         """Read the database."""
-        self._machine, self._file = machine, file
+        self._machine, self._file, self._folder = machine, file, folder
         self._life = machine.world.life
         self._full = True
         if file.data:
@@ -97,9 +96,7 @@ class Database(sqlite3.Connection):
         if self._full:
             self._file.data[:] = image
             self._file.settle()
+            self._folder.sync()  # as SQLite does for the log that it makes there
         else:
             self._file.truncate(len(image))
             self._file.write(0, image)
-
-    def __fspath__(self) -> str:
-        return os.devnull

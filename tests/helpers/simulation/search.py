@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from simulation import logs, serving
+from simulation import checkpoints, logs, serving
 from simulation.calls import installed
 from simulation.world import Broken
 
@@ -34,6 +34,7 @@ class Subject:
 
 
 SUBJECTS = {
+    "checkpoint": Subject(checkpoints.drawn, checkpoints.run, checkpoints.smaller),
     "server": Subject(serving.drawn, serving.run, serving.smaller),
     "log": Subject(logs.drawn, logs.run, logs.smaller),
 }
