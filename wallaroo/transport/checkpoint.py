@@ -17,7 +17,7 @@ from pathlib import Path
 from wallaroo.topology import Application
 from wallaroo.transport.forks import in_child
 from wallaroo.transport.identity import IDENTITY, CheckpointError, identify, write_identity
-from wallaroo.transport.private import make_private, open_to_others, opener, sync_directory
+from wallaroo.transport.private import make_private, open_to_others, opener
 
 _LOCK = "lock"
 _INPUT = "input"
@@ -52,7 +52,6 @@ class CheckpointDirectory:
             self.lock = opener(str(directory / _LOCK), os.O_RDWR | os.O_CREAT)
             in_child(self.close)
             self._take_lock()
-            sync_directory(directory)  # a run that was killed may not have come to that
             for part in (self.own_part, self.input_log):
                 if part.is_dir():
                     _trust(part)

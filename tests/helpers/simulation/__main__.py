@@ -18,9 +18,7 @@ import time
 from collections.abc import Sequence
 
 from simulation.planted import named
-from simulation.search import SUBJECTS, Failure, failure, quiet, search, shrunk
-
-_PATIENCE = 60.0  # seconds to find a planted fault, and to make a plan smaller
+from simulation.search import PATIENCE, SUBJECTS, Failure, failure, quiet, search, share, shrunk
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,7 +43,7 @@ def _simulate(names: list[str], first: int, seconds: float) -> int:
     count = os.cpu_count() or 1
     with multiprocessing.get_context("spawn").Pool(count) as pool:
         runs = [(names, first + number, count, seconds) for number in range(count)]
-        results = pool.starmap(_share, runs)
+        results = pool.starmap(share, runs)
     for name in names:
         runs_made, crashes = (sum(one[0][name][index] for one in results) for index in (0, 1))
         spent = sum(one[0][name][2] for one in results) / count
@@ -57,34 +55,11 @@ def _simulate(names: list[str], first: int, seconds: float) -> int:
     return 1 if failures else 0
 
 
-def _share(
-    names: list[str], first: int, step: int, seconds: float
-) -> tuple[dict[str, list[float]], tuple[str, Failure] | None]:
-    """Run every so many seeds of each subject in turn, until one fails or the time is over."""
-    counts: dict[str, list[float]] = {name: [0, 0, 0.0] for name in names}
-    seeds = {name: itertools.count(first, step) for name in names}
-    end = time.perf_counter() + seconds
-    with quiet():
-        while True:
-            for name in names:
-                before = time.perf_counter()
-                if before > end:
-                    return counts, None
-                turn = min(5.0, end - before)
-                found, runs, crashes = search(SUBJECTS[name], seeds[name], turn)
-                spent = time.perf_counter() - before
-                counts[name] = [
-                    sum(pair) for pair in zip(counts[name], (runs, crashes, spent), strict=True)
-                ]
-                if found is not None:
-                    return counts, (name, shrunk(SUBJECTS[name], found, _PATIENCE))
-
-
 def _once(name: str, seed: int) -> int:
     with quiet():
         found, crashes = failure(SUBJECTS[name], SUBJECTS[name].drawn(seed))
         if found is not None:
-            found = shrunk(SUBJECTS[name], found, _PATIENCE)
+            found = shrunk(SUBJECTS[name], found, PATIENCE)
     if found is None:
         print(f"{name}: seed {seed}: {crashes} crashes and restarts, no promise broken")
         return 0
@@ -99,7 +74,7 @@ def _look_for(words: str, subject: str | None) -> int:
             continue
         before = time.perf_counter()
         with quiet(), planted.plant():
-            found, runs, _ = search(SUBJECTS[planted.subject], itertools.count(), _PATIENCE)
+            found, runs, _ = search(SUBJECTS[planted.subject], itertools.count(), PATIENCE)
         spent = time.perf_counter() - before
         missed += found is None
         how = found.what[:90] if found is not None else "NOT FOUND"

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from simulation import application, plans
@@ -15,8 +16,9 @@ from simulation.plans import Life, Plan, smaller
 from simulation.runs import APPLICATION, DEAD_LETTERS, Run
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
+from wallaroo_reference.checkpoints import collecting
 from wallaroo_reference.options import CheckpointOptions
-from wallaroo_reference.serving import durable
+from wallaroo_reference.serving import checkpointing, durable
 from wallaroo_reference.serving.server import Server
 
 __all__ = ["CheckpointRun", "drawn", "run", "smaller"]
@@ -65,9 +67,17 @@ class CheckpointRun(Run):
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
-        """Let the engine's threads be simulated too."""
-        worker = partial(Worker, machine=self.machine)
-        with super().around(), mock.patch.object(durable, "Worker", worker):
+        """Let threads be simulated, and few cells be packed at once, between turns of the machine."""
+        small: list[tuple[Any, str, Any]] = [
+            (durable, "Worker", partial(Worker, machine=self.machine)),
+            (checkpointing, "_SLICE", 0.0),
+            (collecting, "_AT_ONCE", 1),
+            (collecting, "_LEAST_AGAIN", 1),
+            (collecting, "LAST", 2),
+        ]
+        with super().around(), contextlib.ExitStack() as stack:
+            for module, name, value in small:
+                stack.enter_context(mock.patch.object(module, name, value))
             yield
 
     def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from simulation.calls import not_syncing
+from simulation import planted_checkpoints
 from simulation.disk import File, Folder
+from simulation.planting import PLANTED, Planted, plant, without
 from wallaroo.frames import FrameParser
 from wallaroo.transport import blocks, dead_letters, input_log, log_files, private, sink, sockets
 from wallaroo.transport.input_log import InputLog, InputLogError
@@ -23,92 +22,33 @@ from wallaroo_reference.serving.feeder import Feeder
 from wallaroo_reference.serving.server import Server
 
 
-@dataclass(frozen=True)
-class Planted:
-    """A fault.
-
-    Args:
-        subject: what is simulated to find it.
-        what: in words.
-        plant: a context in which the engine has it.
-    """
-
-    subject: str
-    what: str
-    plant: Callable[[], contextlib.AbstractContextManager[Any]]
-
-
-PLANTED: list[Planted] = []
-
-
-def _plant(subject: str, what: str, owner: Any, name: str) -> Callable[[Any], Any]:
-    """Plant a function in place of one of the engine's, which it is given first."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        right = getattr(owner, name)
-
-        @functools.wraps(right)
-        def wrong(*arguments: Any, **more: Any) -> Any:
-            return function(right, *arguments, **more)
-
-        PLANTED.append(Planted(subject, what, lambda: mock.patch.object(owner, name, wrong)))
-        return function
-
-    return decorate
-
-
-def _without(subject: str, what: str, *places: tuple[Any, str], kind: type | None = None) -> None:
-    """Plant functions that do nothing, or do not sync a kind of node."""
-
-    def plant() -> contextlib.AbstractContextManager[Any]:
-        stack = contextlib.ExitStack()
-        for owner, name in places:
-            right = getattr(owner, name)
-
-            @functools.wraps(right)
-            def wrong(*arguments: Any, right: Any = right, **more: Any) -> Any:
-                if kind is None:
-                    return None
-                with not_syncing(kind):
-                    return right(*arguments, **more)
-
-            stack.enter_context(mock.patch.object(owner, name, wrong))
-        return stack
-
-    PLANTED.append(Planted(subject, what, plant))
-
-
 # -- the input log ---------------------------------------------------------------------------------
 
-_without("log", "a sync that does not sync", (InputLog, "sync"), kind=File)
-_without("log", "a file that is full is not synced", (InputLog, "_roll"), kind=File)
-_without("log", "a new file's name is not synced", (InputLog, "_roll"), kind=Folder)
-_without("log", "a new file's header is not synced", (input_log, "create"), kind=File)
-_without("log", "the way to the folder is not synced", (private, "sync_way_to"))
-_without("log", "names that a killed process made are not synced", (input_log, "recover"), kind=Folder)
-_without("log", "after a failed sync nothing is written again", (log_files, "_write_again"))
-_without("log", "files are removed in any order", (InputLog, "drop_before"), kind=Folder)
-_without(
-    "log",
-    "the reserve is not kept",
-    (input_log, "keep_reserve"),
-)
+without("log", "a sync that does not sync", (InputLog, "sync"), kind=File)
+without("log", "a file that is full is not synced", (InputLog, "_roll"), kind=File)
+without("log", "a new file's name is not synced", (InputLog, "_roll"), kind=Folder)
+without("log", "a new file's header is not synced", (input_log, "create"), kind=File)
+without("log", "the way to the folder is not synced", (private, "sync_way_to"))
+without("log", "names that a killed process made are not synced", (input_log, "recover"), kind=Folder)
+without("log", "after a failed sync nothing is written again", (log_files, "_write_again"))
+without("log", "files are removed in any order", (InputLog, "drop_before"), kind=Folder)
+without("log", "the reserve is not kept", (input_log, "keep_reserve"))
 
 
-@_plant("log", "a failed sync is forgotten", InputLog, "_not_synced")
+@plant("log", "a failed sync is forgotten", InputLog, "_not_synced")
 def _not_final(right: Any, log: InputLog, error: OSError) -> InputLogError:
     failed = right(log, error)
     log._broken = None
     return failed
 
 
-@_plant("log", "half an append stays behind", InputLog, "_write")
+@plant("log", "half an append stays behind", InputLog, "_write")
 def _half_stays(right: Any, log: InputLog, *arguments: Any) -> None:
     with mock.patch.object(os, "ftruncate", lambda fd, size: None):
         right(log, *arguments)
 
 
-@_plant("log", "a short write counts as a whole one", InputLog, "_write")
+@plant("log", "a short write counts as a whole one", InputLog, "_write")
 def _short(right: Any, log: InputLog, segment: Segment, data: bytes, records: int) -> None:
     write = os.write
 
@@ -120,13 +60,13 @@ def _short(right: Any, log: InputLog, segment: Segment, data: bytes, records: in
         right(log, segment, data, records)
 
 
-@_plant("log", "the torn end is cut one byte late", log_files, "_drop_torn_end")
+@plant("log", "the torn end is cut one byte late", log_files, "_drop_torn_end")
 def _late(right: Any, last: Segment, error: Any) -> None:
     error.offset += 1
     right(last, error)
 
 
-@_plant("log", "the torn end is cut one record early", log_files, "_drop_torn_end")
+@plant("log", "the torn end is cut one record early", log_files, "_drop_torn_end")
 def _early(right: Any, last: Segment, error: Any) -> None:
     right(last, error)
     if last.next > last.first:
@@ -134,14 +74,14 @@ def _early(right: Any, last: Segment, error: Any) -> None:
         last.next, last.size = last.first, last._index[0][1]
 
 
-@_plant("log", "a file too many is dropped", InputLog, "drop_before")
+@plant("log", "a file too many is dropped", InputLog, "drop_before")
 def _one_more(right: Any, log: InputLog, sequence: int) -> None:
     right(log, sequence)
     if len(log._segments) > 1:
         log._segments.pop(0).path.unlink()
 
 
-@_plant("log", "after a restart times begin anew", Segment, "scan")
+@plant("log", "after a restart times begin anew", Segment, "scan")
 def _times(right: Any, segment: Segment) -> None:
     right(segment)
     segment.latest_at = segment.before
@@ -156,34 +96,34 @@ PLANTED.append(Planted("log", "checksums are not looked at", _no_checksums))
 # -- the edges -------------------------------------------------------------------------------------
 
 
-@_plant("server", "taken before it is processed", Server, "when_sequenced")
+@plant("server", "taken before it is processed", Server, "when_sequenced")
 def _too_early(right: Any, server: Server, close: Callable[[], None]) -> None:
     close()
 
 
-@_plant("server", "an end by a kill looks orderly", sockets, "_linger")
+@plant("server", "an end by a kill looks orderly", sockets, "_linger")
 def _orderly(right: Any, sock: Any, *, reset: bool) -> None:
     right(sock, reset=False)
 
 
-@_plant("server", "what has arrived is not read before a stop", Connection, "_unread")
+@plant("server", "what has arrived is not read before a stop", Connection, "_unread")
 def _unread(right: Any, connection: Connection) -> int:
     return 0
 
 
-@_plant("server", "frames of one read change places", Listener, "opened")
+@plant("server", "frames of one read change places", Listener, "opened")
 def _reversed(right: Any, listener: Listener, connection: Connection) -> None:
     right(listener, connection)
     deliver = listener.deliver
     listener.deliver = lambda source, payloads: deliver(source, payloads[::-1])
 
 
-@_plant("server", "a header that is cut is dropped", FrameParser, "feed")
+@plant("server", "a header that is cut is dropped", FrameParser, "feed")
 def _cut(right: Any, parser: FrameParser, data: bytes) -> Any:
     return right(parser, data[:-1] if len(data) == 1 and parser.pending == 3 else data)
 
 
-@_plant("server", "a sink goes on in the middle of an output", Chunk, "whole")
+@plant("server", "a sink goes on in the middle of an output", Chunk, "whole")
 def _middle(right: Any, chunk: Chunk, acknowledged: int) -> tuple[int, int]:
     count, size = right(chunk, acknowledged)
     if acknowledged > size:
@@ -193,13 +133,13 @@ def _middle(right: Any, chunk: Chunk, acknowledged: int) -> tuple[int, int]:
     return count, size
 
 
-@_plant("server", "what was given to the system counts as delivered", sink, "unacknowledged")
+@plant("server", "what was given to the system counts as delivered", sink, "unacknowledged")
 def _given(right: Any, sock: Any) -> int:
     right(sock)
     return 0
 
 
-@_plant("server", "an output too many counts as delivered", Chunk, "whole")
+@plant("server", "an output too many counts as delivered", Chunk, "whole")
 def _too_many(right: Any, chunk: Chunk, acknowledged: int) -> tuple[int, int]:
     count, size = right(chunk, acknowledged)
     if acknowledged > size:
@@ -207,18 +147,21 @@ def _too_many(right: Any, chunk: Chunk, acknowledged: int) -> tuple[int, int]:
     return count, size
 
 
-@_plant("server", "what comes while there is no connection is forgotten", TCPSink, "write")
+@plant("server", "what comes while there is no connection is forgotten", TCPSink, "write")
 def _forgotten(right: Any, one: TCPSink, outputs: Any) -> None:
     if one._sock is not None or not one.written:
         right(one, outputs)
 
 
-_without("server", "no tick is taken", (Feeder, "_watch_clock"))
+without("server", "no tick is taken", (Feeder, "_watch_clock"))
 
 
-@_plant("server", "half a line stays in the dead-letter file", dead_letters, "_opened")
+@plant("server", "half a line stays in the dead-letter file", dead_letters, "_opened")
 def _half_line(right: Any, path: Any) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+
+
+assert planted_checkpoints  # imported for the faults that it plants
 
 
 def named(words: str) -> Iterator[Planted]:

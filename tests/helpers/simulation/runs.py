@@ -122,7 +122,7 @@ class Run:
         name = application.SOURCES[plan.source]
         chance = self.world.chance("payloads", plan.number)
         payloads = [
-            f"{plan.number}.{index} {chance.choice('abc')} {name} {kind} "
+            f"{plan.number}.{index} {chance.choice('abcdefgh')} {name} {kind} "
             f"{'x' * chance.randint(0, 40)}"
             for index, kind in enumerate(plan.frames)
         ]

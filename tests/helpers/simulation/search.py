@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
+import itertools
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +16,8 @@ from simulation import checkpoints, logs, serving
 from simulation.calls import installed
 from simulation.world import Broken
 
-_real_time = time.perf_counter
+PATIENCE = 60.0
+"""Seconds to find a planted fault, or to make a plan smaller."""
 
 
 @dataclass(frozen=True)
@@ -66,30 +68,53 @@ def search(
     Returns:
         The failure, the number of runs, and of crashes.
     """
-    end = _real_time() + seconds
+    end = time.perf_counter() + seconds
     runs = crashes = 0
     for seed in seeds:
         found, more = failure(subject, subject.drawn(seed))
         runs, crashes = runs + 1, crashes + more
-        if found is not None or _real_time() > end:
+        if found is not None or time.perf_counter() > end:
             return found, runs, crashes
     return None, runs, crashes
 
 
 def shrunk(subject: Subject, found: Failure, seconds: float) -> Failure:
     """Leave out of a plan what its failure does not need, as far as the time goes."""
-    end = _real_time() + seconds
+    end = time.perf_counter() + seconds
     progress = True
     while progress:
         progress = False
         for plan in subject.smaller(found.plan):
-            if _real_time() > end:
+            if time.perf_counter() > end:
                 return found
             less, _ = failure(subject, plan)
             if less is not None:
                 found, progress = less, True
                 break
     return found
+
+
+def share(
+    names: list[str], first: int, step: int, seconds: float
+) -> tuple[dict[str, list[float]], tuple[str, Failure] | None]:
+    """Run every so many seeds of each subject in turn, until one fails or the time is over."""
+    counts: dict[str, list[float]] = {name: [0, 0, 0.0] for name in names}
+    seeds = {name: itertools.count(first, step) for name in names}
+    end = time.perf_counter() + seconds
+    with quiet():
+        while True:
+            for name in names:
+                before = time.perf_counter()
+                if before > end:
+                    return counts, None
+                turn = min(5.0, end - before)
+                found, runs, crashes = search(SUBJECTS[name], seeds[name], turn)
+                spent = time.perf_counter() - before
+                counts[name] = [
+                    sum(pair) for pair in zip(counts[name], (runs, crashes, spent), strict=True)
+                ]
+                if found is not None:
+                    return counts, (name, shrunk(SUBJECTS[name], found, PATIENCE))
 
 
 @contextlib.contextmanager

@@ -44,6 +44,7 @@ class World:
         self.steps = 0
         self.trace = 0
         self.crash_at: int | None = None
+        self._clock_is_off = 0  # nanoseconds
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._descriptors = itertools.count(FIRST_DESCRIPTOR)
@@ -60,12 +61,14 @@ class World:
         return next(self._descriptors)
 
     def time_ns(self) -> int:
-        """Return nanoseconds since 1970."""
-        return _EPOCH + int(self.now * 1e9)
+        """Return nanoseconds since 1970, as the machine's clock has them: it may go back."""
+        return _EPOCH + int(self.now * 1e9) + self._clock_is_off
 
     def begin(self, crash_at: int | None) -> None:
         """Begin a life that crashes at a step; `None`: it does not."""
         self.life += 1
+        if (chance := self.chance("clock", self.life)).random() < 0.2:
+            self._clock_is_off = chance.randint(-500_000_000, 500_000_000)
         self.dead = False
         self.steps = 0
         self.crash_at = crash_at
