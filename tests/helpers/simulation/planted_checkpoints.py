@@ -159,8 +159,9 @@ def _dropped(right: Any, journal: Journal, entry: Any) -> bool:
 
 @plant(SUBJECT, "what comes later overtakes what a full disk refused", Journal, "_take")
 def _overtakes(right: Any, journal: Journal, entry: Any) -> None:
-    if journal._over or not journal._logged(entry):
-        right(journal, entry)
+    if not journal._over and not journal._logged(entry):
+        journal._waiting.append(entry)  # and reading goes on
+        journal._retry_later()
 
 
 @plant(SUBJECT, "a sync that fails counts as done", Journal, "_synced")
