@@ -69,16 +69,16 @@ def serve_by_hand(out_port: int) -> None:
 
 
 class Served:
-    """A contender's process, a connection into it and one out of it."""
+    """A contender's process, a connection into it and one out of it; `extra`: its options."""
 
-    def __init__(self, contender: str) -> None:
+    def __init__(self, contender: str, *extra: str) -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         out_port = listener.getsockname()[1]
         if contender == "by hand":
             command = [sys.executable, __file__, "--serve-by-hand", str(out_port)]
         else:
             command = [sys.executable, "-m", "wallaroo", "run", str(APPLICATION), "--in"]
-            command += ["127.0.0.1:0", "--out", f"127.0.0.1:{out_port}"]
+            command += ["127.0.0.1:0", "--out", f"127.0.0.1:{out_port}", *extra]
         self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self._process.stderr is not None
         for line in self._process.stderr:
@@ -98,13 +98,13 @@ class Served:
 
 
 @contextmanager
-def closing_all() -> Iterator[Callable[[str], Served]]:
+def closing_all(make: Callable[[str], Served] = Served) -> Iterator[Callable[[str], Served]]:
     """Give a function that starts a contender after the last one has ended."""
     with contextlib.ExitStack() as stack:
 
         def start(contender: str) -> Served:
             stack.close()
-            served = Served(contender)
+            served = make(contender)
             stack.callback(served.close)
             return served
 

@@ -144,6 +144,9 @@ class Packer:
 
 def name_of(known: Any) -> bytes:
     """Return the name of the cell of a key's identity: the key's canonical encoding."""
+    if type(known) is str:  # most keys are text, and it has been judged (`keys.encode_key`)
+        data = known.encode("utf-8", "surrogatepass")
+        return b"s" + len(data).to_bytes(4, "big") + data
     return known[0] if type(known) is tuple else encode_key(known)
 
 

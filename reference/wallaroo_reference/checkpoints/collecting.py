@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-from wallaroo_reference.checkpoints.blobs import LONGEST, Cell
+from wallaroo_reference.checkpoints.blobs import LONGEST, divided
 from wallaroo_reference.kept import Cells, key_of_name
 
 LAST = 500
@@ -24,6 +24,10 @@ LAST = 500
 
 _AT_ONCE = 16  # cells packed between two looks at the clock
 _LEAST_AGAIN = 256  # unchanged cells that a checkpoint packs again, if there are so many
+
+
+Packed: TypeAlias = "dict[Any, bytes | None]"
+"""Cells by their identities, as `Cells.packed` gives them."""
 
 
 class PackError(Exception):
@@ -68,7 +72,7 @@ class Collector:
         self.first_blob = first_blob
         self._cells = cells
         self._clock = clock
-        self._packed: list[dict[bytes, bytes | None]] = []
+        self._packed: list[Packed] = []
         self._waiting: Iterator[tuple[int, Any]] = iter(())
         self._before = 0  # cells that the current pass began with
         self._again = False  # the pass packs what has not changed
@@ -102,7 +106,7 @@ class Collector:
             if self._pass_is_the_last():
                 return True
 
-    def finish(self, next_blob: int) -> list[list[Cell]]:
+    def finish(self, next_blob: int) -> list[Packed]:
         """Pack the rest, and return all that was packed, by the place of the cells.
 
         Args:
@@ -119,7 +123,7 @@ class Collector:
             self.first_blob, self._round_began = self._round_began, next_blob
             self._came_round = False
         packed, self._packed = self._packed, []
-        return [list(some.items()) for some in packed]
+        return packed
 
     def _begin_pass(self) -> None:
         changed = [list(cells.changed) for cells in self._cells]
@@ -148,7 +152,9 @@ class Collector:
                 self._came_round = True
                 self._round = self._all()
                 return
-            yield one
+            place, known = one
+            if known not in self._packed[place]:
+                yield one
 
     def _all(self) -> Iterator[tuple[int, Any]]:
         for place, cells in enumerate(self._cells):
@@ -157,11 +163,19 @@ class Collector:
 
     def _pack(self, place: int, known: Any) -> None:
         cells = self._cells[place]
-        name = cells.named(known)
         try:
             value = cells.packed(known)
             if value is not None and len(value) > LONGEST:
                 raise ValueError(f"it takes {len(value)} bytes, and {LONGEST} is the most")
         except Exception as error:
-            raise PackError(cells, name, error) from error
-        self._packed[place][name] = value
+            raise PackError(cells, cells.named(known), error) from error
+        self._packed[place][known] = value
+
+
+def blobs_of(cells: Sequence[Cells], packed: Sequence[Packed]) -> list[tuple[int, bytes]]:
+    """Return what `Collector.finish` gave as blobs, each with the place of its cells."""
+    return [
+        (place, blob)
+        for place, (one, some) in enumerate(zip(cells, packed, strict=True))
+        for blob in divided([(one.named(known), value) for known, value in some.items()])
+    ]

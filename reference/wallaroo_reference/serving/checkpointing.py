@@ -25,8 +25,7 @@ from wallaroo.records import Value
 from wallaroo.topology import SinkId
 from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.input_log import InputLogError
-from wallaroo_reference.checkpoints.blobs import Cell, divided
-from wallaroo_reference.checkpoints.collecting import Collector, PackError
+from wallaroo_reference.checkpoints.collecting import Collector, Packed, PackError, blobs_of
 from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.kept import PROTOCOL, Moment
@@ -48,7 +47,7 @@ class _Made:
 
     moment: Moment
     counts: list[int]
-    cells: list[list[Cell]]
+    packed: list[Packed]
     outputs: dict[SinkId, int]
     generated: dict[str, bytes]
 
@@ -116,8 +115,7 @@ class Checkpoints:
 
     def soon(self) -> None:
         """Make one now, unless one is being made: the log is full."""
-        if not self._busy and not self._over:
-            self._begin()
+        self._begin()
 
     async def last(self) -> None:
         """Make one of all that was processed, and return once it is stored."""
@@ -138,7 +136,7 @@ class Checkpoints:
         self._timer = asyncio.get_running_loop().call_later(seconds, call)
 
     def _begin(self) -> None:
-        if self._over or self._machine.ended is not None:
+        if self._over or self._busy or self._machine.ended is not None:
             return
         if self._machine.sequence == self._position:
             self._later(self._interval, self._begin)
@@ -155,7 +153,7 @@ class Checkpoints:
             if not self._collector.go_on(math.inf if self._hurry else _SLICE):
                 asyncio.get_running_loop().call_soon(self._slice)
                 return
-            cells = self._collector.finish(self._next_blob)
+            packed = self._collector.finish(self._next_blob)
         except PackError as error:
             self._over = True
             self._failed(str(error))
@@ -163,7 +161,7 @@ class Checkpoints:
         made = _Made(
             self._machine.moment(),
             [one.count() for one in self._machine.cells()],
-            cells,
+            packed,
             self._outbox.made(),
             self._values(),
         )
@@ -220,7 +218,7 @@ class Checkpoints:
     def _write(self, made: _Made) -> int:
         """Store a checkpoint and cut the log; return the number of the next blob."""
         recovery = self._recovery
-        blobs = [(place, blob) for place, cells in enumerate(made.cells) for blob in divided(cells)]
+        blobs = blobs_of(self._machine.cells(), made.packed)
         sinks = {
             sink: self._outputs_before.get(sink, 0) + count for sink, count in made.outputs.items()
         }

@@ -16,23 +16,33 @@ def receiver():
     receiver.close()
 
 
+class Served:
+    """Serves applications with the checkpoint `directory`, and kills what is left running."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self._handles = []
+
+    def __call__(self, application, isolation="trusting", *, own=None, **options):
+        """Serve; `own` are the engine's options."""
+        own = {"checkpoint": self.directory, "checkpoint_interval": 0.01, **(own or {})}
+        options = ServeOptions(isolation=isolation, options=own, **options)
+        self._handles.append(ReferenceEngine().serve(application, options))
+        return self._handles[-1]
+
+    def again(self, handle):
+        """Start a run again that was killed."""
+        self._handles.append(handle.restart())
+        return self._handles[-1]
+
+    def close(self):
+        for handle in self._handles:
+            if handle.wait(0) is None:
+                handle.kill()
+
+
 @pytest.fixture
 def serve(tmp_path):
-    """Serve an application with the checkpoint `tmp_path/c`; `own` are the engine's options."""
-    handles = []
-
-    def start(application, isolation="trusting", *, own=None, **options):
-        own = {"checkpoint": tmp_path / "c", "checkpoint_interval": 0.01, **(own or {})}
-        options = ServeOptions(isolation=isolation, options=own, **options)
-        handles.append(ReferenceEngine().serve(application, options))
-        return handles[-1]
-
-    def restart(handle):
-        handles.append(handle.restart())
-        return handles[-1]
-
-    start.again = restart
-    yield start
-    for handle in handles:
-        if handle.wait(0) is None:
-            handle.kill()
+    served = Served(tmp_path / "c")
+    yield served
+    served.close()
