@@ -210,9 +210,9 @@ def _simulated(path: Any) -> str | None:
     if _running is None or isinstance(path, int):
         return None
     text = os.fspath(path)
-    if not isinstance(text, str) or not text.startswith(ROOT):
+    if not isinstance(text, str):
         return None
-    return text if text == ROOT or text[len(ROOT)] == "/" else None
+    return text if text in (ROOT, "/") or text.startswith(ROOT + "/") else None
 
 
 def _machine(fd: Any) -> Machine | None:

@@ -10,7 +10,7 @@ from typing import Any
 from simulation.planting import plant, without
 from wallaroo.records import Tick
 from wallaroo.transport import dead_letters, sockets
-from wallaroo.transport.dead_letters import DeadLetters
+from wallaroo.transport.dead_letters import DeadLetterFileError, DeadLetters
 from wallaroo.transport.input_log import InputLog
 from wallaroo_reference.checkpoints import store
 from wallaroo_reference.checkpoints.collecting import Collector
@@ -27,6 +27,21 @@ SUBJECT = "checkpoint"
 without(SUBJECT, "dead letters are not on disk before a checkpoint", (DeadLetters, "sync"))
 without(SUBJECT, "the dead-letter file's name is not synced", (dead_letters, "sync_way_to"))
 without(SUBJECT, "the state file's name is not synced", (store, "sync_directory"))
+
+
+@plant(SUBJECT, "a dead letter that cannot be written is forgotten", Outbox, "_write")
+def _unwritten(right: Any, outbox: Outbox, letters: Any) -> None:
+    right(outbox, letters)
+    outbox._broken = False
+
+
+@plant(SUBJECT, "a sync of dead letters that fails is tried again", DeadLetters, "sync")
+def _tried_again(right: Any, letters: DeadLetters) -> None:
+    letters._in_doubt = False
+    try:
+        right(letters)
+    except DeadLetterFileError as error:
+        raise OSError(str(error)) from error
 
 
 @plant(SUBJECT, "outputs leave before their input is on disk", Outbox, "put")
