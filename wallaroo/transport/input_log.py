@@ -239,7 +239,7 @@ class InputLog:
             try:
                 runs += segment.runs(from_sequence, to_sequence)
             except (OSError, CorruptSegmentError) as error:
-                raise InputLogError(f"the input log's file {segment.path}: {error}") from error
+                raise _unreadable(segment, error) from error
         held = sum([len(run.payloads) for run in runs])
         if held != to_sequence - from_sequence:
             raise InputLogError(
@@ -266,6 +266,9 @@ class InputLog:
             from_sequence: the batch's first record.
             max_bytes: of payloads; the first record goes in even if it alone is larger.
             max_records: number of records, 1 or more.
+
+        Raises:
+            InputLogError: the log cannot be read.
         """
         stop = self._durable
         if max_records is not None:
@@ -274,10 +277,13 @@ class InputLog:
             return max(stop, from_sequence)
         total = 0
         for segment in self._covering(from_sequence, stop):
-            for sequence, length in segment.sizes(from_sequence, stop):
-                total += length
-                if total > max_bytes and sequence > from_sequence:
-                    return sequence
+            try:
+                for sequence, length in segment.sizes(from_sequence, stop):
+                    total += length
+                    if total > max_bytes and sequence > from_sequence:
+                        return sequence
+            except (OSError, CorruptSegmentError) as error:
+                raise _unreadable(segment, error) from error
         return stop
 
     def drop_before(self, sequence: int) -> None:
@@ -385,6 +391,10 @@ class InputLog:
             self._segments.pop()
         self._segments.append(fresh)
         return fresh
+
+
+def _unreadable(segment: Segment, error: Exception) -> InputLogError:
+    return InputLogError(f"the input log's file {segment.path}: {error}")
 
 
 def _parts(payloads: Sequence[bytes]) -> list[Sequence[bytes]]:

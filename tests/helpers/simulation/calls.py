@@ -69,8 +69,8 @@ class Machine:
         self.lost = False
         self.chance = world.chance("machine")
         self.unsynced: set[type] = set()
-        self._faults: set[tuple[str, int]] = set()
-        self._counts: dict[str, int] = {}
+        self._faults: set[tuple[str, str, int]] = set()
+        self._counts: dict[tuple[str, str], int] = {}
 
     def begin(self, life: Life) -> None:
         """Begin a life."""
@@ -105,10 +105,11 @@ class Machine:
         if power:
             self.disk.lose_power(self.world.chance("power", self.world.life))
 
-    def fails(self, what: str) -> bool:
+    def fails(self, what: str, path: str) -> bool:
         """Whether this call of its kind is one that fails."""
-        number = self._counts[what] = self._counts.get(what, 0) + 1
-        fails = (what, number) in self._faults
+        area = _area(path)
+        number = self._counts[what, area] = self._counts.get((what, area), 0) + 1
+        fails = (what, area, number) in self._faults
         self.troubled = self.troubled or fails
         return fails
 
@@ -118,7 +119,7 @@ class Machine:
         Raises:
             OSError: it does.
         """
-        if self.fails(what):
+        if self.fails(what, path):
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     def no_room(self, path: str) -> OSError:
@@ -138,6 +139,13 @@ class Machine:
                 raise Crash
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         return self.files[fd]
+
+
+def _area(path: str) -> str:
+    """Return which kind of file a path is: calls are counted by it, to let one of them fail."""
+    if path.endswith(".log"):
+        return "log"
+    return "letters" if path.endswith(".jsonl") else "other"
 
 
 class Opened:
@@ -287,10 +295,10 @@ def _pwrite(fd: int, data: Any, offset: int) -> int:
 def _written(machine: Machine, opened: Opened, data: bytes, offset: int) -> int:
     """Write as much as the disk takes, and return how many bytes."""
     dies = machine.world.step(f"write {len(data)}")
-    if machine.fails("write"):
+    if machine.fails("write", opened.path):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     most = len(data)
-    if dies or (most and machine.fails("short")):
+    if dies or (most and machine.fails("short", opened.path)):
         most = machine.chance.randint(0 if dies else 1, most)
     new = offset + most - len(opened.file.data)
     free = machine.disk.free()
@@ -354,9 +362,10 @@ def _fsync(fd: Any) -> None:
     number = fd if isinstance(fd, int) else fd.fileno()
     if (machine := _machine(number)) is None:
         return _real["fsync"](fd)
-    node = machine.file(number).node
+    opened = machine.file(number)
+    node = opened.node
     machine.world.call("fsync")
-    if machine.fails("fsync"):
+    if machine.fails("fsync", opened.path):
         if isinstance(node, File):
             node.fail_to_sync(machine.chance)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -373,7 +382,7 @@ def _ftruncate(fd: int, size: int) -> None:
         return _real["ftruncate"](fd, size)
     opened = machine.file(fd)
     machine.world.call(f"truncate {size}")
-    if machine.fails("truncate"):
+    if machine.fails("truncate", opened.path):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     opened.file.truncate(size)
     return None

@@ -18,7 +18,7 @@ from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
 from wallaroo_reference.checkpoints import collecting
 from wallaroo_reference.options import CheckpointOptions
-from wallaroo_reference.serving import checkpointing, durable
+from wallaroo_reference.serving import checkpointing, durable, journal
 from wallaroo_reference.serving.server import Server
 
 __all__ = ["CheckpointRun", "drawn", "run", "smaller"]
@@ -71,6 +71,8 @@ class CheckpointRun(Run):
         small: list[tuple[Any, str, Any]] = [
             (durable, "Worker", partial(Worker, machine=self.machine)),
             (checkpointing, "_SLICE", 0.0),
+            (checkpointing, "_RETRY", 0.03),
+            (journal, "_RETRY", 0.03),
             (collecting, "_AT_ONCE", 1),
             (collecting, "_LEAST_AGAIN", 1),
             (collecting, "LAST", 2),

@@ -83,7 +83,7 @@ class Database(sqlite3.Connection):
         super().close()
 
     def _may_fail(self) -> None:
-        if self._machine.fails("commit") or self._machine.disk.free() == 0:
+        if self._machine.fails("commit", "") or self._machine.disk.free() == 0:
             super().rollback()
             raise sqlite3.OperationalError("database or disk is full")
 

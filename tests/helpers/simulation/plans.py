@@ -8,8 +8,12 @@ from random import Random
 from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["word", "slow", "undecodable", "raising"]
-FAULTS = ("fsync", "write", "short", "truncate", "commit", "rename", "remove", "open")
-"""Calls that can fail, or do less than they were asked for."""
+FAULTS = {
+    "log": ("fsync", "fsync", "write", "short", "truncate", "open", "remove"),
+    "letters": ("fsync", "fsync", "write", "short", "truncate", "open"),
+    "other": ("fsync", "fsync", "write", "short", "rename", "remove", "open", "commit"),
+}
+"""Calls that can fail, or do less than they were asked for, by the kind of file."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class Life:
     Args:
         crash_at: step at which it dies, if it comes so far; else it is stopped in order.
         power: the machine loses its power, too.
-        faults: (call, number of the call in this life) that fails.
+        faults: (call, kind of file, number of such a call in this life) that fails.
         stop_after: seconds after which it is stopped, whatever is being sent; `None`: once all is sent.
         full: (after how many seconds, bytes that still fit, for how many seconds) the disk is full.
         accept_fails: number of times that there is no descriptor for a connection.
@@ -70,7 +74,7 @@ class Life:
     crash_at: int | None = None
     power: bool = False
     stop_after: float | None = None
-    faults: tuple[tuple[str, int], ...] = ()
+    faults: tuple[tuple[str, str, int], ...] = ()
     full: tuple[float, int, float] | None = None
     accept_fails: int = 0
 
@@ -121,7 +125,7 @@ def drawn(seed: int, *, durable: bool, sources: int, sinks: int) -> Plan:
 
 def drawn_life(chance: Random, *, durable: bool = True, longest: float = 11) -> Life:
     """Return a life that dies sooner more often than later, before step 2 to the `longest`."""
-    crash_at = int(2 ** chance.uniform(0, longest)) if chance.random() < 0.95 else None
+    crash_at = int(2 ** chance.uniform(0, longest)) if chance.random() < 0.85 else None
     stop_after = chance.uniform(0, 0.1) if chance.random() < 0.1 else None
     if stop_after is not None:
         crash_at = None
@@ -129,9 +133,11 @@ def drawn_life(chance: Random, *, durable: bool = True, longest: float = 11) -> 
         fails = 1 if chance.random() < 0.05 else 0
         return Life(crash_at, stop_after=stop_after, accept_fails=fails)
     faults = []
-    if chance.random() < 0.25:
+    if chance.random() < 0.3:
         for _ in range(chance.randint(1, 3)):
-            faults.append((chance.choice(FAULTS), int(2 ** chance.uniform(0, 5))))
+            area = chance.choice(tuple(FAULTS))
+            number = int(2 ** chance.uniform(0, 4 if area == "other" else 2.6))
+            faults.append((chance.choice(FAULTS[area]), area, number))
     full = None
     if chance.random() < 0.1:
         full = (chance.uniform(0, 0.1), chance.choice((0, 0, 1, 20, 100)), chance.uniform(0, 1.0))

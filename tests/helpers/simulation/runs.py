@@ -75,7 +75,7 @@ class Run:
                 application.forget()
                 self.arrived.clear()
                 summary = self._live(life)
-                self.machine.crash(power=life.power and summary is None)
+                self.machine.crash(power=life.power)
                 if self.machine.lost:
                     break
                 self.check(life, summary, last=life is self.plan.lives[-1])
