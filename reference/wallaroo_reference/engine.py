@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from wallaroo.engine import (
     Capabilities,
@@ -24,6 +25,9 @@ from wallaroo_reference.compiled.machine import Compiled, compiled_source, compi
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.options import add_arguments, checkpoint_options
+
+if TYPE_CHECKING:
+    from wallaroo.transport.stored import StoredCheckpoint
 
 _LATE_IN_A_LONG_RUN: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 2}
 """`Case.options` under which the third frame's sequence number needs more than 32 bits."""
@@ -86,6 +90,12 @@ class ReferenceEngine:
             )
 
         return serve(application, machine, options, checkpoint)
+
+    def stored(self, directory: Path) -> StoredCheckpoint:
+        """Return the engine's part of a checkpoint, for `wallaroo checkpoint`."""
+        from wallaroo_reference.checkpoints.stored import ReferenceCheckpoint  # SQLite, only here
+
+        return ReferenceCheckpoint(directory)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the engine's own options of ``wallaroo run`` to `parser`."""

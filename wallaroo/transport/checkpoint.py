@@ -19,8 +19,11 @@ from wallaroo.transport.forks import in_child
 from wallaroo.transport.identity import IDENTITY, CheckpointError, identify, write_identity
 from wallaroo.transport.private import make_private, open_to_others, opener
 
-_LOCK = "lock"
-_INPUT = "input"
+LOCK = "lock"
+"""The file in a checkpoint's directory that a run keeps locked."""
+INPUT = "input"
+"""The directory of the input log in it."""
+
 _LOCK_TIMEOUT = 20.0  # seconds to wait for the end of an earlier run that was just killed
 
 
@@ -48,13 +51,13 @@ class CheckpointDirectory:
         self.lock = -1
         try:
             make_private(directory)
-            _trust(directory)
-            self.lock = opener(str(directory / _LOCK), os.O_RDWR | os.O_CREAT)
+            trust(directory)
+            self.lock = opener(str(directory / LOCK), os.O_RDWR | os.O_CREAT)
             in_child(self.close)
             self._take_lock()
             for part in (self.own_part, self.input_log):
                 if part.is_dir():
-                    _trust(part)
+                    trust(part)
                     part.chmod(0o700)  # earlier versions let others read it
         except BaseException:
             self.close()
@@ -63,7 +66,7 @@ class CheckpointDirectory:
     @property
     def input_log(self) -> Path:
         """The directory of the input log."""
-        return self.directory / _INPUT
+        return self.directory / INPUT
 
     @property
     def is_new(self) -> bool:
@@ -125,7 +128,13 @@ class CheckpointDirectory:
                 return
 
 
-def _trust(directory: Path) -> None:
+def trust(directory: Path) -> None:
+    """Refuse a directory that others can write.
+
+    Raises:
+        CheckpointError: they can.
+        OSError: it does not exist, or its permissions cannot be read.
+    """
     if problem := open_to_others(directory):
         raise CheckpointError(
             f"the checkpoint cannot be trusted, since state is unpickled from it: {problem}"

@@ -25,9 +25,9 @@ batches of records, and drops those it has committed::
   dropped whole, with a warning that says how many bytes. Damage anywhere else is an error; so is
   a bad block at the end with a whole block after it (`wallaroo.transport.torn_end`).
 - Directory and files are for their owner alone; a directory that others can write is refused.
-- A write that fails raises `InputLogError`, `InputLogFullError` on a full disk, takes none of that
-  append's records, and leaves the log as it was: a later append may succeed. A failed sync is
-  final, because nobody can know any more what is on the disk.
+- A write that fails raises `InputLogError`, `InputLogFullError` on a full or read-only disk, takes
+  none of that append's records, and leaves the log as it was: a later append may succeed. A failed
+  sync is final, because nobody can know any more what is on the disk.
 - The log survives a disk that is full to the last byte: a reserve of a few KB is enough to begin a
   new file, and then the one before can be deleted.
 - Files of format 1, which have frames without times, are read; their frames arrived at 0. What is
@@ -63,12 +63,12 @@ __all__ = ["InputLog", "InputLogError", "InputLogFullError", "Kind", "Run"]
 
 _MAX_BLOCK = 4 << 20  # payload bytes of a block; a larger append becomes several
 _FRAME = Kind.FRAME
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _SEGMENTS = 8  # files of a full log, about: an eighth of the log is deleted at a time
 
 
 class InputLogFullError(InputLogError):
-    """The disk has no room for an append; the log is as before. A later append may succeed."""
+    """The disk is full or read-only; the log is as before. A later append may succeed."""
 
 
 class InputLog:

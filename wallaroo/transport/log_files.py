@@ -97,8 +97,28 @@ def recover(directory: Path) -> list[Segment]:
     """
     for partial in directory.glob("*.new"):
         partial.unlink()
+    segments, torn = read(directory)
+    if torn is not None:
+        _drop_torn_end(segments[-1], torn)
+    if segments:
+        _write_again(segments[-1].path)
+    else:
+        segments.append(create(directory, 0, 0))
+    sync_directory(directory)  # a process that was killed may not have come to that
+    return segments
+
+
+def read(directory: Path) -> tuple[list[Segment], CorruptSegmentError | None]:
+    """Return the segments on disk, and what is wrong at the end of the last, if it is torn there.
+
+    Nothing is changed.
+
+    Raises:
+        InputLogError: something else is damaged, or missing.
+    """
     paths = sorted(directory.glob(f"*{_SUFFIX}"))
     segments: list[Segment] = []
+    torn = None
     for path in paths:
         if not path.stem.isdecimal():
             raise InputLogError(f"{path} is not a file of an input log; move it elsewhere")
@@ -115,19 +135,14 @@ def recover(directory: Path) -> list[Segment]:
                 raise InputLogError(
                     f"the input log's file {path} is damaged: {error}. Restore it from a copy"
                 ) from error
-            _drop_torn_end(segment, error)
+            torn = error
         if segments and segment.writable and segment.before != segments[-1].latest_at:
             raise InputLogError(
                 f"the input log {directory} is damaged: {path.name} begins at the time "
                 f"{segment.before}, and the file before it ends at {segments[-1].latest_at}"
             )
         segments.append(segment)
-    if segments:
-        _write_again(segments[-1].path)
-    else:
-        segments.append(create(directory, 0, 0))
-    sync_directory(directory)  # a process that was killed may not have come to that
-    return segments
+    return segments, torn
 
 
 def _write_again(path: Path) -> None:

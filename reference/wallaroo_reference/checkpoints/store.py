@@ -149,6 +149,17 @@ class Store:
         files = [self.path, *self.path.parent.glob(f"{FILE}-wal")]
         return sum([file.stat().st_size for file in files])
 
+    def check(self) -> None:
+        """Have SQLite check its file.
+
+        Raises:
+            CheckpointError: it is damaged.
+        """
+        with self._readable():
+            ((said, *_), *_) = self._database.execute("PRAGMA integrity_check(1)").fetchall()
+        if said != "ok":
+            raise damaged(self.path, f"SQLite says: {said}")
+
     def write(self, head: Head, blobs: Iterable[tuple[int, bytes]]) -> None:
         """Store a checkpoint, on the disk when this returns.
 

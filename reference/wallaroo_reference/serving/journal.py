@@ -76,7 +76,9 @@ class Journal:
 
     @property
     def idle(self) -> bool:
-        """Whether all that was received is on disk, and what came of it has left."""
+        """Whether all that was received is on disk, and has had its effect outside, or cannot."""
+        if self._over:
+            return True
         durable = self._log.durable_sequence == self._log.next_sequence
         return durable and not self._waiting and self._outbox.empty
 

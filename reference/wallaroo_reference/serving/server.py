@@ -177,10 +177,10 @@ class Server:
     def _caught_up(self) -> None:
         """What the log held is processed: the run goes on, unless all sources have ended."""
         sources = self._machine.moment().sources
-        self._unended -= {name for name, source in sources.items() if source.ended}
-        if not self._unended:
+        ended = {name for name, source in sources.items() if source.ended}
+        if not self._unended - ended:
             _log.warning("every source has ended in an earlier run: nothing more is received")
-            self._clock.input_ended(None)
+        self._ended(ended)
 
     async def _run(self) -> None:
         try:
@@ -238,15 +238,22 @@ class Server:
     def take(self, records: list[Value | End]) -> None:
         """See `wallaroo.transport.edges.Core`; once all sources have ended the run is over."""
         (self._feeder if self._durable is None else self._durable).take(records)
-        self._unended -= {record.source for record in records if isinstance(record, End)}
-        if not self._unended:
-            self._clock.input_ended(None)
+        self._ended({record.source for record in records if isinstance(record, End)})
 
     def input_ended(self, problem: str | None) -> None:
         """See `wallaroo.transport.edges.Core`: what stdin stands in for ends (time-5)."""
         if problem is not None:
             self._clock.input_ended(problem)
-        self.take([End(name, self._now()) for name in self._edges.listened_to & self._unended])
+        ended = self._edges.listened_to & self._unended
+        if self._durable is None or self._timed:
+            self.take([End(name, self._now()) for name in ended])
+        else:  # it would change nothing, and the next run on the checkpoint reads on
+            self._ended(ended)
+
+    def _ended(self, sources: set[str]) -> None:
+        self._unended -= sources
+        if not self._unended:
+            self._clock.input_ended(None)
 
     def outputs_broken(self, problem: str) -> None:
         """See `wallaroo.transport.edges.Core`."""
