@@ -92,7 +92,10 @@ class CheckpointRun(Run):
             raise Broken("the last process died")
         lines = {
             sink: told(
-                [(bytes(one.data), one.cut or one.life < self.world.life) for one in got.connections],
+                [
+                    (bytes(one.data), one.cut or one.life < self.world.life)
+                    for one in got.connections
+                ],
                 f"sink {sink}",
             )
             for sink, got in self.receivers.items()
@@ -100,5 +103,8 @@ class CheckpointRun(Run):
         if lines["first", 0] != lines["first", 1]:
             raise Broken("sink-2: the two sinks of one pipeline did not get the same")
         check_all(
-            lines["first", 0] + lines["second", 0], lines["windows", 0], self.letters(), self.senders
+            lines["first", 0] + lines["second", 0],
+            lines["windows", 0],
+            self.letters(),
+            self.senders,
         )

@@ -133,7 +133,9 @@ def check_all(
         if not all(fates[:count]):
             raise Broken(f"frame-5: of {ids} only {sorted(there.intersection(ids))} were processed")
         if sender.told is not None and count < sender.told:
-            raise Broken(f"recover-1: a sender was told that {ids[: sender.told]} are safe; {ids[count:]} are lost")
+            raise Broken(
+                f"recover-1: a sender was told that {ids[: sender.told]} are safe; {ids[count:]} are lost"
+            )
 
 
 def _numbered(lines: Sequence[str]) -> list[str]:

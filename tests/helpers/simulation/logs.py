@@ -119,7 +119,9 @@ class LogRun:
         except InputLogError as error:
             if self.machine.troubled:
                 raise self.machine.end() from error
-            if gaps < self.machine.disk.gaps or (self.machine.disk.gaps and "damaged" in str(error)):
+            if gaps < self.machine.disk.gaps or (
+                self.machine.disk.gaps and "damaged" in str(error)
+            ):
                 return False  # a later write outlived an earlier one: a person has to decide
             raise Broken(f"recover-1: the log cannot be opened: {error}") from error
         if self._refused and log.next_sequence >= self.durable:
@@ -162,7 +164,11 @@ class LogRun:
     def _frames(self, number: int) -> list[Record]:
         chance = self.world.chance("payload", len(self.held), number)
         return [
-            Frame(chance.choice("ab"), chance.randbytes(chance.choice((0, 1, 9, 70))), self._at(number))
+            Frame(
+                chance.choice("ab"),
+                chance.randbytes(chance.choice((0, 1, 9, 70))),
+                self._at(number),
+            )
             for _ in range(number % 4 + 1)
         ]
 
@@ -220,7 +226,9 @@ class LogRun:
         """Check everything that the log holds."""
         first, last = self._log.first_sequence, self._log.next_sequence
         if first > self.dropped:
-            raise Broken(f"the log begins with {first}; only records before {self.dropped} are free")
+            raise Broken(
+                f"the log begins with {first}; only records before {self.dropped} are free"
+            )
         found = self._log.read(first, last)
         if found != self.held[first:last]:
             wrong = [at for at, one in enumerate(found, first) if one != self.held[at]]

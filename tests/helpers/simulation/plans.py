@@ -164,9 +164,7 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     """Yield plans with one thing less, those with most left out first."""
     for index in range(len(plan.lives) - 1):
         lives = plan.lives[:index] + plan.lives[index + 1 :]
-        sendings = [
-            replace(one, life=one.life - (one.life > index)) for one in plan.sendings
-        ]
+        sendings = [replace(one, life=one.life - (one.life > index)) for one in plan.sendings]
         yield replace(plan, lives=lives, sendings=tuple(sendings))
     for index in range(len(plan.sendings)):
         yield replace(plan, sendings=plan.sendings[:index] + plan.sendings[index + 1 :])

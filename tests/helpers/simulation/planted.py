@@ -29,7 +29,9 @@ without("log", "a file that is full is not synced", (InputLog, "_roll"), kind=Fi
 without("log", "a new file's name is not synced", (InputLog, "_roll"), kind=Folder)
 without("log", "a new file's header is not synced", (input_log, "create"), kind=File)
 without("log", "the way to the folder is not synced", (private, "sync_way_to"))
-without("log", "names that a killed process made are not synced", (input_log, "recover"), kind=Folder)
+without(
+    "log", "names that a killed process made are not synced", (input_log, "recover"), kind=Folder
+)
 without("log", "after a failed sync nothing is written again", (log_files, "_write_again"))
 without("log", "files are removed in any order", (InputLog, "drop_before"), kind=Folder)
 without("log", "the reserve is not kept", (input_log, "keep_reserve"))
@@ -91,7 +93,7 @@ def _no_checksums() -> contextlib.AbstractContextManager[Any]:
     return mock.patch.object(blocks, "zlib", SimpleNamespace(crc32=lambda data: 0))
 
 
-PLANTED.append(Planted("log", "checksums are not looked at", _no_checksums))
+PLANTED.append(Planted("log", "checksums are not looked at", _no_checksums, 40))
 
 # -- the edges -------------------------------------------------------------------------------------
 

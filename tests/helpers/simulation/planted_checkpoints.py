@@ -114,7 +114,12 @@ def _cut_first(right: Any, checkpoints: Checkpoints, made: Any) -> int:
     return right(checkpoints, made)
 
 
-@plant(SUBJECT, "the log is cut behind what is on disk, not behind the position", InputLog, "drop_before")
+@plant(
+    SUBJECT,
+    "the log is cut behind what is on disk, not behind the position",
+    InputLog,
+    "drop_before",
+)
 def _cut_more(right: Any, log: InputLog, sequence: int) -> None:
     right(log, log.durable_sequence)
 

@@ -20,17 +20,21 @@ class Planted:
         subject: what is simulated to find it.
         what: in words.
         plant: a context in which the engine has it.
+        runs: number of runs in which it has been found; `make test` looks for those found soon.
     """
 
     subject: str
     what: str
     plant: Callable[[], contextlib.AbstractContextManager[Any]]
+    runs: int
 
 
 PLANTED: list[Planted] = []
 
 
-def plant(subject: str, what: str, owner: Any, name: str) -> Callable[[Any], Any]:
+def plant(
+    subject: str, what: str, owner: Any, name: str, *, runs: int = 20
+) -> Callable[[Any], Any]:
     """Plant a function in place of one of the engine's, which it is given first."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,13 +44,15 @@ def plant(subject: str, what: str, owner: Any, name: str) -> Callable[[Any], Any
         def wrong(*arguments: Any, **more: Any) -> Any:
             return function(right, *arguments, **more)
 
-        PLANTED.append(Planted(subject, what, lambda: mock.patch.object(owner, name, wrong)))
+        PLANTED.append(Planted(subject, what, lambda: mock.patch.object(owner, name, wrong), runs))
         return function
 
     return decorate
 
 
-def without(subject: str, what: str, *places: tuple[Any, str], kind: type | None = None) -> None:
+def without(
+    subject: str, what: str, *places: tuple[Any, str], kind: type | None = None, runs: int = 20
+) -> None:
     """Plant functions that do nothing, or do not sync a kind of node."""
 
     def planted() -> contextlib.AbstractContextManager[Any]:
@@ -64,4 +70,4 @@ def without(subject: str, what: str, *places: tuple[Any, str], kind: type | None
             stack.enter_context(mock.patch.object(owner, name, wrong))
         return stack
 
-    PLANTED.append(Planted(subject, what, planted))
+    PLANTED.append(Planted(subject, what, planted, runs))

@@ -80,7 +80,9 @@ class Run:
                     break
                 self.check(life, summary, last=life is self.plan.lives[-1])
                 most = 4.0 if life in self.plan.lives[-2:] else _BETWEEN  # no disk is full then
-                self.world.settle(self.world.chance("pause", self.world.life).uniform(most / 2, most))
+                self.world.settle(
+                    self.world.chance("pause", self.world.life).uniform(most / 2, most)
+                )
         return self.crashes
 
     def around(self) -> contextlib.AbstractContextManager[Any]:
@@ -168,7 +170,9 @@ class Run:
         if self.machine.troubled:
             return
         if self.machine.disk.gaps and "damaged" in str(error):
-            self.machine.lost = True  # a later write outlived an earlier one: a person has to decide
+            self.machine.lost = (
+                True  # a later write outlived an earlier one: a person has to decide
+            )
             return
         raise Broken(f"a process cannot start: {type(error).__name__}: {error}") from error
 
