@@ -309,7 +309,8 @@ class InputLog:
                     sync_directory(self.path)
                 except OSError as error:
                     raise InputLogError(
-                        f"the input log's file {self._segments[0].path} cannot be deleted: {error.strerror}"
+                        f"the input log's file {self._segments[0].path} cannot be deleted: "
+                        f"{error.strerror}"
                     ) from error
                 del self._segments[0]
             keep_reserve(self.path)

@@ -13,5 +13,6 @@ Nothing of the engine is replaced. What it asks of the operating system is: the 
 - `planted`: faults put into the engine, each of which has to be found.
 
 One run has several *lives*: the engine is started, does its work, and crashes at a step that the
-plan says; the last life is stopped in order. A *step* is a call to the system or a turn of the loop.
+plan says; the last life is stopped in order. A *step* is a call to the system or a turn of the
+loop.
 """

@@ -7,6 +7,7 @@ the outputs alone.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -26,8 +27,8 @@ made: dict[str, list[str]] = {}
 """The outputs that it made, by pipeline."""
 
 
-pass_time: Callable[[float], None] = lambda seconds: None
-"""Lets so many seconds pass in user code."""
+pass_time: Callable[[float], None] = time.sleep
+"""Lets so many seconds pass in user code; a run puts its own here."""
 
 
 def forget() -> None:
@@ -38,7 +39,7 @@ def forget() -> None:
 
 
 def _met(message: str, *, fails: bool = False) -> None:
-    seen.append(message.split()[0])
+    seen.append(message.split(maxsplit=1)[0])
     if "slow" in message:
         pass_time(0.03)
     if fails:
@@ -112,7 +113,7 @@ class Together:
         if "raising" in message:
             _met(message, fails=True)
         _met(message)
-        accumulator.append(message.split()[0])
+        accumulator.append(message.split(maxsplit=1)[0])
 
     def combine(self, earlier: list[str], later: list[str]) -> list[str]:
         """Return both."""

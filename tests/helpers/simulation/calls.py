@@ -1,7 +1,7 @@
-"""The calls to the system that concern the simulated machine: files below `/sim`, its sockets, time.
+"""The calls to the system that concern the simulated machine: files below `/sim`, sockets, time.
 
-`installed()` puts them in place of those of `os`, `io`, `fcntl`, `socket`, `sqlite3`, `mmap` and `time`, once. Calls
-about anything else reach the real system; while no `Machine` is running, all do.
+`installed()` puts them in place of those of `os`, `io`, `fcntl`, `mmap`, `socket`, `sqlite3` and
+`time`, once. Calls about anything else reach the real system; so do all while no `Machine` runs.
 """
 
 from __future__ import annotations
@@ -31,13 +31,11 @@ from simulation.world import FIRST_DESCRIPTOR, Crash, World
 
 ROOT = "/sim"
 
-_real: dict[str, Any] = {
-    name: getattr(os, name)
-    for name in (
-        "open close read write pread pwrite lseek dup fstat stat lstat fsync fdatasync ftruncate "
-        "truncate rename replace unlink remove mkdir rmdir listdir scandir urandom chmod"
-    ).split()
-}
+_NAMES = (
+    "open close read write pread pwrite lseek dup fstat stat lstat fsync fdatasync ftruncate "
+    "truncate rename replace unlink remove mkdir rmdir listdir scandir urandom chmod"
+).split(" ")
+_real: dict[str, Any] = {name: getattr(os, name) for name in _NAMES}
 _real_open = io.open
 _real_monotonic = time.monotonic
 _real_time_ns = time.time_ns
@@ -577,10 +575,8 @@ def _open_file(
     flags = os.O_RDWR if reads and writes else os.O_WRONLY if writes else os.O_RDONLY
     flags |= {"w": os.O_CREAT | os.O_TRUNC, "a": os.O_CREAT | os.O_APPEND}.get(mode[0], 0)
     flags |= os.O_CREAT | os.O_EXCL if mode[0] == "x" else 0
-    if path is None:
-        fd = file
-    else:
-        fd = opener(path, flags) if opener else _open(path, flags, 0o666)
+    opens = opener or _open
+    fd = file if path is None else opens(path, flags)
     raw = _Raw(fd, file, reads=reads, writes=writes, closes=closefd)
     if buffering == 0:
         return raw

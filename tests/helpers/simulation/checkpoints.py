@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from wallaroo_reference.checkpoints import collecting
+from wallaroo_reference.options import CheckpointOptions
+from wallaroo_reference.serving import checkpointing, durable, journal
+from wallaroo_reference.serving.server import Server
+
 from simulation import application, plans
 from simulation.checks import check_all, told
 from simulation.loop import Loop, Thread, Worker
@@ -16,10 +21,6 @@ from simulation.plans import Life, Plan, smaller
 from simulation.runs import APPLICATION, DEAD_LETTERS, Run
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
-from wallaroo_reference.checkpoints import collecting
-from wallaroo_reference.options import CheckpointOptions
-from wallaroo_reference.serving import checkpointing, durable, journal
-from wallaroo_reference.serving.server import Server
 
 __all__ = ["CheckpointRun", "drawn", "run", "smaller"]
 
@@ -67,7 +68,7 @@ class CheckpointRun(Run):
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
-        """Let threads be simulated, and few cells be packed at once, between turns of the machine."""
+        """Let threads be simulated, and few cells be packed at once, between turns."""
         small: list[tuple[Any, str, Any]] = [
             (durable, "Worker", partial(Worker, machine=self.machine)),
             (checkpointing, "_SLICE", 0.0),

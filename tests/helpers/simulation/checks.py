@@ -134,7 +134,8 @@ def check_all(
             raise Broken(f"frame-5: of {ids} only {sorted(there.intersection(ids))} were processed")
         if sender.told is not None and count < sender.told:
             raise Broken(
-                f"recover-1: a sender was told that {ids[: sender.told]} are safe; {ids[count:]} are lost"
+                f"recover-1: a sender was told that {ids[: sender.told]} are safe; "
+                f"{ids[count:]} are lost"
             )
 
 

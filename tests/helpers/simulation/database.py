@@ -32,7 +32,7 @@ class Database(sqlite3.Connection):
 
     def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
         """Run a statement; a commit among them is noticed."""
-        self._machine.world.call(f"sql {sql.split()[0]}")
+        self._machine.world.call(f"sql {sql.split(maxsplit=1)[0]}")
         before = self.in_transaction
         words = sql.lower().replace("=", " ").split()
         if words[:2] == ["pragma", "synchronous"] and len(words) > 2:
@@ -41,14 +41,14 @@ class Database(sqlite3.Connection):
         if ends:
             self._may_fail()
         cursor = super().execute(sql, *arguments)
-        if not self.in_transaction and (before or self.isolation_level is None):
-            if words[0] not in ("rollback", "select", "pragma"):
-                self._committed()
+        done = not self.in_transaction and (before or self.isolation_level is None)
+        if done and words[0] not in ("rollback", "select", "pragma"):
+            self._committed()
         return cursor
 
     def executemany(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
         """Run a statement for many rows."""
-        self._machine.world.call(f"sql {sql.split()[0]}")
+        self._machine.world.call(f"sql {sql.split(maxsplit=1)[0]}")
         cursor = super().executemany(sql, *arguments)
         if not self.in_transaction:
             self._committed()

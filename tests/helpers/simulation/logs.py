@@ -43,7 +43,7 @@ class LogPlan:
 
 def drawn(seed: int) -> LogPlan:
     """Return the plan of a seed."""
-    chance = Random(repr((seed, "plan")))  # noqa: S311 - reproducible on purpose
+    chance = Random(repr((seed, "plan")))
     return LogPlan(seed, tuple([_life(chance) for _ in range(chance.randint(3, 12))]))
 
 
@@ -217,9 +217,9 @@ class LogRun:
         self.dropped = max(self.dropped, sequence)
         full, size = self.machine.disk.room is not None, self._log.size
         self._log.drop_before(max(0, sequence))
-        if self._starved and self._reserve and size > 200 and sequence == self._log.next_sequence:
-            if full and self._log.size == size:
-                raise Broken("a full disk: all is dropped, and nothing was deleted")
+        waits = full and self._starved and self._reserve and sequence == self._log.next_sequence
+        if waits and size > 200 and self._log.size == size:
+            raise Broken("a full disk: all is dropped, and nothing was deleted")
         self._reserve = self._reserve or not full
 
     def _read(self) -> None:

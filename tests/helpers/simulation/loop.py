@@ -1,4 +1,4 @@
-"""asyncio's selector loop, which waits by letting simulated time pass; and the thread it stands for."""
+"""asyncio's selector loop, which waits by letting simulated time pass; and the engine's threads."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Loop(asyncio.SelectorEventLoop):
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # they were not to end
             try:
                 task.get_coro().close()  # type: ignore[union-attr]
-            except BaseException as error:  # noqa: BLE001 - what is dead cannot clean up
+            except BaseException as error:
                 if not isinstance(error, Crash | Exception):
                     raise
         for transport in self._connections:
@@ -125,7 +125,7 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 class Worker:
-    """As `wallaroo_reference.serving.worker.Worker`: does a job some time later, without a thread."""
+    """As `wallaroo_reference.serving.worker.Worker`: does a job later, without a thread."""
 
     def __init__(self, name: str, post: Callable[..., None], machine: Machine) -> None:
         self._post = post

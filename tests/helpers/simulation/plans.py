@@ -66,7 +66,7 @@ class Life:
         crash_at: step at which it dies, if it comes so far; else it is stopped in order.
         power: the machine loses its power, too.
         faults: (call, kind of file, number of such a call in this life) that fails.
-        stop_after: seconds after which it is stopped, whatever is being sent; `None`: once all is sent.
+        stop_after: seconds after which it is stopped, whatever is being sent; `None`: once all is.
         full: (after how many seconds, bytes that still fit, for how many seconds) the disk is full.
         accept_fails: number of times that there is no descriptor for a connection.
     """
@@ -105,7 +105,7 @@ def drawn(seed: int, *, durable: bool, sources: int, sinks: int) -> Plan:
         sources: number of sources.
         sinks: number of receivers.
     """
-    chance = Random(repr((seed, "plan")))  # noqa: S311 - reproducible on purpose
+    chance = Random(repr((seed, "plan")))
     lives = [drawn_life(chance, durable=durable) for _ in range(chance.randint(3, 9))]
     sendings = []
     for life in range(len(lives) + 1):

@@ -9,6 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from wallaroo_reference.serving.feeder import Feeder
+from wallaroo_reference.serving.server import Server
+
 from simulation import planted_checkpoints
 from simulation.disk import File, Folder
 from simulation.planting import PLANTED, Planted, plant, without
@@ -18,9 +21,6 @@ from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.listener import Connection, Listener
 from wallaroo.transport.segment import Segment
 from wallaroo.transport.sink import Chunk, TCPSink
-from wallaroo_reference.serving.feeder import Feeder
-from wallaroo_reference.serving.server import Server
-
 
 # -- the input log ---------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ def _not_final(right: Any, log: InputLog, error: OSError) -> InputLogError:
 
 @plant("log", "half an append stays behind", InputLog, "_write")
 def _half_stays(right: Any, log: InputLog, *arguments: Any) -> None:
-    with mock.patch.object(os, "ftruncate", lambda fd, size: None):
+    with mock.patch.object(os, "ftruncate"):
         right(log, *arguments)
 
 

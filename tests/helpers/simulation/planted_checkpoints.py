@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from simulation.planting import plant, without
-from wallaroo.records import Tick
-from wallaroo.transport import dead_letters, sockets
-from wallaroo.transport.dead_letters import DeadLetterFileError, DeadLetters
-from wallaroo.transport.input_log import InputLog
 from wallaroo_reference.checkpoints import store
 from wallaroo_reference.checkpoints.collecting import Collector
 from wallaroo_reference.checkpoints.head import Head
@@ -21,6 +17,12 @@ from wallaroo_reference.serving.checkpointing import Checkpoints
 from wallaroo_reference.serving.durable import Durable
 from wallaroo_reference.serving.journal import Journal
 from wallaroo_reference.serving.outbox import Outbox
+
+from simulation.planting import plant, without
+from wallaroo.records import Tick
+from wallaroo.transport import dead_letters, sockets
+from wallaroo.transport.dead_letters import DeadLetterFileError, DeadLetters
+from wallaroo.transport.input_log import InputLog
 
 SUBJECT = "checkpoint"
 
@@ -124,11 +126,17 @@ def _cut_more(right: Any, log: InputLog, sequence: int) -> None:
     right(log, log.durable_sequence)
 
 
+@plant(SUBJECT, "a log that was not cut before a kill stays full", Checkpoints, "_begin")
+def _stays_full(right: Any, checkpoints: Checkpoints) -> None:
+    if checkpoints._machine.sequence != checkpoints._position or checkpoints._over:
+        right(checkpoints)
+
+
 @plant(SUBJECT, "a checkpoint that fails counts as stored", Store, "write")
 def _stored(right: Any, one: Store, head: Head, blobs: Any) -> None:
     try:
         right(one, head, blobs)
-    except Exception:
+    except sqlite3.Error:
         return
 
 

@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from wallaroo_reference.compiled.machine import Compiled
+from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.serving.server import Server
+
 from simulation import application
 from simulation.calls import Machine, running
 from simulation.disk import File
@@ -21,9 +25,6 @@ from wallaroo.engine import Summary
 from wallaroo.errors import WallarooError
 from wallaroo.transport import edges
 from wallaroo.transport.sink import TCPSink
-from wallaroo_reference.compiled.machine import Compiled
-from wallaroo_reference.isolated.interpreter import Interpreter
-from wallaroo_reference.serving.server import Server
 
 APPLICATION = application.build()
 DEAD_LETTERS = Path("/sim/dead-letters.jsonl")

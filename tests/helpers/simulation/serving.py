@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from wallaroo_reference.serving.server import Server
+
 from simulation import application, plans
 from simulation.checks import check_dead_letters, check_order, check_outputs
 from simulation.loop import Loop, Thread
@@ -10,7 +12,6 @@ from simulation.plans import Life, Plan, smaller
 from simulation.runs import APPLICATION, DEAD_LETTERS, Run
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
-from wallaroo_reference.serving.server import Server
 
 __all__ = ["ServerRun", "drawn", "run", "smaller"]
 

@@ -14,11 +14,11 @@ FIRST_DESCRIPTOR = 1_000_000  # no process has as many real ones
 _EPOCH = 1_700_000_000_000_000_000  # nanoseconds since 1970 when simulated time is 0
 
 
-class Crash(BaseException):  # noqa: N818 - no error: what happens to the process
+class Crash(BaseException):
     """The simulated process is dead. Whatever it still calls raises this and does nothing."""
 
 
-class Broken(Exception):  # noqa: N818 - what a run reports: the engine broke a promise
+class Broken(Exception):
     """A promise was broken; the text says which and how."""
 
 
@@ -54,7 +54,7 @@ class World:
 
         To leave out one part of a plan does not change the chances of another.
         """
-        return Random(repr((self.seed, *names)))  # noqa: S311 - reproducible on purpose
+        return Random(repr((self.seed, *names)))
 
     def descriptor(self) -> int:
         """Return the number of a new descriptor; none is used twice."""
