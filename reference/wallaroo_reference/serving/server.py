@@ -198,6 +198,7 @@ class Server:
     async def _idle(self) -> None:
         """Wait until what was received is processed, and what came of it may leave."""
         await self._feeder.idle()
+        self._feeder.stop_ticking()
         if self._durable is not None:
             await self._durable.idle()
 

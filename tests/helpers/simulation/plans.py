@@ -207,4 +207,4 @@ def _smaller_sending(sending: Sending) -> Iterator[Sending]:
     for index, kind in enumerate(sending.frames):
         if kind != "word":
             frames = (*sending.frames[:index], "word", *sending.frames[index + 1 :])
-            yield replace(sending, frames=frames)  # type: ignore[arg-type]  # "word" is a Kind
+            yield replace(sending, frames=frames)
