@@ -9,6 +9,8 @@ from typing import Any
 
 from wallaroo.engine import Engine
 
+_INTERVAL = 0.02  # seconds, so that what is killed has stored something
+
 
 class Checkpoint:
     """A directory of one served application's own.
@@ -27,7 +29,10 @@ class Checkpoint:
             self._directory = tempfile.TemporaryDirectory(
                 prefix="wallaroo-conformance-", ignore_cleanup_errors=True
             )
-            self.options = {"checkpoint": Path(self._directory.name) / "checkpoint"}
+            self.options = {
+                "checkpoint": Path(self._directory.name) / "checkpoint",
+                "checkpoint_interval": _INTERVAL,
+            }
 
     def remove(self) -> None:
         """Remove the directory, once nobody uses it."""
