@@ -33,11 +33,11 @@ without(
     "log", "names that a killed process made are not synced", (input_log, "recover"), kind=Folder
 )
 without("log", "after a failed sync nothing is written again", (log_files, "_write_again"))
-without("log", "files are removed in any order", (InputLog, "drop_before"), kind=Folder)
+without("log", "files are removed in any order", (InputLog, "drop_before"), kind=Folder, runs=500)
 without("log", "the reserve is not kept", (input_log, "keep_reserve"))
 
 
-@plant("log", "a failed sync is forgotten", InputLog, "_not_synced")
+@plant("log", "a failed sync is forgotten", InputLog, "_not_synced", runs=500)
 def _not_final(right: Any, log: InputLog, error: OSError) -> InputLogError:
     failed = right(log, error)
     log._broken = None
@@ -98,17 +98,17 @@ PLANTED.append(Planted("log", "checksums are not looked at", _no_checksums, 40))
 # -- the edges -------------------------------------------------------------------------------------
 
 
-@plant("server", "taken before it is processed", Server, "when_sequenced")
+@plant("server", "taken before it is processed", Server, "when_sequenced", runs=500)
 def _too_early(right: Any, server: Server, close: Callable[[], None]) -> None:
     close()
 
 
-@plant("server", "an end by a kill looks orderly", sockets, "_linger")
+@plant("server", "an end by a kill looks orderly", sockets, "_linger", runs=500)
 def _orderly(right: Any, sock: Any, *, reset: bool) -> None:
     right(sock, reset=False)
 
 
-@plant("server", "what has arrived is not read before a stop", Connection, "_unread")
+@plant("server", "what has arrived is not read before a stop", Connection, "_unread", runs=500)
 def _unread(right: Any, connection: Connection) -> int:
     return 0
 
@@ -120,7 +120,7 @@ def _reversed(right: Any, listener: Listener, connection: Connection) -> None:
     listener.deliver = lambda source, payloads: deliver(source, payloads[::-1])
 
 
-@plant("server", "a header that is cut is dropped", FrameParser, "feed")
+@plant("server", "a header that is cut is dropped", FrameParser, "feed", runs=500)
 def _cut(right: Any, parser: FrameParser, data: bytes) -> Any:
     return right(parser, data[:-1] if len(data) == 1 and parser.pending == 3 else data)
 
@@ -149,17 +149,17 @@ def _too_many(right: Any, chunk: Chunk, acknowledged: int) -> tuple[int, int]:
     return count, size
 
 
-@plant("server", "what comes while there is no connection is forgotten", TCPSink, "write")
+@plant("server", "what comes while there is no connection is forgotten", TCPSink, "write", runs=500)
 def _forgotten(right: Any, one: TCPSink, outputs: Any) -> None:
     if one._sock is not None or not one.written:
         right(one, outputs)
 
 
 without("server", "no tick is taken", (Feeder, "_watch_clock"))
-without("server", "windows fire while a stop delivers", (Feeder, "stop_ticking"))
+without("server", "windows fire while a stop delivers", (Feeder, "stop_ticking"), runs=500)
 
 
-@plant("server", "half a line stays in the dead-letter file", dead_letters, "_opened")
+@plant("server", "half a line stays in the dead-letter file", dead_letters, "_opened", runs=500)
 def _half_line(right: Any, path: Any) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
 

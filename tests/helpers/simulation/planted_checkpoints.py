@@ -31,13 +31,13 @@ without(SUBJECT, "the dead-letter file's name is not synced", (dead_letters, "sy
 without(SUBJECT, "the state file's name is not synced", (store, "sync_directory"))
 
 
-@plant(SUBJECT, "a dead letter that cannot be written is forgotten", Outbox, "_write")
+@plant(SUBJECT, "a dead letter that cannot be written is forgotten", Outbox, "_write", runs=500)
 def _unwritten(right: Any, outbox: Outbox, letters: Any) -> None:
     right(outbox, letters)
     outbox._broken = False
 
 
-@plant(SUBJECT, "a sync of dead letters that fails is tried again", DeadLetters, "sync")
+@plant(SUBJECT, "a sync of dead letters that fails is tried again", DeadLetters, "sync", runs=500)
 def _tried_again(right: Any, letters: DeadLetters) -> None:
     letters._in_doubt = False
     try:
@@ -75,7 +75,7 @@ def _moved(head: Head, by: int) -> Head:
     return replace(head, moment=replace(head.moment, sequence=head.moment.sequence + by))
 
 
-@plant(SUBJECT, "position before state: they are two transactions", Store, "write")
+@plant(SUBJECT, "position before state: they are two transactions", Store, "write", runs=500)
 def _in_two(right: Any, one: Store, head: Head, blobs: Any) -> None:
     before = one.head()
     if before is not None:
@@ -97,18 +97,18 @@ def _only_last(right: Any, collector: Collector, next_blob: int) -> Any:
     return right(collector, next_blob)
 
 
-@plant(SUBJECT, "open windows are not stored", Collector, "_pack")
+@plant(SUBJECT, "open windows are not stored", Collector, "_pack", runs=500)
 def _no_windows(right: Any, collector: Collector, place: int, known: Any) -> None:
     if collector._cells[place].kind == "partition":
         right(collector, place, known)
 
 
-@plant(SUBJECT, "a checkpoint does not wait for its outputs", Outbox, "delivered")
+@plant(SUBJECT, "a checkpoint does not wait for its outputs", Outbox, "delivered", runs=500)
 def _not_waiting(right: Any, outbox: Outbox, *arguments: Any) -> bool:
     return True
 
 
-@plant(SUBJECT, "the log is cut before the checkpoint is stored", Checkpoints, "_write")
+@plant(SUBJECT, "the log is cut before the checkpoint is stored", Checkpoints, "_write", runs=500)
 def _cut_first(right: Any, checkpoints: Checkpoints, made: Any) -> int:
     log = checkpoints._recovery.log
     log.sync()
@@ -121,12 +121,13 @@ def _cut_first(right: Any, checkpoints: Checkpoints, made: Any) -> int:
     "the log is cut behind what is on disk, not behind the position",
     InputLog,
     "drop_before",
+    runs=500,
 )
 def _cut_more(right: Any, log: InputLog, sequence: int) -> None:
     right(log, log.durable_sequence)
 
 
-@plant(SUBJECT, "a log that was not cut before a kill stays full", Checkpoints, "_begin")
+@plant(SUBJECT, "a log that was not cut before a kill stays full", Checkpoints, "_begin", runs=500)
 def _stays_full(right: Any, checkpoints: Checkpoints) -> None:
     if checkpoints._machine.sequence != checkpoints._position or checkpoints._over:
         right(checkpoints)
@@ -156,7 +157,7 @@ def _first(right: Any, recovery: Recovery) -> Iterator[Any]:
     return itertools.islice(right(recovery), 1, None)
 
 
-@plant(SUBJECT, "replayed frames arrive anew", Recovery, "later")
+@plant(SUBJECT, "replayed frames arrive anew", Recovery, "later", runs=500)
 def _anew(right: Any, recovery: Recovery) -> Iterator[Any]:
     for entry in right(recovery):
         if isinstance(entry, tuple):
@@ -165,7 +166,7 @@ def _anew(right: Any, recovery: Recovery) -> Iterator[Any]:
             yield replace(entry, at=entry.at + 20_000_000)
 
 
-@plant(SUBJECT, "frames do not get the log's time", Journal, "deliver")
+@plant(SUBJECT, "frames do not get the log's time", Journal, "deliver", runs=500)
 def _own_time(right: Any, journal: Journal, source: str, payloads: Any, at: int) -> None:
     deliver = journal._feeder.deliver
     journal._feeder.deliver = lambda source, payloads, _: deliver(source, payloads, at)  # type: ignore[method-assign]
@@ -192,7 +193,7 @@ def _overtakes(right: Any, journal: Journal, entry: Any) -> None:
         journal._retry_later()
 
 
-@plant(SUBJECT, "a sync that fails counts as done", Journal, "_synced")
+@plant(SUBJECT, "a sync that fails counts as done", Journal, "_synced", runs=500)
 def _failed_sync(right: Any, journal: Journal, result: Any) -> None:
     if isinstance(result, Exception):
         journal._log._broken = None
