@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 from wallaroo_reference.serving.feeder import Feeder
-from wallaroo_reference.serving.server import Server
 
 from simulation import planted_checkpoints
 from simulation.disk import File, Folder
 from simulation.planting import PLANTED, Planted, plant, without
 from wallaroo.frames import FrameParser
-from wallaroo.transport import blocks, dead_letters, input_log, log_files, private, sink, sockets
+from wallaroo.transport import blocks, dead_letters, input_log, log_files, private, sink
 from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.listener import Connection, Listener
 from wallaroo.transport.segment import Segment
@@ -96,16 +95,6 @@ def _no_checksums() -> contextlib.AbstractContextManager[Any]:
 PLANTED.append(Planted("log", "checksums are not looked at", _no_checksums, 40))
 
 # -- the edges -------------------------------------------------------------------------------------
-
-
-@plant("server", "taken before it is processed", Server, "when_sequenced", runs=500)
-def _too_early(right: Any, server: Server, close: Callable[[], None]) -> None:
-    close()
-
-
-@plant("server", "an end by a kill looks orderly", sockets, "_linger", runs=500)
-def _orderly(right: Any, sock: Any, *, reset: bool) -> None:
-    right(sock, reset=False)
 
 
 @plant("server", "what has arrived is not read before a stop", Connection, "_unread", runs=500)
