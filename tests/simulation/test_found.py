@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 from simulation.checkpoints import CheckpointRun
 from simulation.plans import Life, Plan, Sending
-from simulation.planted import PLANTED
+from simulation.planted import named
 from simulation.search import quiet
 from simulation.world import Broken
 
@@ -24,7 +24,7 @@ def run_all(plans, **options):
 
 
 def planted(words):
-    (found,) = [one for one in PLANTED if one.what == words]
+    (found,) = named(words)
     return found.plant()
 
 

@@ -90,7 +90,7 @@ class Loop(asyncio.SelectorEventLoop):
         for task in asyncio.all_tasks(self):
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # they were not to end
             try:
-                task.get_coro().close()  # type: ignore[union-attr]
+                task.get_coro().close()
             except BaseException as error:
                 if not isinstance(error, Crash | Exception):
                     raise
@@ -106,7 +106,7 @@ class Loop(asyncio.SelectorEventLoop):
             self.errors.append(f"{context['message']}: {error!r}")
 
     def _make_socket_transport(self, *arguments: Any, **more: Any) -> Any:
-        transport = super()._make_socket_transport(*arguments, **more)  # type: ignore[misc]
+        transport = super()._make_socket_transport(*arguments, **more)
         self._connections.append(transport)
         return transport
 

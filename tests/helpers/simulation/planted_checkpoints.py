@@ -169,7 +169,7 @@ def _anew(right: Any, recovery: Recovery) -> Iterator[Any]:
 @plant(SUBJECT, "frames do not get the log's time", Journal, "deliver", runs=500)
 def _own_time(right: Any, journal: Journal, source: str, payloads: Any, at: int) -> None:
     deliver = journal._feeder.deliver
-    journal._feeder.deliver = lambda source, payloads, _: deliver(source, payloads, at)  # type: ignore[method-assign]
+    journal._feeder.deliver = lambda source, payloads, _: deliver(source, payloads, at)
     right(journal, source, payloads, at)
 
 

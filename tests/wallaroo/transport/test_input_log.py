@@ -524,7 +524,7 @@ def test_a_sync_that_fails_where_a_file_begins_is_final(tmp_path, monkeypatch, f
     log.close()
     monkeypatch.undo()
     again = InputLog.open(tmp_path / "log", max_bytes=MIB)
-    assert [record.payload for record in again.read(0, again.next_sequence)] == [b"one"]
+    assert again.read(0, again.next_sequence) == [Frame("a", b"one")]
     again.close()
 
 
