@@ -59,7 +59,7 @@ with search.quiet():
             check=True,
             capture_output=True,
         ).stdout
-        for seed in "123"
+        for seed in "12"
     }
     assert len(outputs) == 1
 

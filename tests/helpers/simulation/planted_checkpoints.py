@@ -186,7 +186,7 @@ def _dropped(right: Any, journal: Journal, entry: Any) -> bool:
     return right(journal, entry) or True
 
 
-@plant(SUBJECT, "what comes later overtakes what a full disk refused", Journal, "_take")
+@plant(SUBJECT, "what comes later overtakes what a full disk refused", Journal, "_take", runs=500)
 def _overtakes(right: Any, journal: Journal, entry: Any) -> None:
     if not journal._over and not journal._logged(entry):
         journal._waiting.append(entry)  # and reading goes on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -71,7 +72,8 @@ class Run:
             Broken: a promise was broken.
         """
         application.pass_time = self.world.pass_time
-        with running(self.machine), self.around():
+        silent = contextlib.redirect_stderr(io.StringIO())  # the addresses of each life
+        with running(self.machine), self.around(), silent:
             for life in self.plan.lives:
                 application.forget()
                 self.arrived.clear()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import io
 import itertools
 import logging
 import time
@@ -119,10 +118,10 @@ def share(
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Answer calls to the system, and let nothing be logged or printed."""
+    """Answer calls to the system, and let nothing be logged."""
     logging.disable(logging.CRITICAL)
     try:
-        with installed(), contextlib.redirect_stderr(io.StringIO()):
+        with installed():
             yield
     finally:
         logging.disable(logging.NOTSET)
