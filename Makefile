@@ -16,7 +16,7 @@ demo: $(TOX)
 # tox's last lines tell which Pythons there were (OK) and which were not found (SKIP).
 test: $(TOX)
 	@.venv/bin/python -c 'import sys; print("unit runs all tests on Python %d.%d; py3NN part of them on the others" % sys.version_info[:2])'
-	$(TOX) run --skip-env "$$(.venv/bin/python -c 'import sys; print("py%d%d" % sys.version_info[:2])')" $(if $(PYTHONS),--discover $(PYTHONS))
+	$(TOX) run-parallel --parallel 2 --parallel-live --skip-env "$$(.venv/bin/python -c 'import sys; print("py%d%d" % sys.version_info[:2])')" $(if $(PYTHONS),--discover $(PYTHONS))
 
 docs: $(TOX)
 	$(TOX) run -e site

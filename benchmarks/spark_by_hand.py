@@ -19,11 +19,11 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from spark_counting import decode, key
@@ -157,10 +157,34 @@ def count_in_memory(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         yield pa.record_batch({"output": outputs})
 
 
+def counted(rows: DataFrame, options: argparse.Namespace) -> DataFrame:
+    """Return the outputs of the job."""
+    if options.kind == "row":
+        return rows.groupBy("key").transformWithState(Counting(), "output string", "append", "none")
+    return rows.repartition(options.partitions, "key").mapInArrow(count_in_memory, "output string")
+
+
 def main() -> None:
     """Serve until killed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", choices=("row", "memory"))
+    serve(("row", "memory"), Source, counted, {})
+
+
+def serve(
+    kinds: Sequence[str],
+    source: type[DataSource],
+    outputs: Callable[[DataFrame, argparse.Namespace], DataFrame],
+    conf: dict[str, str],
+) -> None:
+    """Serve a job until killed.
+
+    Args:
+        kinds: of jobs, as the command may name them.
+        source: Spark's.
+        outputs: returns the job's outputs, one text each, from the source's rows.
+        conf: more of Spark's settings.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", choices=kinds)
     parser.add_argument("out_port", type=int)
     parser.add_argument("partitions", type=int)
     parser.add_argument("master")
@@ -171,6 +195,7 @@ def main() -> None:
     conf = {
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
         "spark.sql.shuffle.partitions": str(options.partitions),
+        **conf,
     }
     running = session(SessionSettings(options.master, conf, server_jvm=options.throughput))
     spark = running.spark
@@ -181,16 +206,11 @@ def main() -> None:
         sink.sendall("".join(rows.toArrow()["output"].to_pylist()).encode())
 
     server = FeedServer(feed, running.directory)
-    spark.dataSource.register(Source)
-    rows = spark.readStream.format("by_hand").option("address", server.address).load()
-    if options.kind == "row":
-        rows = rows.groupBy("key").transformWithState(Counting(), "output string", "append", "none")
-    else:
-        rows = rows.repartition(options.partitions, "key").mapInArrow(
-            count_in_memory, "output string"
-        )
+    spark.dataSource.register(source)
+    rows = spark.readStream.format(source.name()).option("address", server.address).load()
     checkpoint = tempfile.mkdtemp(prefix="by-hand-")
-    rows.writeStream.foreachBatch(deliver).option("checkpointLocation", checkpoint).start()
+    written = outputs(rows, options).writeStream.foreachBatch(deliver)
+    written.option("checkpointLocation", checkpoint).start()
     spark.streams.awaitAnyTermination()
 
 

@@ -20,7 +20,13 @@ import psutil
 from wallaroo.frames import frames
 
 HERE = Path(__file__).parent
-JOBS = ("wallaroo", "row", "memory")
+APPLICATIONS = {"wallaroo": "spark_counting.py", "windows": "spark_windowing.py"}
+"""The jobs that this engine runs."""
+BY_HAND = {
+    **dict.fromkeys(("row", "memory"), "spark_by_hand.py"),
+    **dict.fromkeys(("timers", "sql"), "spark_windows_by_hand.py"),
+}
+"""The jobs written by hand; each is a kind of its program."""
 _TIMEOUT = 300.0  # seconds without an output after which something is wrong
 
 
@@ -28,7 +34,7 @@ class Served:
     """A running job, with a connection into it and one out of it.
 
     Args:
-        job: ``wallaroo``: `spark_counting.py` on this engine; else a kind of `spark_by_hand.py`.
+        job: one of `APPLICATIONS` or of `BY_HAND`.
         master: Spark's.
         partitions: number of partitions.
         throughput: the JVM is run for throughput, not for latency.
@@ -47,15 +53,15 @@ class Served:
         self.began = time.perf_counter()
         listener = socket.create_server(("127.0.0.1", 0))
         out_port = listener.getsockname()[1]
-        if job == "wallaroo":
+        if job in APPLICATIONS:
             command = [
-                *(sys.executable, "-m", "wallaroo", "run", str(HERE / "spark_counting.py")),
+                *(sys.executable, "-m", "wallaroo", "run", str(HERE / APPLICATIONS[job])),
                 *("--engine", "spark", "--master", master, "--partitions", str(partitions)),
                 *("--progress", "none", "--stop-timeout", "60"),
                 *("--in", "127.0.0.1:0", "--out", f"127.0.0.1:{out_port}", *options),
             ]
         else:
-            command = [sys.executable, str(HERE / "spark_by_hand.py"), job, str(out_port)]
+            command = [sys.executable, str(HERE / BY_HAND[job]), job, str(out_port)]
             command += [str(partitions), master]
         if throughput:
             command.append("--throughput")
@@ -87,9 +93,13 @@ class Served:
 
     def through(self, payloads: Sequence[bytes]) -> None:
         """Send messages and wait for as many outputs."""
+        self.exchange(payloads, len(payloads))
+
+    def exchange(self, payloads: Sequence[bytes], outputs: int) -> None:
+        """Send messages and wait for so many outputs."""
         sending = threading.Thread(target=self.send, args=(payloads,))
         sending.start()
-        self.receive(len(payloads))
+        self.receive(outputs)
         sending.join()
 
     def warm_up(self, seconds: float, keys: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -58,6 +59,18 @@ class MutantEngine(ReferenceEngine):
         return self._interpreter(
             case.application, partitions=case.partitions or 1, on_error=case.on_error
         )
+
+
+def interpreted(rule: str, name: str, says: str, machine: type[Interpreter]) -> Mutant:
+    """Return a mutant that runs another interpreter; for the other arguments see `edge`."""
+    return altered(rule, name, says, machine=machine)
+
+
+def altered(
+    rule: str, name: str, says: str, *patches: Patch, machine: type[Interpreter] = Interpreter
+) -> Mutant:
+    """Return a mutant in which parts of the reference are replaced while it runs."""
+    return Mutant(name, rule, says, partial(MutantEngine, name, machine, patches))
 
 
 @contextmanager

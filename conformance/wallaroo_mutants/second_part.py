@@ -2,107 +2,99 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-import wallaroo_reference.isolated.interpreter
+import wallaroo_reference.isolated.walk
 from wallaroo_conformance.killing import Mutant
-from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.isolated.watermarks import Watermarks
 from wallaroo_reference.places import Store
 
 from wallaroo_mutants import graphing, timing, windowing
-from wallaroo_mutants.engine import MutantEngine, Patch
-
-
-def _machine(rule: str, name: str, says: str, machine: type[Interpreter]) -> Mutant:
-    return Mutant(name, rule, says, partial(MutantEngine, name, machine))
-
-
-def _patched(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
-    return Mutant(name, rule, says, partial(MutantEngine, name, Interpreter, patches))
+from wallaroo_mutants.engine import altered, interpreted
 
 
 def _steps(rule: str, name: str, says: str, *broken: Any) -> Mutant:
     made = windowing.with_steps(*broken)
-    return _patched(
-        rule, name, says, (wallaroo_reference.isolated.interpreter, "window_step", made)
-    )
+    return altered(rule, name, says, (wallaroo_reference.isolated.walk, "window_step", made))
 
 
 _g, _t, _w = graphing, timing, windowing
 
 SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
-    _machine("graph-2", "branches backwards", "a stack for a queue", _g.BranchesBackwards),
-    _machine("graph-2", "one branch only", "one consumer supported", _g.OneBranchOnly),
-    _machine(
+    interpreted("graph-2", "branches backwards", "a stack for a queue", _g.BranchesBackwards),
+    interpreted("graph-2", "one branch only", "one consumer supported", _g.OneBranchOnly),
+    interpreted(
         "graph-2", "branches unnumbered", "a lineage without the way", _g.BranchesUnnumbered
     ),
-    _machine("graph-3", "merge loses duplicates", "a union of sets", _g.MergeWithoutRepetitions),
-    _machine(
+    interpreted("graph-3", "merge loses duplicates", "a union of sets", _g.MergeWithoutRepetitions),
+    interpreted(
         "graph-4", "a generator's failure untold", "`except: return`", _g.FailureOfGeneratorUntold
     ),
-    _machine("graph-4", "a generator's first value lost", "`apply` called first", _g.ValuesLost),
-    _machine(
+    interpreted("graph-4", "a generator's first value lost", "`apply` called first", _g.ValuesLost),
+    interpreted(
         "key-1", "key lost behind a computation", "an envelope not passed on",
         _g.KeyLostBehindComputation,
     ),
-    _machine("key-1", "key of before where none is found", "`except: pass`", _g.KeyOfBefore),
-    _machine("key-2", "collect keeps the key", "a step that does nothing", _g.CollectKeepsKey),
-    _machine("key-2", "each record a key of its own", "a null key hashed", _g.KeyOfItsOwn),
-    _machine(
+    interpreted("key-1", "key of before where none is found", "`except: pass`", _g.KeyOfBefore),
+    interpreted("key-2", "collect keeps the key", "a step that does nothing", _g.CollectKeepsKey),
+    interpreted("key-2", "each record a key of its own", "a null key hashed", _g.KeyOfItsOwn),
+    interpreted(
         "key-3", "state of pipelines kept with output only", "`if output: put(state)`",
         _g.KeepsStateWithOutputOnly,
     ),
-    _patched(
+    altered(
         "key-4", "entities expire a nanosecond late", "`>` for `>=`",
         (Store, "expire", _t.expires_late),
     ),
-    _patched(
+    altered(
         "key-4", "entities expire a nanosecond early", "a clock that is rounded",
         (Store, "expire", _t.expires_early),
     ),
-    _patched(
+    altered(
         "key-4", "only the first visit counts", "time to live since it was written",
         (Store, "visit", _t.first_visit_counts),
     ),
-    _machine("key-5", "pickle where a codec is meant", "a default not overridden", _g.CodecUnused),
-    _machine("time-1", "ticks uncounted", "a timer that is no input", _t.TicksUncounted),
-    _machine("time-1", "ticks fire nothing", "only messages move time", _t.TicksFireNothing),
-    _machine(
+    interpreted(
+        "key-5", "pickle where a codec is meant", "a default not overridden", _g.CodecUnused
+    ),
+    interpreted("time-1", "ticks uncounted", "a timer that is no input", _t.TicksUncounted),
+    interpreted("time-1", "ticks fire nothing", "only messages move time", _t.TicksFireNothing),
+    interpreted(
         "time-2", "event time alters message", "no copy", _t.EventTimeTakesMessage
     ),
-    _machine(
+    interpreted(
         "time-2", "arrival time where there is no event time", "a default for what fails",
         _t.ArrivalTimeInstead,
     ),
-    _machine(
+    interpreted(
         "time-2", "event time lost behind a computation", "a new envelope", _t.EventTimeLost
     ),
-    _patched(
+    altered(
         "time-3", "greatest watermark of all sources", "a watermark of the shard that is ahead",
         (Watermarks, "of", _t.greatest_of_sources),
     ),
-    _patched(
+    altered(
         "time-3", "idle sources run on too early", "elapsed system time is added",
         (Watermarks, "_of_source", _t.idle_at_once),
     ),
-    _patched(
+    altered(
         "time-3", "idle sources hold back for ever", "a partition without messages",
         (Watermarks, "_of_source", _t.never_idle),
     ),
-    _patched(
+    altered(
         "time-3", "arrival time goes on with frames only", "a clock read where a frame comes",
         (Watermarks, "arrive", _t.only_own_frames),
     ),
-    _patched(
+    altered(
         "window-4", "delays on the way forgotten", "one watermark for all steps",
         (Watermarks, "of", _t.delays_ignored),
     ),
     _steps("time-4", "windows due together in any order", "a hash table's order", _w.AnyOrder),
-    _machine("time-4", "own message before what is due", "timers after rows", _t.OwnMessageFirst),
-    _machine("window-4", "later steps before earlier ones", "a stack", _t.LaterStepsFirst),
-    _patched(
+    interpreted(
+        "time-4", "own message before what is due", "timers after rows", _t.OwnMessageFirst
+    ),
+    interpreted("window-4", "later steps before earlier ones", "a stack", _t.LaterStepsFirst),
+    altered(
         "time-5", "windows open when input stops", "what is open is never given",
         (Watermarks, "end", _t.never_ended),
     ),

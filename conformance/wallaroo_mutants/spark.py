@@ -28,7 +28,8 @@ from wallaroo.engine import Capabilities, Case
 from wallaroo.trace import Trace
 from wallaroo_mutants.engine import Patch, patched, refuse_another_call
 from wallaroo_mutants.machinery import run_here
-from wallaroo_mutants.spark_workers import WORKER_FAULTS, Fault
+from wallaroo_mutants.spark_time import Fault
+from wallaroo_mutants.spark_workers import WORKER_FAULTS
 
 
 class SparkMutant(SparkEngine):
@@ -229,6 +230,16 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
         (wallaroo_spark.bounded.runs, "first_end", _no_end),
         (wallaroo_spark.bounded.micro_batches, "first_end", _no_end),
     ),
+    _mutant("window-3", "watermark of the shard", "a watermark of what comes to a task"),
+    _mutant("time-3", "watermark of the batch", "Spark's own watermark is one for each batch"),
+    _mutant("order-2", "watermarks forgotten between batches", "watermarks lost at recovery"),
+    _mutant("time-1", "ticks lost on the way", "a batch without messages is skipped"),
+    _mutant("time-5", "ends lost on the way", "a batch without messages is skipped"),
+    _mutant("time-4", "tracks not in order", "Spark keeps no order among a group's rows"),
+    _mutant("order-2", "calendar not stored", "timers lost at recovery"),
+    _mutant("window-2", "key waits for one window only", "one timer for each key"),
+    _mutant("order-2", "closed windows stored", "state that grows with closed windows"),
+    _mutant("key-4", "visits not noted", "state without a time to live"),
 )  # fmt: skip
 
 

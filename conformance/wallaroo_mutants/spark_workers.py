@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import wallaroo_spark.plans.batch
 import wallaroo_spark.plans.stream
@@ -15,8 +14,7 @@ from wallaroo_spark.worker.flow import Flow
 from wallaroo_spark.worker.segments import Entities, MemoryMap
 from wallaroo_spark.worker.states import ABSENT, IsolatedStates
 
-Fault: TypeAlias = tuple[Any, str, Callable[[Any], Any]]
-"""(module or class, name, what to make of what stands there)."""
+from wallaroo_mutants.spark_time import TIME_FAULTS, Fault
 
 
 def _arrivals_by_chance(original: Any) -> Any:
@@ -164,4 +162,5 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
     "outputs asked for their bytes": (
         (wallaroo_spark.worker.nodes, "encoded", _own_methods_asked),
     ),
+    **TIME_FAULTS,
 }  # fmt: skip

@@ -16,7 +16,6 @@ from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.options import add_arguments, spark_options
 from wallaroo_spark.live.serve import Server
 from wallaroo_spark.live.stored import StoredOnSpark
-from wallaroo_spark.live.support import refuse_unserved
 
 
 class SparkEngine:
@@ -42,7 +41,6 @@ class SparkEngine:
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped."""
-        refuse_unserved(application)
         return Server(application, options, spark_options(options.options))
 
     def stored(self, directory: Path) -> StoredOnSpark:

@@ -137,7 +137,7 @@ class Leaving(ReferenceEngine):
 
 
 def test_dead_3_user_code_that_ends_the_engine_does_not_end_the_check() -> None:
-    report = check_engine(Leaving(), Check(Budget(600), counterexamples=None))
+    report = check_engine(Leaving(), Check(Budget(300), counterexamples=None))
     assert [failure.rule for failure in report.failures] == ["dead-3"]
     assert report.problems == ()
 

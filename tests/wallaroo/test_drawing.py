@@ -335,3 +335,22 @@ def test_a_long_name_is_shortened_and_kept_in_the_tooltip() -> None:
     assert any(text.startswith("a very long") and text.endswith("…") for text in texts)
     assert any(name in (title.text or "") for title in root.iter(f"{SVG}title"))
     assert max(box.height for box in layout(named(name)).nodes) == HEIGHT
+
+
+@pytest.mark.parametrize("make", [market_spread, crossing, branched, diamond])
+def test_every_flow_of_the_plan_is_in_the_picture(make: object) -> None:
+    application = make()  # type: ignore[operator]
+    plan = layout(application)
+    root = ET.fromstring(svg(application))
+    paths = [path.get("d", "") for path in root.iter(f"{SVG}path") if path.get("class") == "flow"]
+    assert len(paths) == len(plan.flows) + len(plan.dones)
+    # A corner between the ends of a flow is rounded.
+    bends = sum(len(corners) - 2 for corners in [*plan.flows, *plan.dones])
+    assert sum(path.count("Q") for path in paths) == bends
+
+
+def test_the_tree_names_the_windows_that_a_builder_gave_a_name_of_their_own() -> None:
+    windows = wallaroo.count_windows(2).over(Total())
+    builder = wallaroo.ApplicationBuilder("named").new_pipeline("p", source())
+    application = builder.to_window(windows, first_byte, "pairs").to_sink(sink()).build()
+    assert " → pairs\n" in tree(application)

@@ -148,6 +148,8 @@ def test_testing_reports_findings_at_every_call(app):
         ({"p": ["a"]}, "source 'p': a payload is bytes, not str 'a'"),
         ({"p": [bytearray(b"a")]}, "a payload is bytes, not bytearray"),
         ({"p": [None]}, "a payload is bytes, not NoneType"),
+        ({"p": [(-1, b"a")]}, "an arrival time is an int of nanoseconds, 0 or more, not -1"),
+        ({"p": [(1.5, b"a")]}, "an arrival time is an int of nanoseconds, 0 or more, not 1.5"),
     ],
 )
 def test_testing_what_is_no_input_is_refused(app, payloads, text):

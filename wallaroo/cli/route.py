@@ -60,7 +60,9 @@ def route(options: argparse.Namespace) -> int:
     with application_output():
         application = load_named_application(options, placeholders=True)
     if not application.partitions:
-        raise WallarooError(f"application {application.name!r} has no state: nothing is routed")
+        raise WallarooError(
+            f"application {application.name!r} has no state partitions, so no key has a number"
+        )
     rows: list[list[str]] = []
     placed = [False] * len(keys)
     for partition in application.partitions:

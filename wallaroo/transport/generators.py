@@ -1,18 +1,64 @@
-"""Generator sources: they make messages by themselves, no faster than sinks take them (graph-4)."""
+"""Generator sources: they make messages by themselves, no faster than sinks take them (graph-4).
+
+Where there is an input log, their values are in it, encoded; after a restart each goes on behind
+its last one.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import Any
 
 from wallaroo.config import GenSourceConfig
 from wallaroo.generating import generate
 from wallaroo.records import End, Value
 from wallaroo.topology import Source
+from wallaroo.user_code.failure import describe_error
 
 _MOST = 64  # values handed on at once
 _TURN = 0.005  # seconds that generators may run before the loop serves its connections
+
+_PICKLED, _UNPORTABLE = b"p", b"u"
+"""What an encoded value begins with."""
+
+
+@dataclass(frozen=True)
+class GeneratorPosition:
+    """Where a generator source stands in a log that goes on.
+
+    Args:
+        ended: it has ended.
+        last: its latest value that can be pickled; `None`: there is none.
+        behind: number of its values after that one, which are made once more and left out.
+    """
+
+    ended: bool = False
+    last: Any = None
+    behind: int = 0
+
+
+def encoded(value: Any) -> bytes:
+    """Return a generator's value as a log holds it; if it cannot be pickled, why."""
+    try:
+        blob = pickle.dumps(value, 5)
+        pickle.loads(blob)  # noqa: S301 - our own bytes
+    except Exception as error:  # noqa: BLE001 - user code: what it makes may not be portable
+        text = f"{type(error).__name__}: {describe_error(error)}"
+        return _UNPORTABLE + text.encode("utf-8", "surrogatepass")
+    return _PICKLED + blob
+
+
+def decoded(blob: bytes) -> tuple[bytes, str | None]:
+    """Return the pickled value that `encoded` made, or what hindered it; one of them is empty."""
+    if blob.startswith(_UNPORTABLE):
+        return b"", blob[1:].decode("utf-8", "surrogatepass")
+    return blob[1:], None
 
 
 class Generators:
@@ -22,6 +68,7 @@ class Generators:
         sources: all sources of the application; those of other kinds are left out.
         take: takes records, in order; it may call `pause`.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
+        positions: where those stand that go on, by name; the others begin.
 
     Attributes:
         received: values per source.
@@ -32,16 +79,20 @@ class Generators:
         sources: Mapping[str, Source],
         take: Callable[[list[Value | End]], None],
         clock: Callable[[], int],
+        positions: Mapping[str, GeneratorPosition] = MappingProxyType({}),
     ) -> None:
         self._take = take
         self._clock = clock
         self._sources = sources
-        self._running: dict[str, Iterator[Value | End]] = {
-            name: generate(name, source.config.generator, clock)
-            for name, source in sources.items()
-            if isinstance(source.config, GenSourceConfig)
-        }
-        self.received = dict.fromkeys(self._running, 0)
+        self._running: dict[str, Iterator[Value | End]] = {}
+        self.received: dict[str, int] = {}
+        for name, source in sources.items():
+            if isinstance(source.config, GenSourceConfig):
+                self.received[name] = 0
+                at = positions.get(name, GeneratorPosition())
+                values = generate(name, source.config.generator, clock, at.last)
+                if not at.ended:
+                    self._running[name] = islice(values, at.behind, None)
         self._paused = False
         self._scheduled = False
 

@@ -19,7 +19,6 @@ from wallaroo.errors import WallarooError
 from wallaroo.operations import Stateful, Windowed
 from wallaroo.topology import Application, Sink, Source, Step
 from wallaroo.transport.private import opener, sync_directory
-from wallaroo.windows import RangeWindows, SessionWindows, Windows
 
 IDENTITY = "identity.json"
 """A file that every checkpoint's directory contains, whatever the directory's name."""
@@ -135,17 +134,13 @@ def describe_topology(application: Application) -> list[str]:
                 partition = application.partition[node.operation.partition]
                 keyed = "64-bit keys" if partition.u64 else "keys"
                 line += f" over state partition {partition.name!r} by {keyed}"
+                line += ", which expires" * (partition.expire_after is not None)
             elif isinstance(node.operation, Windowed):
-                line += f" over {_stored_as(node.operation.windows)}"
+                line += f", windows: {node.operation.windows.described()}"
             lines.append(line)
+    if application.codec is not None:
+        lines.append("its own serialize and deserialize")
     return lines
-
-
-def _stored_as(windows: Windows) -> str:
-    """Return what of windows decides how they are stored."""
-    if isinstance(windows, RangeWindows):
-        return f"windows of {windows.range} ns every {windows.slide} ns"
-    return "sessions" if isinstance(windows, SessionWindows) else "windows of a count"
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From a case to what an engine runs: a `wallaroo` application and an engine's case.
+"""From a case to its application.
 
 `build` goes by the builder, as a user would; `assemble` puts the same graph together from records
 made once, some thirty times as fast, and can watch the calls. A test holds the two together.
@@ -19,7 +19,6 @@ from wallaroo.components import (
     state_builder_of,
     state_computation_of,
 )
-from wallaroo.engine import Case
 from wallaroo.keys import SINGLE_KEY
 from wallaroo.operations import Operation, Stateful, Stateless
 from wallaroo.topology import Application, Node, Sink, Source, StatePartition, Step
@@ -112,23 +111,6 @@ def assemble(case: ConformanceCase, watch: Watch | None = None) -> Application:
                 config = _with(config, "encoder", watched("encode", name, number, config.encoder))
             nodes.append(Sink(name, number, config, origin))
     return Application(APPLICATION, tuple(nodes), tuple(partitions.values()))
-
-
-def engine_case(
-    case: ConformanceCase,
-    application: Application | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Case:
-    """Return the case as an engine takes it."""
-    return Case(
-        application=application or assemble(case),
-        input_log=case.input_log,
-        batches=case.batches,
-        partitions=case.number,
-        isolation=case.isolation,
-        on_error=case.on_error,
-        options=options or {},
-    )
 
 
 def keys_of(spec: PartitionSpec) -> list[Any] | None:

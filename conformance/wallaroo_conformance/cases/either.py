@@ -10,7 +10,7 @@ from wallaroo.topology import Application
 from wallaroo_conformance.cases import building, readable, reducing
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.reading import BadCaseError, case_from_json
-from wallaroo_conformance.cases.timed.building import application_of, timed_engine_case
+from wallaroo_conformance.cases.timed.building import application_of
 from wallaroo_conformance.cases.timed.case import FORMAT as TIMED_FORMAT
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.cases.timed.readable import (
@@ -33,11 +33,27 @@ def assemble(case: AnyCase) -> Application:
     return application_of(case) if isinstance(case, TimedCase) else building.assemble(case)
 
 
-def engine_case(case: AnyCase, options: Mapping[str, Any] | None = None) -> Case:
-    """Return the case as an engine takes it."""
-    if isinstance(case, TimedCase):
-        return timed_engine_case(case, options=options)
-    return building.engine_case(case, options=options)
+def engine_case(
+    case: AnyCase,
+    application: Application | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Case:
+    """Return the case as an engine takes it.
+
+    Args:
+        case: what to run.
+        application: the case's application, if it has been made already.
+        options: thresholds of the engine.
+    """
+    return Case(
+        application=application or assemble(case),
+        input_log=case.input_log,
+        batches=case.batches,
+        partitions=case.number,
+        isolation=case.isolation,
+        on_error=case.on_error,
+        options=options or {},
+    )
 
 
 def size(case: AnyCase) -> tuple[int, ...]:

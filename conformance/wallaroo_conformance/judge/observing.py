@@ -12,8 +12,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from wallaroo.engine import Engine
 from wallaroo.trace import Trace
-from wallaroo_conformance.cases.building import assemble, engine_case
+from wallaroo_conformance.cases.building import assemble
 from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.either import engine_case
 
 Result: TypeAlias = Literal["raised", "none", "empty", "falsy", "value", "items"]
 """What came of a call: `empty` and `items` for lists and tuples; `falsy` for other values that are

@@ -14,7 +14,8 @@ from wallaroo.records import End, Tick, Value
 from wallaroo.topology import Application, ComponentUse, Step
 from wallaroo.trace import DeadLetter, Reason, Trace
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
-from wallaroo_conformance.cases.timed.building import application_of, timed_engine_case
+from wallaroo_conformance.cases.either import engine_case
+from wallaroo_conformance.cases.timed.building import application_of
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.cases.timed.operators import EVENT_TIMES, KEYS, STATEFUL
 from wallaroo_conformance.judge.fact import Fact, Facts
@@ -57,7 +58,7 @@ def observe_timed(reference: Engine, cases: Sequence[TimedCase]) -> list[TimedOb
         watched = application.map_components(_watcher(calls))
         meant = replace(case, isolation="isolated")
         thorough = {"thorough": case.isolation == "trusting"}
-        trace = reference.run(timed_engine_case(meant, watched, thorough))
+        trace = reference.run(engine_case(meant, watched, thorough))
         observations.append(TimedObservation(case, application, trace, tuple(calls)))
     return observations
 

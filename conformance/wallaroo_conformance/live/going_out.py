@@ -26,7 +26,10 @@ _STANDSTILL = 0.3  # after so many seconds without a new frame, an engine is wai
 _LATE = 2  # outputs for the sink that comes back during a stop
 
 _ODD = 9_001  # bytes of a payload: no buffer's size is a multiple of its outputs' size
-_ODD_FRAMES = 60
+_ODD_FRAMES = 3
+# Bytes of a payload that no sink's system takes whole while nobody reads: a connection that breaks
+# off then does so in its midst, also if the engine hands on one output at a time.
+_TOO_LONG = 4 * RECEIVE_BUFFER + 1
 _MUCH = b"much"
 _ITEMS = 300  # that come of it, and with them more bytes than an engine may hand on at once
 _ITEM = 4_000  # bytes of each
@@ -80,7 +83,8 @@ def _breaks_off_twice(run: Run) -> None:
     """Reset the sink's connection in the middle of an output, and the next one too (sink-3)."""
     peer = run.peers["broken", 0]
     peer.hold()
-    payloads = [b"%05d" % number * (_ODD // 5) + b"." for number in range(_ODD_FRAMES)]
+    odd = [b"%05d" % number * (_ODD // 5) + b"." for number in range(_ODD_FRAMES)]
+    payloads = [*odd, b"a" * _TOO_LONG, *odd, b"b" * _TOO_LONG, *odd]
     run.send("sink-3", "broken", payloads)
     for _ in range(2):
         _wait_until_full(peer, run.patience)

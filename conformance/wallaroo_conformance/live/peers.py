@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import array
 import contextlib
+import ctypes
 import fcntl
+import select
 import socket
 import struct
+import sys
 import termios
 import threading
 import time
@@ -19,6 +22,8 @@ _LONGEST_READ = 1 << 16
 _CHUNKS_APART = 6  # chunks that are sent so far apart that they are read one by one
 _APART = 0.004  # seconds
 _LOOK = 0.01  # seconds between looks at what is waited for
+_SO_ATTACH_FILTER = 26  # of Linux; the standard library has no name for it
+_DROP = struct.pack("HBBI", 0x06, 0, 0, 0)  # a packet filter of one instruction: return 0 bytes
 
 
 def wait_until(reached: Callable[[], bool], patience: float) -> bool:
@@ -114,6 +119,14 @@ def _reset(connection: socket.socket) -> None:
     connection.close()
 
 
+def _take_nothing_more(connection: socket.socket) -> None:
+    """Have the system drop what comes from now on, without acknowledging it (Linux only)."""
+    if sys.platform == "linux":
+        program = ctypes.create_string_buffer(_DROP)
+        place = struct.pack("HP", 1, ctypes.addressof(program))  # `struct sock_fprog`
+        connection.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, place)
+
+
 def _unread(connection: socket.socket) -> int:
     """Return how many bytes the system has received that have not been read."""
     count = array.array("i", [0])
@@ -179,12 +192,14 @@ class SinkPeer:
 
         All that the system has acknowledged counts as brought. It must not be reading (`hold`),
         and the system should take nothing more (`unread` does not grow). On a busy machine the
-        sender may only have paused, so what comes while this looks is looked at, too.
+        sender may only have paused: on Linux what it sends from now on is dropped before it is
+        acknowledged, elsewhere what comes while this looks is looked at, too.
         """
         with self._lock:
             if not self._connections:
                 return
             connection, stretch = self._connections.pop(), self._stretches[-1]
+            _take_nothing_more(connection)
             waiting = b""
             while len(waiting) < (size := _unread(connection)):
                 # Look only: reading would make room for more.
@@ -261,17 +276,24 @@ class SinkPeer:
 
     def _read(self, connection: socket.socket, stretch: bytearray) -> None:
         with connection:
-            while data := self._received(connection):
-                with self._lock:
-                    stretch += data
+            while self._takes(connection, stretch):
+                pass
         with self._lock:
             if connection in self._connections:
                 self._connections.remove(connection)
 
-    def _received(self, connection: socket.socket) -> bytes:
-        """Return what came next, or nothing if the connection has ended."""
+    def _takes(self, connection: socket.socket, stretch: bytearray) -> bool:
+        """Wait for what comes next and add it to `stretch`; return whether more can come."""
         self._reading.wait()
         try:
-            return connection.recv(_LONGEST_READ)
-        except OSError:
-            return b""
+            ready = select.poll()
+            ready.register(connection, select.POLLIN)
+            ready.poll()
+            with self._lock:
+                if not self._reading.is_set():
+                    return True  # `hold` was called meanwhile, and nothing is taken after that
+                data = connection.recv(_LONGEST_READ)
+                stretch += data
+        except (OSError, ValueError):  # another thread has closed it
+            return False
+        return bool(data)

@@ -233,7 +233,14 @@ class Run:
             if peer is None or self._pipes[sink[0]].one_address or not peer.present:
                 continue
             size = sum(map(len, outputs))
-            wait_until(lambda size=size, peer=peer: peer.size >= size, self.patience)  # type: ignore[misc]
+
+            def came(
+                size: int = size, outputs: Sequence[bytes] = outputs, peer: SinkPeer = peer
+            ) -> bool:
+                # The size alone does not tell: an output that came in part counts in it, too.
+                return peer.size >= size and not missing(outputs, peer.stretches)
+
+            wait_until(came, self.patience)
             if over:
                 wait_until(lambda peer=peer: not peer.connections, self.patience)  # type: ignore[misc]
             if problem := missing(outputs, peer.stretches):

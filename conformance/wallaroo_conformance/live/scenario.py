@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from wallaroo.engine import Engine, Handle, Isolation, ServeOptions
-from wallaroo_conformance.cases.building import build, engine_case
+from wallaroo_conformance.cases.building import build
 from wallaroo_conformance.cases.case import (
     PIPELINES,
     ConformanceCase,
@@ -21,6 +21,7 @@ from wallaroo_conformance.cases.case import (
     PipelineSpec,
     StepSpec,
 )
+from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.operators import DECODERS
 from wallaroo_conformance.live.checkpoint import Checkpoint
 from wallaroo_conformance.live.peers import Address, Sender, SinkPeer, header, wait_until

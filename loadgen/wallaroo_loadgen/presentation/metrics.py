@@ -54,7 +54,9 @@ class RunMetrics(Collector):
         for name, (count, text) in _COUNTS.items():
             yield CounterMetricFamily(f"wallaroo_load_{name}", text, value=result.counts[count])
         backlog = max(0, result.counts["expected"] - result.counts["received"])
-        yield GaugeMetricFamily("wallaroo_load_backlog", "Outputs owed, not there.", value=backlog)
+        yield GaugeMetricFamily(
+            "wallaroo_load_backlog", "Outputs expected and not received yet.", value=backlog
+        )
         yield GaugeMetricFamily(
             "wallaroo_load_offered_rate",
             "Messages a second that the schedule asks for.",

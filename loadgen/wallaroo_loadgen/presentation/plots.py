@@ -23,7 +23,7 @@ COLOURS = {
     "max": "#9333ea",
     "sender lateness": "#9ca3af",
     "messages sent": "#0d9488",
-    "outputs owed": "#78350f",
+    "outputs expected": "#78350f",
     "outputs received": "#db2777",
     "backlog": "#ca8a04",
 }
@@ -37,7 +37,7 @@ _STROKES: dict[str, tuple[int, ...]] = {
     "max": DOTS,
     "messages sent": (),
     "outputs received": DASHES,
-    "outputs owed": DOTS,
+    "outputs expected": DOTS,
 }
 
 READING = {
@@ -51,8 +51,8 @@ READING = {
     "outputs. Stalls are triangles: who came at their beginning waited longest. A band that climbs "
     "is a backlog. Stripes are batches.",
     "Sent, received, backlog": "In a sustained run the lines lie on each other, and the backlog "
-    "(outputs owed and not there yet) is a level band. When received is a comb, the engine works "
-    "in batches.",
+    "(outputs expected and not received yet) is a level band. When received is a comb, the engine "
+    "works in batches.",
     "Sender lateness": "Should be flat and low. Spikes that coincide with those of the latency are "
     "the machine's, not the application's.",
 }
@@ -148,12 +148,12 @@ def heat_map(result: Result) -> Figure:
 
 
 def throughput(result: Result) -> Figure:
-    """Messages sent, outputs received, and outputs owed that have not come yet, over time."""
+    """Messages sent, outputs received, outputs expected, and the backlog, over time."""
     timeline = Timeline.from_json(result.timeline)
     width = timeline.bin_ns / NS
     columns = _used_columns(timeline)
     times = _plain((np.arange(columns) + 0.5) * width)
-    series = {"messages sent": "sent", "outputs received": "received", "outputs owed": "owed"}
+    series = {"messages sent": "sent", "outputs received": "received", "outputs expected": "owed"}
     values = {name: _plain(timeline.series[key][:columns] / width) for name, key in series.items()}
     backlog = _plain(result.backlog()[:columns])
     lines = [Line("backlog", COLOURS["backlog"], times, backlog, filled=True, right=True)]

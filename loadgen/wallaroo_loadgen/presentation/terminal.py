@@ -147,7 +147,7 @@ def _latencies(result: Result) -> Table:
     for title, values in (
         ("latency", result.latency),
         ("lateness", result.lateness),
-        ("our own", result.own_lateness),
+        ("own lateness", result.own_lateness),
     ):
         table.add_row(title, *[show(values[name]) for name in _COLUMNS])
     return table

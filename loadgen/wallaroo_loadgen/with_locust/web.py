@@ -24,7 +24,7 @@ _COLUMNS = (
     ("percentile", "Percentile (%)"),
     ("latency", "Latency (ms)"),
     ("lateness", "Sender lateness (ms)"),
-    ("own_lateness", "of it our own (ms)"),
+    ("own_lateness", "Own lateness (ms)"),
 )
 
 

@@ -66,10 +66,6 @@ class Watermarks:
         """A source has ended."""
         self._sources[source].ended = True
 
-    def ended(self, source: str) -> bool:
-        """Whether a source has ended."""
-        return self._sources[source].ended
-
     def moments(self) -> dict[str, SourceMoment]:
         """Return the times of the sources, by name."""
         return {

@@ -17,7 +17,8 @@ from wallaroo.keys import Key
 from wallaroo.operations import Windowed
 from wallaroo.trace import Reason
 from wallaroo.windows import LateDataPolicy
-from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
+from wallaroo_reference.dead_letter import DeadLetterError
+from wallaroo_reference.isolated.calls import call_user_code
 from wallaroo_reference.isolated.copies import thaw
 from wallaroo_reference.isolated.watermarks import NEVER, Watermark
 from wallaroo_reference.kept import PROTOCOL, Kind, UnpackError, key_of_name, name_of
@@ -130,15 +131,10 @@ class WindowStep(ABC):
             DeadLetterError: `combine` or `output` failed.
         """
         accumulator = self.combined(firing.parts)
-        aggregation = self._aggregation
-        try:
-            if aggregation.wants_window:
-                bounds = WindowBounds(firing.start, firing.end)
-                given = aggregation.output(firing.key, accumulator, bounds)
-            else:
-                given = aggregation.output(firing.key, accumulator)
-        except BaseException as error:
-            raise dead_letter_from(error, Reason.RAISED) from error
+        arguments: tuple[Any, ...] = (firing.key, accumulator)
+        if self._aggregation.wants_window:
+            arguments = (*arguments, WindowBounds(firing.start, firing.end))
+        given = call_user_code(self._aggregation.output, Reason.RAISED, *arguments)
         return None if given is None else self._freeze(given)
 
     def combined(self, parts: tuple[Any, ...]) -> Any:
@@ -146,12 +142,8 @@ class WindowStep(ABC):
         combine = self._aggregation.combine
         accumulator = thaw(parts[0])
         for part in parts[1:]:
-            later = thaw(part)
             assert combine is not None  # only windows whose aggregation has one have several parts
-            try:
-                result = combine(accumulator, later)
-            except BaseException as error:
-                raise dead_letter_from(error, Reason.RAISED) from error
+            result = call_user_code(combine, Reason.RAISED, accumulator, thaw(part))
             accumulator = accumulator if result is None else result
         return accumulator
 
@@ -211,17 +203,11 @@ class WindowStep(ABC):
     def _updated(self, message: Any, accumulator: Any = _NOTHING) -> Any:
         """Return an accumulator after one more message, frozen; without one, of a new window."""
         aggregation = self._aggregation
-        try:
-            if accumulator is _NOTHING:
-                mine = aggregation.initial_accumulator()
-            else:
-                mine = thaw(accumulator)
-            copy = thaw(message)
-            result = aggregation.call(copy, mine)
-        except DeadLetterError:
-            raise
-        except BaseException as error:
-            raise dead_letter_from(error, Reason.RAISED) from error
+        if accumulator is _NOTHING:
+            mine = call_user_code(aggregation.initial_accumulator, Reason.RAISED)
+        else:
+            mine = thaw(accumulator)
+        result = call_user_code(aggregation.call, Reason.RAISED, thaw(message), mine)
         return self._freeze(mine if result is None else result)
 
     def _late(self, arrival: Arrival, policy: LateDataPolicy) -> Firing | None:

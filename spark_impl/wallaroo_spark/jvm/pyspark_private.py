@@ -28,8 +28,9 @@ def connect(port: int, secret: str, conf: Mapping[str, str]) -> Any:
     """
     from pyspark.sql import SparkSession
 
-    # It tells of every command below a warning, and goes to the root's log with what users log.
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    # It goes to the root's log with what users log: each command, and the whole traceback of each
+    # failure of a batch, which the engine tells in a line of its own.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     given = {
         "PYSPARK_GATEWAY_PORT": str(port),
         "PYSPARK_GATEWAY_SECRET": secret,

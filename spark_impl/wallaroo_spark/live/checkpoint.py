@@ -61,6 +61,11 @@ class Checkpoint(CheckpointDirectory):
         """The directory of Spark's part."""
         return self.own_part
 
+    @property
+    def resume(self) -> Path:
+        """The file that says how things stood."""
+        return self.directory / "resume"
+
     def check_input(self, first_sequence: int, next_sequence: int) -> None:
         """Refuse a checkpoint whose input log or Spark's part was deleted.
 

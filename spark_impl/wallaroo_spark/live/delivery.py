@@ -8,9 +8,10 @@ batch waits, and the input log fills.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
-from wallaroo.records import Frame
+from wallaroo.records import Frame, Record, Tick
 from wallaroo.topology import Application
 from wallaroo.transport.dead_letters import DeadLetterFileError
 from wallaroo.transport.edges import Edges
@@ -18,7 +19,7 @@ from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.stop_clock import unless
 from wallaroo.user_code.output import show
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
-from wallaroo_spark.wire.job import Report
+from wallaroo_spark.wire.job import Held, Report
 from wallaroo_spark.wire.outbox import End, Finished
 from wallaroo_spark.wire.shards import Address
 
@@ -34,11 +35,16 @@ class Delivery:
         application: the application.
         edges: its sinks.
         loop: the thread of the edges.
-        frame: returns the frame with a sequence number.
+        record: returns the record with a sequence number.
+        done: called when a batch is delivered and Spark is about to commit it, with the sequence at
+            which it ends, and when something is due after it.
+        due: when something is due after the last batch of an earlier run on the checkpoint.
 
     Attributes:
         processed: everything before this sequence has been processed and delivered.
+        due: when time alone makes something due after that; `None`: it will not.
         batches: number of batches delivered.
+        late: numbers of late messages, as in a trace.
         ended: why the run ended, if it ended in a batch.
         killing_call: the call in which workers die; the next batch ends there.
         abandoned: do not wait for sinks any more; the current batch fails and is not committed.
@@ -49,23 +55,34 @@ class Delivery:
         application: Application,
         edges: Edges,
         loop: LoopThread,
-        frame: Callable[[int], Frame],
+        record: Callable[[int], Record],
+        done: Callable[[int, int | None], None],
+        due: int | None,
     ) -> None:
         self.processed = 0
+        self.due = due
         self.batches = 0
+        self.late: Counter[tuple[str, str]] = Counter()
         self.ended: str | None = None
         self.killing_call: End | None = None
         self.abandoned = False
         self._application = application
         self._edges = edges
         self._loop = loop
-        self._frame = frame
+        self._record = record
+        self._done = done
         self._entities: dict[Address, int] = {}
+        self._held: dict[Address, Held] = {}
 
     @property
     def entities(self) -> int:
         """Number of state entities, of the shards that had messages since the start."""
-        return sum(self._entities.values())
+        return sum(self._entities.values()) + sum([held.entities for held in self._held.values()])
+
+    @property
+    def open_windows(self) -> int:
+        """Number of open windows, after the last batch since the start."""
+        return sum([held.open for held in self._held.values()])
 
     def deliver(self, report: Report) -> None:
         """Deliver the results of a batch, and return when all of them are delivered.
@@ -87,12 +104,8 @@ class Delivery:
         letters = [letter for letter in finished.letters if stop is None or letter.order <= stop]
         if letters:
             sequences = {letter.lineage[0] for letter in letters}
-            frames = {number: self._frame(number) for number in sequences}
-            dead = dead_letters_of(
-                self._application,
-                letters,
-                {number: (record.source, record.payload) for number, record in frames.items()},
-            )
+            records = {number: _source_and_payload(self._record(number)) for number in sequences}
+            dead = dead_letters_of(self._application, letters, records)
             try:
                 self._edges.dead_letters.add(dead)
             except DeadLetterFileError as error:
@@ -111,6 +124,18 @@ class Delivery:
             self.ended = f"{cause} at {where} of pipeline {end.pipeline!r}, message {message}"
             raise RunEndedError(self.ended)
         self._entities.update(report.counts)
+        self._held.update(report.held)
+        self.late += finished.late
+        if self._held:
+            times = [held.due for held in self._held.values() if held.due is not None]
+            self.due = min(times, default=None)
         if report.span is not None:
+            self._done(report.span[1], self.due)
             self.processed = report.span[1]
         self.batches += 1
+
+
+def _source_and_payload(record: Record) -> tuple[str | None, bytes | None]:
+    """Return a record's source, and its payload if it is a frame."""
+    source = None if isinstance(record, Tick) else record.source
+    return source, record.payload if isinstance(record, Frame) else None

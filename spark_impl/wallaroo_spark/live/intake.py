@@ -1,4 +1,4 @@
-"""Frames into the input log, as fast as it takes them; in the edges' thread.
+"""Records into the input log, as fast as it takes them; in the edges' thread.
 
 While the log is full nothing is read, and TCP makes the senders wait. The same holds for a full
 disk: what was read and cannot be logged waits here until there is room. That is at most what one
@@ -10,8 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
+from wallaroo.records import End, Tick, Value
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import InputLogError, InputLogFullError
 from wallaroo_spark.live.log_feed import LogFeed
@@ -21,33 +25,58 @@ _RETRY = 0.5  # seconds between looks whether a full disk has room again
 _log = logging.getLogger("wallaroo.spark")
 
 
+class _Some(NamedTuple):
+    """Records that arrived together: how many, and what appends them to the log."""
+
+    number: int
+    append: Callable[[], None]
+
+
 class Intake:
-    """Takes frames from the edges.
+    """Takes records from the edges, and gives them their arrival time.
 
     Args:
         feed: appends to the input log.
         edges: paused while no more should be read.
         failed: called with an error's text if the log can take nothing any more.
+        clock: returns the arrival time of a record, in nanoseconds since 1970.
     """
 
-    def __init__(self, feed: LogFeed, edges: Edges, failed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        feed: LogFeed,
+        edges: Edges,
+        failed: Callable[[str], None],
+        clock: Callable[[], int],
+    ) -> None:
         self._feed = feed
         self._edges = edges
         self._failed = failed
-        self._waiting: deque[tuple[str, list[bytes]]] = deque()  # for room on the disk
+        self._clock = clock
+        self._waiting: deque[_Some] = deque()  # for room on the disk
         self._closing: list[Callable[[], None]] = []  # to be called once they are durable
 
     @property
     def waiting(self) -> int:
-        """Number of frames that have been read and are not in the log."""
-        return sum([len(payloads) for _, payloads in self._waiting])
+        """Number of records that have been read and are not in the log."""
+        return sum([some.number for some in self._waiting])
 
     def deliver(self, source: str, payloads: list[bytes]) -> None:
         """Take a source's frames, and pause the edges if the next ones have to wait."""
+        append = partial(self._feed.append, source, payloads, self._clock())
+        self._take(_Some(len(payloads), append))
+
+    def take(self, records: Sequence[Value | Tick | End]) -> None:
+        """Take other records in the same way; what arrives together arrives at one time."""
+        now = self._clock()
+        stamped = [replace(record, at=now) for record in records]
+        self._take(_Some(len(stamped), partial(self._feed.append_records, stamped)))
+
+    def _take(self, some: _Some) -> None:
         if self._waiting:
-            self._waiting.append((source, payloads))
-        elif not self._logged(source, payloads):
-            self._waiting.append((source, payloads))
+            self._waiting.append(some)
+        elif not self._logged(some):
+            self._waiting.append(some)
             self._edges.pause()
             self._retry_later()
         elif self._feed.full:
@@ -63,7 +92,7 @@ class Intake:
     def go_on(self) -> None:
         """Take what waits, and read again, as far as there is room now."""
         if self._waiting:
-            while self._waiting and self._logged(*self._waiting[0]):
+            while self._waiting and self._logged(self._waiting[0]):
                 self._waiting.popleft()
             if self._waiting:
                 return
@@ -74,10 +103,10 @@ class Intake:
         if not self._feed.full:
             self._edges.resume()
 
-    def _logged(self, source: str, payloads: list[bytes]) -> bool:
+    def _logged(self, some: _Some) -> bool:
         """Append to the log; return whether it has taken them."""
         try:
-            self._feed.append(source, payloads)
+            some.append()
         except InputLogFullError as error:
             if not self._waiting:
                 _log.error("%s; nothing more is read until there is room", error)

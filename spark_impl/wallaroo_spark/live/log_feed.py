@@ -1,19 +1,23 @@
 """The input log as a streaming query's feed: an offset is a sequence number.
 
-A frame is offered to Spark once it is durable. One thread syncs everything that was appended since
-its last sync, so under load one sync serves many frames. Frames that Spark has committed are
+A record is offered to Spark once it is durable. One thread syncs everything that was appended since
+its last sync, so under load one sync serves many records. Records that Spark has committed are
 dropped from the log.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from wallaroo.records import Frame
-from wallaroo.transport.input_log import InputLog, InputLogError, Run
+from wallaroo.records import End, Record, Tick, Value
+from wallaroo.transport.generators import decoded, encoded
+from wallaroo.transport.input_log import InputLog, InputLogError, Kind, Run
+from wallaroo_spark.live.resume import Resume, after
 from wallaroo_spark.plans.feed import Feed
 from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, pack
+from wallaroo_spark.wire.job import Kind as WireKind
 from wallaroo_spark.wire.job import Run as WireRun
 
 _WAIT = 0.2  # seconds that `latest` may wait for input; to stop a query can take as long
@@ -30,11 +34,13 @@ class LogFeed(Feed):
         batch_bytes: most payload bytes of a batch.
         room_made: called, in any thread, after a commit has made room.
         failed: called once, in any thread, with an error's text if the log fails.
+        resume: how things stood when the checkpoint was left.
 
     Attributes:
         case: the case that goes with all input from now on.
-        planned: Spark has been given the frames before this sequence.
-        committed: Spark has committed the frames before this sequence.
+        planned: Spark has been given the records before this sequence.
+        committed: Spark has committed the records before this sequence.
+        sources: what the log says of the sources before `planned`.
     """
 
     def __init__(
@@ -46,8 +52,11 @@ class LogFeed(Feed):
         batch_bytes: int,
         room_made: Callable[[], None],
         failed: Callable[[str], None],
+        resume: Resume,
     ) -> None:
         self._log = log
+        self.sources = resume.sources
+        self._told = resume.sequence  # `sources` knows the records before this sequence
         self.case = case
         self.planned = self.committed = log.first_sequence
         self._tasks = tasks
@@ -67,16 +76,40 @@ class LogFeed(Feed):
 
     @property
     def received(self) -> int:
-        """Sequence of the next frame."""
+        """Sequence of the next record."""
         return self._log.next_sequence
 
-    def append(self, source: str, payloads: list[bytes]) -> None:
+    def append(self, source: str, payloads: list[bytes], at: int = 0) -> None:
         """Append frames to the log; they are offered to Spark once they are durable.
+
+        Args:
+            source: their source.
+            payloads: the frames.
+            at: their arrival time.
 
         Raises:
             InputLogError: they cannot be written; none of them was taken.
         """
-        self._log.append(source, payloads)
+        self._log.append(source, payloads, at)
+        self._appended()
+
+    def append_records(self, records: Sequence[Value | Tick | End]) -> None:
+        """Append other records in the same way.
+
+        Raises:
+            InputLogError: they cannot be written; none of them was taken.
+        """
+        self._log.append_records(
+            [
+                replace(record, value=encoded(record.value))
+                if isinstance(record, Value)
+                else record
+                for record in records
+            ]
+        )
+        self._appended()
+
+    def _appended(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
@@ -94,10 +127,9 @@ class LogFeed(Feed):
         self._syncing.join()
         self._log.close()
 
-    def frame(self, sequence: int) -> Frame:
-        """Return a frame that Spark has not committed yet."""
-        (run,) = self._log.runs(sequence, sequence + 1)
-        return Frame(run.source, run.payloads[0], run.at)
+    def record(self, sequence: int) -> Record:
+        """Return a record that Spark has not committed yet; of a value, what is logged of it."""
+        return self._log.read(sequence, sequence + 1)[0]
 
     # -- the feed ----------------------------------------------------------------------------
 
@@ -130,6 +162,8 @@ class LogFeed(Feed):
             self._failed(str(error))
             raise
         self.planned = end
+        if end > self._told:
+            self.sources, self._told = after(self.sources, runs), end
         parts = _divided(_joined(runs), self._tasks)
         return [
             pack(HeadBlock({0: self.case}, part, None if number else (start, end)))
@@ -174,14 +208,35 @@ class LogFeed(Feed):
                 call()
 
 
-def _joined(runs: list[Run]) -> Frames:
-    """Return a log's runs, with consecutive runs of one source joined."""
+def _joined(runs: Iterable[Run]) -> Frames:
+    """Return a log's runs, with those joined that follow each other and are alike."""
     frames: Frames = []
     for run in runs:
-        if not frames or frames[-1].source != run.source:
-            frames.append(WireRun(0, run.source, run.first, []))
-        frames[-1].items.extend(run.payloads)
+        for more in _wire_runs(run):
+            last = frames[-1] if frames else None
+            if last is not None and more._replace(first=last.first, items=last.items) == last:
+                last.items.extend(more.items)
+            else:
+                frames.append(more)
     return frames
+
+
+def _wire_runs(run: Run) -> Iterator[WireRun]:
+    """Yield a log's run as workers get it."""
+    whole = WireRun(0, run.source, run.first, run.payloads, run.at)
+    if run.kind is Kind.FRAME:
+        yield whole
+    elif run.kind is Kind.TICK:
+        yield whole._replace(kind=WireKind.TICK)
+    elif run.kind is Kind.END:
+        ends = [pack(record) for record in run.records()]
+        yield whole._replace(kind=WireKind.END, items=ends)
+    else:
+        for sequence, payload in enumerate(run.payloads, run.first):
+            blob, hindered = decoded(payload)
+            kind = WireKind.VALUES if hindered is None else WireKind.UNPORTABLE
+            item = blob if hindered is None else hindered.encode()
+            yield whole._replace(first=sequence, items=[item], kind=kind)
 
 
 def _divided(frames: Frames, parts: int) -> list[Frames]:

@@ -14,8 +14,10 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 
+from wallaroo.config import GenSourceConfig
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
 from wallaroo.records import End, Value
@@ -36,6 +38,14 @@ from wallaroo_spark.live.intake import Intake
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.query import LiveQuery
+from wallaroo_spark.live.resume import (
+    LoggedSource,
+    Resume,
+    at_the_end_of,
+    read_resume,
+    write_resume,
+)
+from wallaroo_spark.live.ticks import write_ticks
 from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.worker.plan import plan
 
@@ -65,11 +75,14 @@ class Server:
         *,
         addresses: Mapping[str, Address] | None = None,
         temporary: TemporaryDirectory | None = None,
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._application = application
+        self._now = clock
         self._options = options
         self._own = own
         self._temporary = temporary
+        self._ticking: asyncio.Task[None] | None = None
         self._done = threading.Event()
         self._result: Summary | None = None
         self._killed = False
@@ -97,6 +110,7 @@ class Server:
                 "batch_ms": round(1000 * self._query.batch_seconds, 1),
                 "backlog": self._backlog,
                 "entities": self._delivery.entities,
+                "windows": self._delivery.open_windows,
             }
         )
 
@@ -124,6 +138,7 @@ class Server:
             self._own,
             addresses=self.addresses,
             temporary=self._temporary,
+            clock=self._now,
         )
 
     # -- the start ---------------------------------------------------------------------------
@@ -153,6 +168,10 @@ class Server:
         log = InputLog.open(checkpoint.input_log, own.log_bytes)
         self._up.callback(log.close)
         checkpoint.check_input(log.first_sequence, log.next_sequence)
+        self._checkpoint = checkpoint
+        self._resume = read_resume(checkpoint.resume)
+        logged = at_the_end_of(log, self._resume)
+        self._unended = self._sources_to_come(logged)
         case = CaseSpec(
             pickled,
             partitions=checkpoint.partitions,
@@ -167,10 +186,14 @@ class Server:
             batch_bytes=own.batch_bytes,
             room_made=self._on_room_in_log,
             failed=self._fail,
+            resume=self._resume,
         )
         self._up.callback(self._feed.close)
         self._loop = LoopThread("wallaroo-edges")
-        self._edges = Edges(self._application, options, self._loop, self, addresses)
+        positions = {name: source.position for name, source in logged.items()}
+        self._edges = Edges(
+            self._application, options, self._loop, self, addresses, self._now, positions
+        )
         self._clock = StopClock(
             options,
             self._loop,
@@ -179,8 +202,16 @@ class Server:
             counts_from_progress=True,
             least=lambda: 0.0 if self._delivery.batches else _FIRST_BATCH,
         )
-        self._intake = Intake(self._feed, self._edges, self._fail)
-        self._delivery = Delivery(self._application, self._edges, self._loop, self._feed.frame)
+        arrival = self._now if self._application.time_decides else lambda: 0
+        self._intake = Intake(self._feed, self._edges, self._fail, arrival)
+        self._delivery = Delivery(
+            self._application,
+            self._edges,
+            self._loop,
+            self._feed.record,
+            self._batch_done,
+            self._resume.due,
+        )
         self._query = LiveQuery(
             plan(self._application).levels, own, checkpoint, self._feed, self._delivery
         )
@@ -190,6 +221,23 @@ class Server:
         self._up.callback(self._loop.stop)
         self._up.callback(lambda: self._loop.call(self._edges.close))
         self._loop.post(self._start)
+
+    def _sources_to_come(self, logged: Mapping[str, LoggedSource]) -> set[str]:
+        """Return the sources that can give something: all but generators that have ended."""
+        ended = {name for name, source in logged.items() if source.ended}
+        generators = {
+            name
+            for name, source in self._application.sources.items()
+            if isinstance(source.config, GenSourceConfig)
+        }
+        for name in sorted(ended - generators):
+            _log.warning(
+                "source %r has ended in an earlier run on this checkpoint, with standard input: "
+                "what it receives now comes too late for every window. Begin anew with an empty "
+                "directory",
+                name,
+            )
+        return set(self._application.sources) - (ended & generators)
 
     def _warn_of_states_of_main(self) -> None:
         for partition, builder in states_of_main(self._application):
@@ -208,15 +256,27 @@ class Server:
     # -- in the edges' thread ----------------------------------------------------------------
 
     def _start(self) -> None:
-        self._stopping = asyncio.get_running_loop().create_task(self._stop())
+        loop = asyncio.get_running_loop()
+        self._stopping = loop.create_task(self._stop())
+        if self._application.window_steps:
+            ticks = write_ticks(
+                self._now,
+                lambda: self._delivery.due,
+                lambda: self._backlog,
+                lambda tick: self._intake.take([tick]),
+            )
+            self._ticking = loop.create_task(ticks)
+        self._end_if_all_have_ended()
 
     def deliver(self, source: str, payloads: list[bytes]) -> None:
         """See `wallaroo.transport.edges.Core`."""
         self._intake.deliver(source, payloads)
 
     def take(self, records: list[Value | End]) -> None:
-        """See `wallaroo.transport.edges.Core`: generators are refused before (build-2)."""
-        raise AssertionError(records)
+        """See `wallaroo.transport.edges.Core`; once all sources have ended the run is over."""
+        self._intake.take(records)
+        self._unended -= {record.source for record in records if isinstance(record, End)}
+        self._end_if_all_have_ended()
 
     def when_sequenced(self, close: Callable[[], None]) -> None:
         """See `wallaroo.transport.edges.Core`: what is sequenced here is on disk."""
@@ -226,16 +286,28 @@ class Server:
         """See `wallaroo.transport.edges.Core`: `Delivery` waits for the sinks itself."""
 
     def input_ended(self, problem: str | None) -> None:
-        """See `wallaroo.transport.edges.Core`."""
-        self._clock.input_ended(problem)
+        """See `wallaroo.transport.edges.Core`: what stdin stands in for ends (time-5)."""
+        if problem is not None:
+            self._clock.input_ended(problem)
+        ended = self._edges.listened_to & self._unended
+        if self._application.time_decides:
+            self._intake.take([End(name) for name in sorted(ended)])
+        self._unended -= ended
+        self._end_if_all_have_ended()
 
     def outputs_broken(self, problem: str) -> None:
         """See `wallaroo.transport.edges.Core`."""
         self._fail(problem)
 
+    def _end_if_all_have_ended(self) -> None:
+        if not self._unended:
+            self._clock.input_ended(None)
+
     async def _stop(self) -> None:
         """Process and deliver what was received, once a stop is asked for, and end the query."""
         await self._clock.wait()
+        if self._ticking is not None:
+            self._ticking.cancel()
         if await self._clock.in_time(self._edges.finish(self._committed)):
             self._query.end()
         else:
@@ -269,6 +341,13 @@ class Server:
 
     # -- the query's thread ------------------------------------------------------------------
 
+    def _batch_done(self, sequence: int, due: int | None) -> None:
+        """Note how things stand before Spark commits a micro-batch."""
+        now = Resume(sequence, due, self._feed.sources)
+        if not now.same(self._resume):
+            write_resume(self._checkpoint.resume, now)
+            self._resume = now
+
     def _run(self) -> None:
         try:
             self._query.run()
@@ -285,5 +364,8 @@ class Server:
             self._up.close()
         if self._killed:
             self._clock.problem = "it was killed"
-        self._result = self._edges.summary(self._clock.problem)
+        lost = self._delivery.open_windows if self._own.checkpoint is None else 0
+        self._result = self._edges.summary(
+            self._clock.problem, late=self._delivery.late, open_windows=lost
+        )
         self._done.set()

@@ -157,6 +157,9 @@ class _StateMap:
     def put(self, key: bytes, value: bytes) -> None:
         self._state.updateValue((key,), (value,))
 
+    def remove(self, key: bytes) -> None:
+        self._state.removeKey((key,))
+
     def items(self) -> Iterable[tuple[bytes, bytes]]:
         for key, value in self._state.iterator():
             yield key[0], value[0]

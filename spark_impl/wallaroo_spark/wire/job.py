@@ -143,6 +143,20 @@ class LevelBlock(NamedTuple):
     tracks: dict[Address, list[Track]]
 
 
+class Held(NamedTuple):
+    """What a component that holds windows has at the end of a batch.
+
+    Args:
+        due: the arrival time at which time alone lets a window fire; `None`: none will.
+        open: number of open windows.
+        entities: number of state entities that it holds beside them.
+    """
+
+    due: int | None
+    open: int
+    entities: int
+
+
 @dataclass
 class Report:
     """What an operator sends to the driver.
@@ -152,6 +166,7 @@ class Report:
         printed: the lines that user code printed or logged.
         entities: (address, entity's id, structure, pickled state), where asked.
         counts: number of entities by address, of those that had messages.
+        held: the same for those that hold windows, which all have been asked.
         span: see `HeadBlock`.
     """
 
@@ -159,10 +174,12 @@ class Report:
     printed: list[Line] = field(default_factory=list)
     entities: list[tuple[Address, bytes, Any, bytes]] = field(default_factory=list)
     counts: dict[Address, int] = field(default_factory=dict)
+    held: dict[Address, Held] = field(default_factory=dict)
     span: tuple[int, int] | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.finished or self.printed or self.entities or self.counts or self.span)
+        entities = self.entities or self.counts or self.held
+        return bool(self.finished or self.printed or entities or self.span)
 
     @classmethod
     def merged(cls, reports: Iterable[Report]) -> Report:
@@ -179,6 +196,7 @@ class Report:
         self.printed += other.printed
         self.entities += other.entities
         self.counts.update(other.counts)
+        self.held.update(other.held)
         self.span = other.span or self.span
 
 

@@ -18,6 +18,7 @@ from wallaroo_spark.wire.job import (
     FINISHED,
     CaseSpec,
     HeadBlock,
+    Held,
     LevelBlock,
     Report,
     Row,
@@ -98,8 +99,12 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
         for address in sorted(messages.keys() | tracks.keys()):
             case = cases[address.case]
             given = (arrivals(messages.get(address, ())), moments(tracks.get(address, ())))
-            outbox, report.counts[address] = _run_address(case, address, given, store, printer)
+            outbox, held = _run_address(case, address, given, store, printer)
             outboxes.append((address.case, outbox))
+            if isinstance(held, Held):
+                report.held[address] = held
+            else:
+                report.counts[address] = held
             die_if_asked(
                 case.faults, program_for(case).plan.components[address.component].level + 1
             )
@@ -139,8 +144,8 @@ def _run_address(
     given: tuple[list[Arrival], list[Moment]],
     store: Map,
     printer: Printer,
-) -> tuple[Outbox, int]:
-    """Return the outbox, and the number of entities there are now."""
+) -> tuple[Outbox, int | Held]:
+    """Return the outbox, and how many entities there are now, or what holds windows has."""
     program = program_for(case)
     component = program.plan.components[address.component]
     form = Form(program.application, component)
@@ -151,16 +156,17 @@ def _run_address(
         states: States = kind(entities, program.copies, form)
         flow = _flow(case, printer, isolated=isolated)
         flow.hold(component, states)
+        held: Held | None = None
         try:
             if component.windows:
-                replay(flow, program, component, entities, *given)
+                held = replay(flow, program, component, entities, *given)
             else:
                 flow.visit(given[0])
-            flow.flush()
+                flow.flush()
         except NeedsIsolation:
             del printer.lines[printed:]
             continue
-        return flow.outbox, entities.count
+        return flow.outbox, held or entities.count
     raise AssertionError("isolated mode never needs isolation")
 
 

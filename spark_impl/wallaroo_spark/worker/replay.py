@@ -13,6 +13,7 @@ from bisect import bisect_left
 
 from wallaroo.trace import Lineage, lineage_order
 from wallaroo_spark.wire.columns import Arrival
+from wallaroo_spark.wire.job import Held
 from wallaroo_spark.wire.tracks import Moment
 from wallaroo_spark.worker.flow import Flow
 from wallaroo_spark.worker.plan import Component
@@ -32,8 +33,8 @@ def replay(
     entities: Entities,
     arrivals: list[Arrival],
     moments: list[Moment],
-) -> None:
-    """Take messages and moments through a component with windows, in order.
+) -> Held:
+    """Take messages and moments through a component with windows, in order, and store it.
 
     Args:
         flow: holds the component.
@@ -42,6 +43,12 @@ def replay(
         entities: its entities and windows; also the watermarks, from one batch to the next.
         arrivals: the messages, in order.
         moments: what the batch's records say about time, in order.
+
+    Returns:
+        What it holds now.
+
+    Raises:
+        NeedsIsolation: some entities cannot be pickled.
     """
     application = program.application
     steps = application.window_steps
@@ -74,3 +81,11 @@ def replay(
     flow.visit(arrivals[done:])
     reached = {index: flow.windows_at(index).watermark for _, index in held}
     entities.put(clock, pickle.dumps((watermarks.known, reached), 5))
+    steps_held = [flow.windows_at(index) for _, index in held]
+    times = [due for step in steps_held if (due := step.next_due(watermarks)) is not None]
+    flow.flush()
+    return Held(
+        min(times, default=None),
+        sum([step.open for step in steps_held]),
+        entities.count - 1 - sum([step.entries for step in steps_held]),
+    )

@@ -10,6 +10,9 @@ Segments are added one at a time as the entities grow, as in linear hashing. Wit
 ``hash mod 2**k``; a new segment ``n`` takes entities only from segment ``n - 2**k``. So a batch
 that visits few of a million entities reads few segments of a few KB, and an address with ten
 entities has one segment. The number of segments is stored in segment 0, before its entities.
+
+When entities go, as those of closed windows do, segments are given up in the same way: the last one
+gives its entities back. So what is stored follows what there is, and of nothing, nothing is stored.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ _ENTRY_BYTES = 16  # what a dict entry costs beside id and state
 _KEY = struct.Struct(">IHII")
 _COUNTS = struct.Struct(">IQQ")  # segments, weight, entities
 _NOTHING = _COUNTS.pack(1, 0, 0)
+_SPARSE = 4  # a segment is given up when on average no more than 1/4 of each is used
 
 Segment = dict[bytes, bytes]
 
@@ -40,6 +44,9 @@ class Map(Protocol):
     def put(self, key: bytes, value: bytes) -> None:
         """Set the value of `key`."""
 
+    def remove(self, key: bytes) -> None:
+        """Remove `key`, if it is there."""
+
     def items(self) -> Iterable[tuple[bytes, bytes]]:
         """Return all keys and values."""
 
@@ -50,6 +57,10 @@ class MemoryMap(dict[bytes, bytes]):
     def put(self, key: bytes, value: bytes) -> None:
         """Set the value of `key`."""
         self[key] = value
+
+    def remove(self, key: bytes) -> None:
+        """Remove `key`, if it is there."""
+        self.pop(key, None)
 
 
 class Entities:
@@ -67,6 +78,7 @@ class Entities:
         self._segment_bytes = segment_bytes
         self._segments: dict[int, Segment] = {}
         self._dirty: set[int] = set()
+        self._given_up: set[int] = set()
         first = store.get(self._key(0))
         self._counts = first[: _COUNTS.size] if first else b""
         self._number, self._weight, self.count = _COUNTS.unpack(self._counts or _NOTHING)
@@ -99,17 +111,26 @@ class Entities:
             self._dirty.add(number)
 
     def flush(self) -> None:
-        """Add segments for the entities that were added, and write the changed segments."""
+        """Make the number of segments fit the entities, and write the changed segments."""
         while self._weight > self._number * self._segment_bytes:
             self._split()
+        while self._number > 1 and self._weight * _SPARSE < self._number * self._segment_bytes:
+            self._give_up_last()
         counts = _COUNTS.pack(self._number, self._weight, self.count)
         if self._dirty and counts != self._counts:
             self._counts = counts
             self._dirty.add(0)
+        if self._dirty and not self.count:
+            self._dirty.discard(0)
+            self._given_up.add(0)
+            self._counts = b""
         for number in sorted(self._dirty):
             blob = pickle.dumps(self._segments[number], 5)
             self._store.put(self._key(number), blob if number else counts + blob)
+        for number in sorted(self._given_up):
+            self._store.remove(self._key(number))
         self._dirty.clear()
+        self._given_up.clear()
 
     def _split(self) -> None:
         """Add a segment, and move entities into it from the segment that is split."""
@@ -122,6 +143,19 @@ class Entities:
         self._dirty.add(fresh)
         if moved:
             self._dirty.add(fresh - half)
+
+    def _give_up_last(self) -> None:
+        """Give the last segment's entities back to the segment that was split for it."""
+        last = self._number - 1
+        half = 1 << (last.bit_length() - 1)
+        gone = self._segment(last)
+        if gone:
+            self._segment(last - half).update(gone)
+            self._dirty.add(last - half)
+        del self._segments[last]
+        self._number = last
+        self._dirty.discard(last)
+        self._given_up.add(last)
 
     def _place(self, hashed: int) -> int:
         half = 1 << (self._number.bit_length() - 1)

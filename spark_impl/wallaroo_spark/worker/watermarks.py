@@ -64,6 +64,24 @@ class _Source:
             return None if idle else NEVER
         return self.greatest + silent if idle else self.greatest
 
+    def reaches(self, target: int, now: int, first: int) -> float:
+        """Return the arrival time from which it holds nothing below `target` back.
+
+        Until then no frame comes. `FOREVER`: it holds back until one comes.
+        """
+        holds = self.holds_at(now, first)
+        if holds is None or holds >= target:
+            return now
+        if self._by_arrival:
+            return target
+        if self._idle_after is None:
+            return FOREVER
+        silent_since = first if self.last is None else self.last
+        idle = silent_since + self._idle_after
+        return (
+            idle if self.greatest == NO_TIME else max(idle, silent_since + target - self.greatest)
+        )
+
 
 class Watermarks:
     """The time of an application's sources, moment by moment.
@@ -103,17 +121,37 @@ class Watermarks:
         elif moment.what == What.END:
             source.ended = True
 
-    def of(self, ways: Mapping[str, int]) -> float:
+    def of(self, ways: Mapping[str, int], now: int | None = None) -> float:
         """Return the watermark of a step.
 
         Args:
             ways: the step's sources, with the delays on the way (`Application.ways`).
+            now: an arrival time up to which no frame comes; `None`: that of the latest record.
         """
+        at = self.now if now is None else now
         least: float | None = None
         for name, source in zip(self._names, self._sources, strict=True):
             if name in ways:
-                own = source.holds_at(self.now, self._first)
+                own = source.holds_at(at, self._first)
                 if own is not None:
                     less = own - ways[name]
                     least = less if least is None else min(least, less)
         return NEVER if least is None else least
+
+    def when(self, ways: Mapping[str, int], watermark: int) -> int | None:
+        """Return the arrival time at which a step's watermark gets to `watermark` by time alone.
+
+        `None`: it waits for a frame.
+
+        Args:
+            ways: see `of`.
+            watermark: in nanoseconds since 1970.
+        """
+        latest: float = self.now
+        for name, source in zip(self._names, self._sources, strict=True):
+            if name in ways:
+                reached = source.reaches(watermark + ways[name], self.now, self._first)
+                latest = max(latest, reached)
+        if latest == FOREVER or self.of(ways, int(latest)) < watermark:
+            return None
+        return int(latest)

@@ -80,6 +80,9 @@ class WindowKind(Protocol):
     def open(self, key: bytes, windows: Any) -> Iterator[Firing]:
         """Yield a key's windows as they would fire (window-11)."""
 
+    def number(self, windows: Any) -> int:
+        """Return how many windows of a key are open."""
+
 
 def kind_of(windows: Windows) -> WindowKind:
     """Return the rules of these windows."""
@@ -149,13 +152,21 @@ class _Ranges:
         return firing, _Panes(max(following, self._first_with(min(kept) * self._pane)), kept)
 
     def open(self, key: bytes, windows: _Panes) -> Iterator[Firing]:
-        numbers: set[int] = set()
-        for pane in windows.parts:
+        for numbers in self._open(windows):
+            for number in numbers:
+                yield self._firing(key, windows, number)
+
+    def number(self, windows: _Panes) -> int:
+        return sum(map(len, self._open(windows)))
+
+    def _open(self, windows: _Panes) -> Iterator[range]:
+        """Yield the numbers of a key's open windows, in order."""
+        following = windows.earliest
+        for pane in sorted(windows.parts):
             start = pane * self._pane
-            first = max(self._first_with(start), windows.earliest)
-            numbers.update(range(first, start // self._slide + 1))
-        for number in sorted(numbers):
-            yield self._firing(key, windows, number)
+            first = max(self._first_with(start), following)
+            following = max(start // self._slide + 1, following)
+            yield range(first, following)
 
     def _firing(self, key: bytes, windows: _Panes, number: int) -> Firing:
         start = number * self._slide
@@ -222,6 +233,9 @@ class _Sessions:
         for session in windows:
             yield self._firing(key, session)
 
+    def number(self, windows: list[_Session]) -> int:
+        return len(windows)
+
     def _firing(self, key: bytes, session: _Session) -> Firing:
         end = session.last + self._gap
         return Firing(key, session.first, end, end - 1, [session.part])
@@ -285,6 +299,9 @@ class _Counts:
 
     def open(self, key: bytes, windows: _Count) -> Iterator[Firing]:
         yield self.fire(key, windows)[0]
+
+    def number(self, windows: _Count) -> int:
+        return 1
 
 
 def _late(policy: LateDataPolicy, aggregating: Aggregating, windows: Any, coming: Coming) -> Taken:

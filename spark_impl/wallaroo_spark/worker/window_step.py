@@ -19,7 +19,7 @@ from wallaroo_spark.worker.calls import Calls, RunEnded
 from wallaroo_spark.worker.nodes import TakeMessage
 from wallaroo_spark.worker.portable import copies_by
 from wallaroo_spark.worker.segments import Entities
-from wallaroo_spark.worker.watermarks import NEVER
+from wallaroo_spark.worker.watermarks import NEVER, Watermarks
 from wallaroo_spark.worker.window_kinds import Coming, kind_of
 from wallaroo_spark.worker.window_store import KEY, WindowStore
 
@@ -47,11 +47,12 @@ class WindowStep:
         self._calls = calls
         self._place = place
         self._kind = kind_of(operation.windows)
-        self._store = WindowStore(*stored, self._kind.width)
+        self._store = WindowStore(*stored, self._kind.width, self._kind.number)
         self._aggregating = Aggregating(
             operation.aggregation, program.copies, lambda call: calls.reported(call, place)
         )
         self._made = calls.maker(index)
+        self._ways = program.application.ways[index]
         self._follow = follow
 
     def take(self, lineage: Lineage, key: bytes, value: Any, _: Any) -> None:
@@ -99,6 +100,27 @@ class WindowStep:
                 self._wait(waiting, key, rest, until)
             self._fire(firing, fires)
             number += 1
+
+    def next_due(self, watermarks: Watermarks) -> int | None:
+        """Return the arrival time at which time alone lets a window fire; `None`: none will.
+
+        Args:
+            watermarks: those of the sources, as of the last record.
+        """
+        due = self._store.next_due(self._kind.due)
+        if due is None or self._kind.by_arrival:
+            return due
+        return watermarks.when(self._ways, due)
+
+    @property
+    def open(self) -> int:
+        """Number of open windows, as of `flush`."""
+        return self._store.open
+
+    @property
+    def entries(self) -> int:
+        """Number of values that are stored for the step, as of `flush`."""
+        return self._store.entries
 
     def flush(self) -> None:
         """Give what has changed to the entities."""

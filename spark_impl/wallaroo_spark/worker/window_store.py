@@ -6,19 +6,33 @@ earliest time of each bucket. So a batch in which nothing is due reads the direc
 that have messages, however many windows are open.
 
 A key is noted at the time for which it waits. If it then waits for a later time, that is found when
-the noted time comes; so a session that grows costs no change of the calendar.
+the noted time comes or is the next one; so a session that grows costs no change of the calendar.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from wallaroo_spark.worker.segments import Entities
 
 KEY, _BUCKET, _DIRECTORY = b"k", b"b", b"d"
 """What an id begins with, behind the step's prefix."""
+
+
+class _Directory(NamedTuple):
+    """What is known of all windows of a step.
+
+    Args:
+        first: of each bucket, the earliest time that is noted in it, and a key that is noted there.
+        open: number of open windows.
+        keys: number of keys that have some.
+    """
+
+    first: dict[int, tuple[int, bytes]]
+    open: int = 0
+    keys: int = 0
 
 
 class WindowStore:
@@ -28,18 +42,34 @@ class WindowStore:
         entities: where they are stored.
         prefix: begins the ids of the step's values.
         width: nanoseconds of a bucket.
+        number: returns how many windows of a key are open.
     """
 
-    def __init__(self, entities: Entities, prefix: bytes, width: int) -> None:
+    def __init__(
+        self, entities: Entities, prefix: bytes, width: int, number: Callable[[Any], int] = len
+    ) -> None:
         self._entities = entities
         self._prefix = prefix
         self._width = width
+        self._number = number
         self._keys: dict[bytes, tuple[int | None, Any]] = {}  # (noted time, windows) of keys
+        self._stored: dict[bytes, Any] = {}  # the windows that keys had before the batch
         self._changed: set[bytes] = set()
         self._buckets: dict[int, dict[bytes, int]] = {}
         self._turned: set[int] = set()
-        self._earliest: dict[int, int] = self._load(_DIRECTORY) or {}
-        self._earliest_changed = False
+        self._directory: _Directory = self._load(_DIRECTORY) or _Directory({})
+        self._first: dict[int, tuple[int, bytes]] = dict(self._directory.first)
+
+    @property
+    def open(self) -> int:
+        """Number of open windows, as of `flush`."""
+        return self._directory.open
+
+    @property
+    def entries(self) -> int:
+        """Number of values that are stored for the step, as of `flush`."""
+        directory = self._directory
+        return directory.keys + len(directory.first) + (directory.keys > 0)
 
     def get(self, key: bytes) -> Any:
         """Return the windows of a key; `None`: it has none."""
@@ -50,32 +80,27 @@ class WindowStore:
 
         What the calendar notes of a key without windows counts no more.
         """
-        noted = None if windows is None else self._known(key)[0]
+        noted = self._known(key)[0]
+        if windows is None:
+            noted = None
         if due is not None and (noted is None or due < noted):
             noted = due
             bucket = due // self._width
             self._bucket(bucket)[key] = due
             self._turned.add(bucket)
-            if due < self._earliest.get(bucket, due + 1):
-                self._earliest[bucket] = due
-                self._earliest_changed = True
+            if bucket not in self._first or due < self._first[bucket][0]:
+                self._first[bucket] = due, key
         self._keys[key] = (noted, windows)
         self._changed.add(key)
 
     def due(self, until: float) -> Iterator[bytes]:
         """Yield the keys that have been noted up to a time, and forget that they were."""
         found = []
-        for bucket in sorted([one for one, time in self._earliest.items() if time <= until]):
+        for bucket in sorted([one for one, (time, _) in self._first.items() if time <= until]):
             keys = self._bucket(bucket)
-            found += [(key, time) for key, time in keys.items() if time <= until]
-            for key in [key for key, time in keys.items() if time <= until]:
-                del keys[key]
-            self._turned.add(bucket)
-            self._earliest_changed = True
-            if keys:
-                self._earliest[bucket] = min(keys.values())
-            else:
-                del self._earliest[bucket]
+            past = [(key, time) for key, time in keys.items() if time <= until]
+            found += past
+            self._forget(bucket, [key for key, _ in past])
         for key, time in found:
             noted, windows = self._known(key)
             if windows is not None and noted == time:  # else it was noted again since, or is gone
@@ -83,20 +108,77 @@ class WindowStore:
                 self._changed.add(key)
                 yield key
 
+    def next_due(self, due: Callable[[Any], int | None]) -> int | None:
+        """Return the earliest time for which a key waits; `None`: none does.
+
+        Args:
+            due: returns the time for which a key's windows wait.
+        """
+        while self._first:
+            bucket = min(self._first)
+            time, key = self._first[bucket]
+            if self._waits(key, time, due):
+                return time
+            self._correct(bucket, due)
+        return None
+
     def flush(self) -> None:
         """Give what has changed to the entities."""
+        opened = keys = 0
         for key in sorted(self._changed):
             noted, windows = self._keys[key]
+            for some, sign in ((windows, 1), (self._stored[key], -1)):
+                if some is not None:
+                    opened += sign * self._number(some)
+                    keys += sign
             self._save(KEY + key, None if windows is None else (noted, windows))
         for bucket in sorted(self._turned):
             self._save(_BUCKET + str(bucket).encode(), self._buckets[bucket] or None)
-        if self._earliest_changed:
-            self._save(_DIRECTORY, self._earliest or None)
+        before = self._directory
+        after = _Directory(self._first, before.open + opened, before.keys + keys)
+        if after != before:
+            self._directory = after
+            self._save(_DIRECTORY, after if after.keys or after.first else None)
+        self._changed.clear()
+        self._turned.clear()
+
+    def _waits(self, key: bytes, noted: int, due: Callable[[Any], int | None]) -> bool:
+        """Whether a key waits for the time at which it is noted."""
+        last, windows = self._known(key)
+        return windows is not None and last == noted and due(windows) == noted
+
+    def _correct(self, bucket: int, due: Callable[[Any], int | None]) -> None:
+        """Note the keys of a bucket anew, from the earliest up to one that waits where it is."""
+        times = self._bucket(bucket)
+        wrong = []
+        for key in sorted(times, key=times.__getitem__):
+            if self._waits(key, times[key], due):
+                break
+            wrong.append(key)
+        later = [key for key in wrong if self._known(key)[0] == times[key]]
+        self._forget(bucket, wrong)
+        for key in later:
+            windows = self._known(key)[1]
+            self._keys[key] = (None, windows)
+            self.put(key, windows, due(windows))
+
+    def _forget(self, bucket: int, keys: Iterable[bytes]) -> None:
+        """Remove keys from a bucket."""
+        times = self._bucket(bucket)
+        for key in keys:
+            del times[key]
+        self._turned.add(bucket)
+        if times:
+            key = min(times, key=times.__getitem__)
+            self._first[bucket] = times[key], key
+        else:
+            del self._first[bucket]
 
     def _known(self, key: bytes) -> tuple[int | None, Any]:
         known = self._keys.get(key)
         if known is None:
             known = self._keys[key] = self._load(KEY + key) or (None, None)
+            self._stored[key] = known[1]
         return known
 
     def _bucket(self, bucket: int) -> dict[bytes, int]:

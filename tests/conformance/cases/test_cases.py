@@ -9,8 +9,9 @@ import types
 from typing import Any
 
 import pytest
-from wallaroo_conformance.cases.building import assemble, build, engine_case
+from wallaroo_conformance.cases.building import assemble, build
 from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.readable import readable
 from wallaroo_conformance.cases.reading import BadCaseError, case_from_json

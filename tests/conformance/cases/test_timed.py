@@ -8,9 +8,8 @@ import types
 from typing import Any
 
 import pytest
-from wallaroo_conformance.cases.either import from_json, module_text, size
+from wallaroo_conformance.cases.either import engine_case, from_json, module_text, size
 from wallaroo_conformance.cases.reading import BadCaseError
-from wallaroo_conformance.cases.timed.building import timed_engine_case
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.cases.timed.operators import MARKS, OPERATORS
 from wallaroo_conformance.cases.timed.reducing import timed_reductions
@@ -61,7 +60,7 @@ def test_a_readable_timed_case_gives_the_same_trace() -> None:
         given = wallaroo.testing.run(
             module.application_setup([]), module.INPUT, end=False, on_error=case.on_error
         )
-        trace = REFERENCE.run(timed_engine_case(case))
+        trace = REFERENCE.run(engine_case(case))
         assert {sink: tuple(lines) for sink, lines in given.outputs.items()} == trace.outputs
         assert len(given.dead_letters) == len(trace.dead_letters)
 
@@ -76,7 +75,7 @@ def test_reductions_are_simpler_and_can_be_run() -> None:
     for case in CASES[:20]:
         for simpler in timed_reductions(case):
             assert size(simpler) < size(case)
-            REFERENCE.run(timed_engine_case(simpler))
+            REFERENCE.run(engine_case(simpler))
 
 
 def test_the_reference_keeps_every_relation_and_agrees_with_the_model() -> None:
@@ -88,7 +87,7 @@ def test_the_reference_keeps_every_relation_and_agrees_with_the_model() -> None:
             if variant is None:
                 continue
             assert isinstance(variant.case, TimedCase)
-            second = REFERENCE.run(timed_engine_case(variant.case))
+            second = REFERENCE.run(engine_case(variant.case))
             assert variant.agree(observation.trace, second), (relation.id, observation.case)
             met.add(relation.id)
     assert met == {relation.id for relation in TIMED_RELATIONS}

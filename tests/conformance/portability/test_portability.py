@@ -73,8 +73,6 @@ def _made(script: str, *arguments: str, given: bytes = b"") -> bytes:
     ("app", "arguments"),
     [
         ("word_count", ["--lines", "words"]),
-        ("word_count_classes", ["--lines", "words"]),
-        ("word_count_u64", ["--lines", "words"]),
         ("log_status", ["--lines", "log"]),
         ("market_spread", ["--frames", "orders", "--frames", "market-data", "--clock", "0"]),
     ],

@@ -6,8 +6,10 @@ tenth of that.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import re
 import signal
 import socket
@@ -95,6 +97,28 @@ def test_lost_outputs_are_exit_4(addresses: Callable[..., list[str]]) -> None:
     done = load("echo", *addresses("--drop", "10"), *SHORT)
     assert done.returncode == 4
     assert "INVALID: received 468 outputs, expected 520: 52 missing" in done.stdout
+
+
+def test_a_terminal_shows_the_run_while_it_goes_on(addresses: Callable[..., list[str]]) -> None:
+    master, slave = pty.openpty()
+    command = [*WALLAROO, "load", "echo", *addresses(), *SHORT]
+    with subprocess.Popen(command, stdout=slave, stderr=slave) as process:
+        os.close(slave)
+        said = b""
+        with contextlib.suppress(OSError):  # the terminal is closed
+            while data := os.read(master, 65536):
+                said += data
+    os.close(master)
+    assert process.returncode in {0, 4}  # 4: a machine so busy that the sender was late
+    for words in ("backlog", "lateness p99", "p99 over time"):
+        assert words in said.decode()
+
+
+def test_a_command_that_cannot_be_started_is_told(free_port: Callable[[], int]) -> None:
+    done = load("echo", "--to", f"127.0.0.1:{free_port()}", "--start", "/no/such", "--wait", "1")
+    assert done.returncode == 4
+    assert "INVALID: the application cannot be started: " in done.stdout
+    assert "'/no/such'" in done.stdout
 
 
 def test_an_address_that_is_taken_is_told_in_one_line() -> None:
@@ -201,6 +225,8 @@ def test_ctrl_c_leaves_a_partial_report(
         (["echo", "--to", "h:1", "--json", "/no/such/x.json"], "no such directory"),
         (["echo", "--to", "h:1", "--workload", "x.py"], "not both"),
         (["--workload", "x.py", "--to", "h:1"], "no workload file /"),
+        (["echo", "--to", "h:1", "--processes", "0"], "--processes is at least 1"),
+        (["echo", "--to", "h:1", "--search", "--resolution", "1"], "above 0 and below 1"),
     ],
 )
 def test_what_cannot_be_meant_is_exit_2(words: list[str], message: str) -> None:

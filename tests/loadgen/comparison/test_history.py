@@ -34,6 +34,23 @@ def test_changes_are_found_where_they_are() -> None:
     assert all(change.p <= 0.05 for change in found)
 
 
+def test_a_change_is_placed_by_its_size_not_by_the_order_of_the_noise() -> None:
+    # Echoes after 20 ms, later 30 ms: p50 in µs. By chance the last two before the change are the
+    # largest so far, if only by 0.1 %.
+    before = [20351.0, 20335, 20351, 20367, 20367, 20415, 20383]
+    values = [*before, 30351.0, 30511, 30271, 30351, 30223]
+    (found,) = changes(values, level=0.05, seed=0)
+    assert found.index == 7
+    assert found.ratio == pytest.approx(1.49, abs=0.01)
+
+
+def test_a_drift_within_a_level_does_not_move_the_change() -> None:
+    slowly = [1000.0 + number for number in range(15)]
+    found = changes([*slowly, 2000.0, 2001.0, 2002.0], level=0.05, seed=0)
+    assert found[-1].index == 15
+    assert all(change.ratio < 1.02 for change in found[:-1])
+
+
 def test_what_creeps_in_below_every_bound_is_found() -> None:
     steps = [(6, 3000 * 1.07**number) for number in range(5)]
     values = levels(np.random.default_rng(2), *steps)

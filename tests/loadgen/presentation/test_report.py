@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
+from load_runs import result
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
 from wallaroo_loadgen.presentation import plots
@@ -65,14 +66,22 @@ def test_the_figures_can_be_read_without_javascript(measured: Result) -> None:
     row = re.search(r"<td>latency</td>(.*?)</tr>", without, re.DOTALL)
     assert row is not None
     assert len(re.findall(r"<td>[\d.]+ (?:µs|ms|s)</td>", row[1])) == 9
+    rows = ("latency", "sender lateness", "own lateness")  # as docs/load-testing.md calls them
+    assert [row for row in rows if f"<td>{row}</td>" in without] == list(rows)
     assert without.count("This plot needs JavaScript.") == 4
+
+
+def test_the_legend_of_what_was_sent_and_received_says_it_in_plain_words(measured: Result) -> None:
+    (figure,) = [one for one in figures(html([measured])) if one["title"].startswith("Sent")]
+    names = [line["name"] for line in figure["lines"]]
+    assert names == ["backlog", "messages sent", "outputs received", "outputs expected"]
 
 
 def test_a_colour_stands_for_one_thing_on_a_page(measured: Result) -> None:
     runs = [dataclasses.replace(measured, label=f"echo at {rate}/s") for rate in (100, 200)]
     found = Search("echo")
-    for result in runs:
-        found.add(result)
+    for run in runs:
+        found.add(run)
     page = html(runs, [found])
     things: dict[str, set[str]] = {}
     for title, name, colour in lines(page):
@@ -85,6 +94,21 @@ def test_a_colour_stands_for_one_thing_on_a_page(measured: Result) -> None:
         plots.run_colour(0): {"echo at 100/s", "latency"},
         plots.run_colour(1): {"echo at 200/s", "latency"},
     }
+
+
+def test_of_many_runs_the_last_are_in_one_plot_or_the_best_of_the_searches() -> None:
+    config = result([1000]).config
+    runs = [
+        result([1000] * 100, label=f"at {rate}/s", config={**config, "rate": rate})
+        for rate in range(100, 2000, 100)
+    ]
+    found = Search("at")
+    together = figures(html(runs))[0]["lines"]
+    assert [line["name"] for line in together] == [run.label for run in runs[-8:]]
+    for run in runs:
+        found.add(run)
+    spectrum = next(one for one in figures(html(runs, [found])) if "spectrum" in one["title"])
+    assert [line["name"] for line in spectrum["lines"]] == ["at 1900/s"]
 
 
 def test_runs_with_the_same_name_are_numbered(measured: Result) -> None:

@@ -153,6 +153,10 @@ def test_a_recorded_file_is_replayed_and_matched_by_position(tmp_path: Path) -> 
         ("market_spread", {"symbols": SYMBOLS, "reject": "0"}, "nothing comes out"),
         ("market_spread", {"symbols": SYMBOLS, "reject": "2"}, "0 to 1"),
         ("market_spread", {"symbols": "/no/such"}, "No such file"),
+        ("market_spread", {"symbols": __file__}, "4 characters at most"),
+        ("market_spread", {"symbols": SYMBOLS, "reject": "some"}, "reject is a number, not 'some'"),
+        ("market_spread", {"symbols": SYMBOLS, "quotes": "1"}, "quotes is above 0 and below 1"),
+        ("replay", {"file": __file__, "framing": "lins"}, "lines or frames, not 'lins'"),
         ("replay", {}, "needs -o file=FILE"),
         ("replay", {"file": "/no/such"}, "No such file"),
         ("no_such.py", {}, "no workload file"),
@@ -178,6 +182,16 @@ def test_a_file_that_is_no_frames_says_where(tmp_path: Path, data: bytes, words:
         build("replay", Options(values={"file": str(file)}))
 
 
+NOTHING_SENT = """
+from wallaroo_loadgen.workloads.echo import Echo
+
+def workload(options):
+    made = Echo(options)
+    made.framing, made.streams = "lines", []
+    return made
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -186,6 +200,8 @@ def test_a_file_that_is_no_frames_says_where(tmp_path: Path, data: bytes, words:
         ("x = 1\n", r"no function workload"),
         ("import no_such_module\n", r"mine.py:1: ModuleNotFoundError"),
         ("def workload(options):\n    return 5\n", r"has no 'sources'"),
+        (NOTHING_SENT.replace("lines", "lins"), r"framing is 'lines' or 'frames', not 'lins'"),
+        (NOTHING_SENT, r"there are no streams, so nothing would be sent"),
     ],
 )
 def test_a_workload_file_with_an_error_says_where(tmp_path: Path, text: str, words: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from small_windows import Gather, built, fail, said, sink
 
@@ -132,3 +134,21 @@ def test_graph_4_a_session_generates_when_it_is_told():
     assert session.output == [b"0;", b"1;", b"2;"]
     with pytest.raises(wallaroo.WallarooParameterError, match="no generator source that has more"):
         session.generate("numbers")
+
+
+class Unportable:
+    """Gives a lock between two numbers."""
+
+    def initial_value(self):
+        return 0
+
+    def apply(self, value):
+        return {0: threading.Lock(), 2: None}.get(value, 2)
+
+
+def test_graph_4_a_value_that_cannot_be_copied_is_unportable_and_the_next_one_comes(isolated):
+    result = isolated(built(generator(Unportable()).to_sink(sink())), {})
+    assert result.output == [b"0;", b"2;"]
+    (letter,) = result.dead_letters
+    assert (letter.reason, letter.lineage, letter.step) == ("unportable", (1,), None)
+    assert letter.payload is None

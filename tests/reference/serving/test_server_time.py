@@ -7,7 +7,7 @@ import socket
 import threading
 
 import pytest
-from receiving import Receiver, eventually
+from receiving import eventually
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.serving.server import Server
@@ -92,13 +92,6 @@ class Numbers:
 
 def generated(numbers):
     return wallaroo.source("g", wallaroo.GenSourceConfig(numbers))
-
-
-@pytest.fixture
-def receiver():
-    receiver = Receiver()
-    yield receiver
-    receiver.close()
 
 
 @pytest.fixture

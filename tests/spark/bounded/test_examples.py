@@ -1,27 +1,22 @@
-"""The examples of the later form of the API on Spark: the bytes of the reference.
-
-What the engine refuses is skipped with its own words: the list of tests says what is missing.
-"""
+"""The examples of the later form of the API on Spark: the bytes of the reference."""
 
 from pathlib import Path
 
-import pytest
-
-from wallaroo import testing
-from wallaroo.errors import UnsupportedTopology
+from wallaroo.engine import Case
 from wallaroo.loading import load_application, load_module
+from wallaroo.testing.input import input_log_of
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 FEED = load_module(EXAMPLES / "market_feed.py").module
 LOG = load_module(EXAMPLES / "access_log.py").module
 
 TRADED = FEED.generate_symbols()
-LINES = list(LOG.generate(400, seed=3))
+LINES = list(LOG.generate(150, seed=3))
 INPUT = {
     "word_count_pipeline": {"Split and Count": [b"a b a", b"\xff", b"b c"]},
     "market_spread_pipeline": {
-        "Market Data": list(FEED.generate_market_data(200, 3, TRADED)),
-        "Orders": list(FEED.generate_orders(200, 3, TRADED)),
+        "Market Data": list(FEED.generate_market_data(100, 3, TRADED)),
+        "Orders": list(FEED.generate_orders(100, 3, TRADED)),
     },
     "log_status_windows": {"Count Status": LINES},
     "sessions": {"Requests": LINES},
@@ -29,16 +24,15 @@ INPUT = {
 }
 
 
-@pytest.mark.parametrize("name", INPUT)
-def test_an_example_gives_the_bytes_of_the_reference(name, spark_engine):
+def case(name):
     arguments = ("--clock", "1") if name.startswith("market") else ()
     application = load_application(EXAMPLES / f"{name}.py", arguments, placeholders=True)
-    try:
-        spark_engine.check(application)
-    except UnsupportedTopology as refused:
-        pytest.skip(f"Spark refuses it: {refused}")
-    on_reference = testing.run(application, INPUT[name])
-    on_spark = testing.run(application, INPUT[name], engine="spark", batches=[100] * 2)
-    assert on_spark.outputs == on_reference.outputs
-    assert on_spark.dead_letters == on_reference.dead_letters
-    assert any(on_spark.outputs.values())
+    return Case(application, input_log_of(application, INPUT[name], end=True), batches=(50,))
+
+
+def test_each_example_gives_the_bytes_of_the_reference(spark_engine, reference):
+    cases = {name: case(name) for name in INPUT}
+    traces = spark_engine.run_many(list(cases.values()))
+    for (name, one), trace in zip(cases.items(), traces, strict=True):
+        assert trace.comparable() == reference.run(one).comparable(), name
+        assert any(trace.outputs.values()), name

@@ -79,6 +79,30 @@ def test_recover_1_what_it_does_not_belong_to_is_refused_by_name(opened, app, pa
         opened(app, partitions)
 
 
+class Sum:
+    def initial_accumulator(self):
+        return 0
+
+    def update(self, message, total):
+        return total + message
+
+    def output(self, key, total):
+        return total
+
+
+@pytest.mark.parametrize("seconds", [5, 20])
+def test_recover_1_other_windows_are_refused_by_name(opened, seconds):
+    def windowed(seconds):
+        config = wallaroo.TCPSourceConfig("127.0.0.1", 0, decode)
+        windows = wallaroo.range_windows(wallaroo.seconds(seconds)).over(Sum)
+        return wallaroo.build_application("app", wallaroo.source("p", config).to(windows).done())
+
+    opened(windowed(10))
+    opened(windowed(10))
+    with pytest.raises(CheckpointError, match=r"it has .* windows: range 10 s; .* range \d+ s"):
+        opened(windowed(seconds))
+
+
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "c").write_text("a file stands in the way")
     with pytest.raises(CheckpointError, match="cannot be written: File exists"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from wallaroo_spark.live.log_feed import LogFeed
+from wallaroo_spark.live.resume import Resume
 from wallaroo_spark.plans.feed import FeedClient, FeedServer
 from wallaroo_spark.wire.job import CaseSpec, unpack
 
@@ -27,6 +28,7 @@ def open_feed(tmp_path):
             batch_bytes=batch_bytes,
             room_made=lambda: events.append("room"),
             failed=events.append,
+            resume=Resume(),
         )
         feed.events = events
         opened.append(feed)

@@ -2,53 +2,42 @@
 
 from __future__ import annotations
 
-import json
+import io
 import logging
-import subprocess
-import sys
 
 import pytest
 import talking_app
+from wallaroo_spark.jvm.session import session
 
 from wallaroo import testing
+from wallaroo.engine import ServeOptions
 from wallaroo.loading import load_application
 
 pytestmark = pytest.mark.xdist_group("spark")
 
 
-def run(*options):
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "wallaroo", "run", talking_app.__file__),
-            *("--engine", "spark", "--stdin", "--stdout", "--stop-timeout", "120", *options),
-        ],
-        input=b"a\n",
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout, done.stderr.decode().splitlines()
-
-
-def test_what_workers_print_and_log_is_json_line_by_line():
-    results, lines = run("--log-json")
-    assert results == b"a\n"
-    assert not [line for line in lines if line.startswith("[") or line[:2].isdigit()]
-    told = [json.loads(line) for line in lines if line.startswith("{")]
-    told = [one for one in told if "summary" not in one]  # the last line
-    said = [(one["logger"], one["level"], one.get("step"), one["message"]) for one in told]
+def test_a_live_run_logs_what_its_workers_print_and_log(spark_engine, caplog, capsys):
+    """Each with its step; `wallaroo.cli.logs` writes them as lines or as JSON."""
+    caplog.set_level(logging.INFO)
+    session()  # one that is up, and is left up
+    application = load_application(talking_app.__file__, placeholders=True)
+    out = io.BytesIO()
+    handle = spark_engine.serve(application, ServeOptions(stdin=io.BytesIO(b"a\n"), stdout=out))
+    assert handle.wait(120).exit_code == 0
+    assert out.getvalue() == b"a\n"
+    said = {
+        (record.name, record.levelname, getattr(record, "step", None), record.getMessage())
+        for record in caplog.records
+    }
     assert {
-        ("wallaroo.printed", "info", "talking_app.py", "at import"),  # in the driver
-        ("talking", "info", "first", "computed a"),
-        ("talking", "info", "second", "computed a"),
-        ("wallaroo.printed", "info", "add", "building"),
-        ("wallaroo.printed", "info", "encode", "encoding"),
-        ("talking", "error", "all ways", "it failed\n\x1b"),
-    } <= set(said)
-    assert not [one for one in said if one[1] == "debug"]
-    (failed,) = [one for one in told if "exception" in one]
-    assert failed["exception"].endswith("KeyError: 'a'")
+        ("talking", "INFO", "first", "computed a"),
+        ("talking", "INFO", "second", "computed a"),
+        ("talking", "ERROR", "all ways", "it failed\n\x1b"),
+    } <= said
+    assert not [one for one in said if one[1] == "DEBUG"]
+    assert {"[add] building", "[encode] encoding"} <= set(capsys.readouterr().err.splitlines())
+    (failed,) = [record for record in caplog.records if record.exc_text or record.exc_info]
+    assert "KeyError: 'a'" in logging.Formatter().format(failed)
 
 
 def test_a_bounded_run_logs_what_its_workers_log(spark_engine, caplog, capsys):

@@ -9,6 +9,7 @@ from wallaroo_spark.wire.shards import Address
 from wallaroo_spark.worker.segments import Entities, MemoryMap, stored
 
 ADDRESS = Address(0, 0, 0)
+_STATES = st.none() | st.binary(max_size=300)  # `None`: the entity is removed
 
 
 class Counting(MemoryMap):
@@ -36,7 +37,7 @@ def put_all(store, entities, segment_bytes=200):
 
 
 @given(
-    st.lists(st.lists(st.tuples(st.binary(max_size=3), st.binary(max_size=300)), max_size=30)),
+    st.lists(st.lists(st.tuples(st.binary(max_size=3), _STATES), max_size=30)),
     st.integers(1, 400),
 )
 def test_state_3_entities_are_what_was_put_last(batches, segment_bytes):
@@ -45,8 +46,12 @@ def test_state_3_entities_are_what_was_put_last(batches, segment_bytes):
         found = Entities(store, ADDRESS, segment_bytes)
         for entity, state in batch:
             assert found.get(entity) == expected.get(entity)
-            found.put(entity, state)
-            expected[entity] = state
+            if state is None:
+                found.remove(entity)
+                expected.pop(entity, None)
+            else:
+                found.put(entity, state)
+                expected[entity] = state
         found.flush()
         assert found.count == len(expected)
         assert {entity: state for _, entity, state in stored(store)} == expected
@@ -99,3 +104,21 @@ def test_splits_lose_no_entity(count):
     for number in range(count):
         put_all(store, [(b"%d" % number, b"state")], segment_bytes=1)
     assert {entity for _, entity, _ in stored(store)} == {b"%d" % n for n in range(count)}
+
+
+def test_the_number_of_segments_follows_entities_that_go():
+    store = MemoryMap()
+    put_all(store, [(b"%d" % n, b"x" * 60) for n in range(1000)], 1000)
+    for part in range(10):
+        entities = Entities(store, ADDRESS, 1000)
+        for number in range(100 * part, 100 * part + 99):
+            entities.remove(b"%d" % number)
+        entities.flush()
+        assert entities.count == len(list(stored(store))) == 1000 - 99 * (part + 1)
+    assert len(store) <= 4
+    entities = Entities(store, ADDRESS, 1000)
+    for part in range(10):
+        assert entities.get(b"%d" % (100 * part + 99)) == b"x" * 60
+        entities.remove(b"%d" % (100 * part + 99))
+    entities.flush()
+    assert store == {}

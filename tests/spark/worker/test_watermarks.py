@@ -58,6 +58,29 @@ def test_time_3_a_watermark_goes_on_with_the_log_over_batches(timed, seen, delay
     assert found[0] == (NEVER if timed else -delay)
 
 
+@pytest.mark.parametrize("delay", [0, 3])
+@pytest.mark.parametrize(
+    ("timed", "log", "target", "due"),
+    [
+        ({}, [], 25, 25),
+        (BY_EVENT, [Moment(0, 10, What.MESSAGE, 0, 7)], 9, None),
+        ({**BY_EVENT, "idle_after": 30}, [Moment(0, 10, What.MESSAGE, 0, 7)], 12, 40),
+        ({**BY_EVENT, "idle_after": 30}, [Moment(0, 10, What.MESSAGE, 0, 7)], 90, 93),
+        ({**BY_EVENT, "idle_after": 30}, [Moment(0, 10, What.MESSAGE, 0, NO_TIME)], 90, None),
+        ({**BY_EVENT, "idle_after": 30}, [], 90, None),
+    ],
+    ids=["arrival", "event", "idle at once", "idle later", "no event time", "no record"],
+)
+def test_time_1_when_a_watermark_gets_somewhere_by_time_alone(timed, log, target, due, delay):
+    watermarks = Watermarks(application(**timed))
+    for moment in log:
+        watermarks.move(moment)
+    assert watermarks.when({"p": delay}, target - delay) == due
+    if due is not None:
+        assert watermarks.of({"p": delay}, due) >= target - delay
+        assert watermarks.of({"p": delay}, due - 1) < target - delay
+
+
 def test_a_track_leaves_out_what_moves_nothing_and_is_merged_in_order():
     even, odd = (Tracker(application(**BY_EVENT)) for _ in range(2))
     for sequence, time in enumerate((5, 4, 3, 9, 7, 2)):

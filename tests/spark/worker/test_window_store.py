@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
 from wallaroo_spark.wire.shards import Address
 from wallaroo_spark.worker.segments import Entities, MemoryMap
 from wallaroo_spark.worker.window_store import WindowStore
@@ -58,3 +60,70 @@ def test_window_10_closed_windows_leave_nothing():
     store.flush()
     entities.flush()
     assert entities.count == 0
+
+
+def test_time_1_what_is_due_next_is_exact_whatever_the_calendar_notes():
+    _, store = opened(MemoryMap())
+    waits = {b"a": 5, b"b": 7, b"c": 90}
+    for key, due in waits.items():
+        store.put(key, [due], due=due)
+    store.put(b"a", [40], due=40)  # noted at 5 still
+    store.put(b"b", None, due=None)  # noted at 7 still
+    assert store.next_due(lambda windows: windows[0]) == 40
+    assert list(store.due(39)) == []
+    assert list(store.due(40)) == [b"a"]
+
+
+changes = st.lists(
+    st.tuples(st.sampled_from([b"a", b"b", b"c", b"d"]), st.none() | st.integers(1, 60)),
+    max_size=8,
+)
+
+
+@given(st.lists(changes, max_size=6), st.lists(st.integers(0, 60), min_size=6, max_size=6))
+def test_time_1_what_is_due_next_is_that_of_all_keys(batches, until):
+    memory, waits, now = MemoryMap(), {}, 0
+    for batch, later in zip(batches, until, strict=False):
+        entities, store = opened(memory)
+        for key, after in batch:
+            if after is None:
+                waits.pop(key, None)
+            else:
+                waits[key] = now + after
+            store.put(key, waits.get(key) and [waits[key]], waits.get(key))
+        now += later
+        for key in list(store.due(now)):
+            windows = store.get(key)
+            if windows[0] <= now:
+                store.put(key, None, None)
+            else:
+                store.put(key, windows, windows[0])
+        waits = {key: due for key, due in waits.items() if due > now}
+        assert store.next_due(lambda windows: windows[0]) == min(waits.values(), default=None)
+        store.flush()
+        entities.flush()
+        assert store.open == len(waits)
+        assert entities.count == store.entries
+
+
+def test_window_10_what_is_stored_does_not_grow_with_closed_windows():
+    """A window each second for each of 40 keys: closed ones leave no segment either."""
+    memory, sizes = MemoryMap(), []
+    for second in range(60):
+        entities, store = opened(memory)
+        for key in list(store.due(second)):
+            store.put(key, None, due=None)
+        for number in range(40):
+            key = b"%d of %d" % (number, second)
+            store.put(key, [second], due=second + 1 + number % 3)
+        store.flush()
+        entities.flush()
+        sizes.append((len(memory), entities.count))
+    most = max(sizes[5:15])
+    assert max(sizes[15:]) <= most
+    entities, store = opened(memory)
+    for key in list(store.due(100)):
+        store.put(key, None, due=None)
+    store.flush()
+    entities.flush()
+    assert memory == {}

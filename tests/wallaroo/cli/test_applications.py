@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.cli.main import main
 from wallaroo.keys import partition_number
@@ -15,6 +16,28 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 WORD_COUNT = str(EXAMPLES / "word_count.py")
 WORD_COUNT_U64 = str(EXAMPLES / "word_count_u64.py")
 LOG_STATUS = str(EXAMPLES / "log_status.py")
+
+
+ANY_KEY = str(EXAMPLES / "word_count_pipeline.py")
+STATELESS = """
+import wallaroo
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return payload
+
+
+@wallaroo.encoder
+def encode(message):
+    return message
+
+
+def application_setup(args):
+    builder = wallaroo.ApplicationBuilder("plain")
+    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
+    return builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode)).build()
+"""
 
 
 def output(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
@@ -239,3 +262,26 @@ def test_new_suggests_a_name(
 ) -> None:
     assert main(["new", name]) == 1
     assert capsys.readouterr().err.endswith(f"try: wallaroo new {suggestion}\n")
+
+
+def test_route_says_what_an_application_without_state_or_without_listed_keys_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stateless = tmp_path / "stateless.py"
+    stateless.write_text(STATELESS)
+    assert main(["route", str(stateless), "a", "--partitions", "5"]) == 1
+    assert (
+        "application 'plain' has no state partitions, so no key has a number"
+        in capsys.readouterr().err
+    )
+    text = output(capsys, "route", ANY_KEY, "--partitions", "5")
+    assert "any key" in text
+    assert "give a KEY to see its number" in text
+
+
+def test_graph_of_an_engine_that_generates_no_source(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(ReferenceEngine, "compiled_source")
+    assert main(["graph", WORD_COUNT, "--compiled"]) == 1
+    assert "generates no source to print" in capsys.readouterr().err

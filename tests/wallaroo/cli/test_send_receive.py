@@ -186,6 +186,25 @@ def test_send_to_nobody_fails_in_one_line(
     assert "no --repeat with -" in capsys.readouterr().err
 
 
+def test_send_to_a_host_that_there_is_not_fails_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "lines", b"a\n")
+    assert main(["send", path, "--to", "nowhere.invalid:7010"]) == 1
+    assert "there is no host 'nowhere.invalid': " in capsys.readouterr().err
+
+
+def test_send_repeats_no_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = os.open(pipe, os.O_RDWR)  # so that nobody waits for the other end
+    try:
+        assert main(["send", str(pipe), "--to", "127.0.0.1:1", "--repeat", "2"]) == 1
+    finally:
+        os.close(writer)
+    assert f"{pipe} can be read once: no --repeat with it" in capsys.readouterr().err
+
+
 def test_send_tells_a_receiver_that_does_not_close(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

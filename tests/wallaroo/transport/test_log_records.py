@@ -35,8 +35,9 @@ records = st.lists(
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
     """A directory with a log that the code before format 2 wrote."""
-    tmp_path.chmod(0o700)
-    return Path(shutil.copytree(FORMAT_1, tmp_path / "log"))
+    copy = Path(shutil.copytree(FORMAT_1, tmp_path / "log"))
+    copy.chmod(0o700)  # a log that others can write is refused, and a working copy may be one
+    return copy
 
 
 OLD_FRAMES = [
@@ -62,9 +63,6 @@ def test_time_1_records_of_every_kind_read_back_with_times_that_never_decrease(a
         start = data.draw(st.integers(0, len(written)))
         stop = data.draw(st.integers(start, len(written)))
         assert log.read(start, stop) == expected[start:stop]
-        assert [record for run in log.runs(start, stop) for record in run.records()] == expected[
-            start:stop
-        ]
         assert log.latest_at == max([record.at for record in written], default=0)
         log.close()
 
@@ -138,11 +136,11 @@ def test_a_torn_end_of_every_kind_is_dropped_at_every_byte(tmp_path):
     for cut in range(ends[0], len(data)):
         path.write_bytes(data[:cut])
         whole = sum(end <= cut for end in ends) - 1
-        with_end = InputLog.open(log.path, max_bytes=MIB)
-        assert with_end.read(0, with_end.next_sequence) == kept + torn[:whole]
-        assert with_end.latest_at == (kept + torn[:whole])[-1].at
+        again = InputLog.open(log.path, max_bytes=MIB)
+        assert again.read(0, again.next_sequence) == kept + torn[:whole]
+        assert again.latest_at == (kept + torn[:whole])[-1].at
         assert path.stat().st_size == ends[whole]
-        with_end.close()
+        again.close()
 
 
 def test_a_file_that_begins_at_another_time_than_the_one_before_ended_is_refused(tmp_path):
@@ -180,8 +178,8 @@ def test_a_log_of_format_1_is_read_and_goes_on_in_a_new_file(old):
 def test_a_log_of_format_1_that_is_empty_goes_on_in_format_2(tmp_path):
     directory = tmp_path / "log"
     directory.mkdir(mode=0o700)
-    (path,) = [directory / f"{5:020d}.log"]
-    path.write_bytes((FORMAT_1 / f"{3:020d}.log").read_bytes()[:21] + (5).to_bytes(8))
+    path = directory / f"{5:020d}.log"
+    path.write_bytes((FORMAT_1 / f"{3:020d}.log").read_bytes()[:21] + (5).to_bytes(8, "big"))
     log = InputLog.open(directory, max_bytes=MIB)
     assert log.append("a", [b"x"], 7) == 6
     assert log.read(5, 6) == [Frame("a", b"x", 7)]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import wallaroo
-from wallaroo.engine import Case
 from wallaroo.topology import Application
 from wallaroo.windows import WindowedAggregation
 from wallaroo_conformance.cases.case import APPLICATION
@@ -71,23 +70,6 @@ def application_of(case: TimedCase) -> Application:
             known[call.made] = result
     assert isinstance(result, Application)
     return replace(result, codec=CODEC) if case.codec else result
-
-
-def timed_engine_case(
-    case: TimedCase,
-    application: Application | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Case:
-    """Return the case as an engine takes it."""
-    return Case(
-        application=application or application_of(case),
-        input_log=case.input_log,
-        batches=case.batches,
-        partitions=case.number,
-        isolation=case.isolation,
-        on_error=case.on_error,
-        options=options or {},
-    )
 
 
 def calls(case: TimedCase) -> Iterator[Call]:

@@ -1,0 +1,367 @@
+"""A message's walk through the steps and sinks behind its source, depth first.
+
+Each method takes a frozen message to one step or sink. What comes of it there goes on, to its end,
+before the method returns (order-1). `interpreter` says where messages come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NoReturn
+
+from wallaroo.components import PartitionFunction
+from wallaroo.keys import SINGLE_KEY, BadKeyError, Key, identity
+from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
+from wallaroo.topology import Application, SinkId
+from wallaroo.trace import DeadLetter, Ended, Lineage, Reason
+from wallaroo_reference.dead_letter import DeadLetterError, dead_letter_from
+from wallaroo_reference.isolated.calls import call_user_code
+from wallaroo_reference.isolated.copies import CodedCopies, freeze, thaw
+from wallaroo_reference.isolated.findings import Observer
+from wallaroo_reference.isolated.watermarks import Watermarks
+from wallaroo_reference.isolated.window_kinds import window_step
+from wallaroo_reference.isolated.windows import Arrival, Firing, WindowStep
+from wallaroo_reference.meter import Meter, TooMuchOutputError
+from wallaroo_reference.places import FrozenEntity, Place, Store
+from wallaroo_reference.results import (
+    BadResultError,
+    TooManyItemsError,
+    items_of,
+    pair_of,
+    written_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a message has besides its lineage, while it and what is made of it go down the graph.
+
+    Args:
+        key: its key, `wallaroo.keys.SINGLE_KEY` unless a `key_by` found one (key-1, key-2).
+        time: its event time (time-2).
+        given: a window gave it, or what it was made of; its dead letters have no payload.
+    """
+
+    key: Key = SINGLE_KEY
+    time: int = 0
+    given: bool = False
+
+
+class RunIsOver(Exception):  # noqa: N818 - control flow
+    """Raised out of a walk, which ends with the run (dead-3, dead-4)."""
+
+
+class Walk:
+    """What steps and sinks do, and what they keep: entities, windows, outputs, dead letters.
+
+    Args:
+        application: what is run.
+        made: the place of each of its nodes.
+        stop_on_error: the first dead letter ends the run (dead-4).
+        thorough: look for findings at every call.
+    """
+
+    def __init__(
+        self, application: Application, made: list[Place], *, stop_on_error: bool, thorough: bool
+    ) -> None:
+        self.outputs: dict[SinkId, list[bytes]] = {sink: [] for sink in application.sinks}
+        self.dead_letters: list[DeadLetter] = []
+        self.ended: Ended | None = None
+        self.meter = Meter(self.outputs.values())
+        self._stop_on_error = stop_on_error
+        self._observer = Observer(application, thorough=thorough)
+        self._stores = {part.name: Store[FrozenEntity](part) for part in application.partitions}
+        self._expiring = [
+            store for store in self._stores.values() if store.partition.expire_after is not None
+        ]
+        self._freeze = freeze
+        if application.codec is not None:
+            self._freeze = CodedCopies(application.codec).freeze
+        self._watermarks = Watermarks(application)
+        self._windows: dict[Place, tuple[WindowStep, dict[str, int]]] = {}
+        for index in application.window_steps:
+            operation = made[index].operation
+            assert isinstance(operation, Windowed)
+            step = window_step(operation, self._freeze)
+            self._windows[made[index]] = (step, dict(application.ways[index]))
+        self._source: str | None = None  # of the record that is processed
+        self._payload: bytes | None = None  # of the frame that is processed
+        self._context = Context()
+
+    def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
+        """Process a frozen output of `place` in each of its consumers, completely (order-1)."""
+        for consumer in place.consumers:
+            if consumer.sink is not None:
+                self._encode(consumer, message, lineage)
+            elif consumer.stateful is not None:
+                self._compute_with_state(consumer, consumer.stateful, message, lineage)
+            elif consumer.operation is None:
+                self._compute(consumer, message, lineage)
+            else:
+                self._pass_on(consumer, consumer.operation, message, lineage)
+
+    def _follow_with(self, context: Context, place: Place, message: Any, lineage: Lineage) -> None:
+        """Process an output of `place` that has another context than what it was made of."""
+        before, self._context = self._context, context
+        self._follow(place, message, lineage)
+        self._context = before
+
+    # -- computations ----------------------------------------------------------------------------
+
+    def _compute(self, place: Place, message: Any, lineage: Lineage) -> None:
+        try:
+            result = call_user_code(place.call, place.reason, thaw(message))
+            if not place.multi:
+                output = None if result is None else self._freeze(result)  # compute-1
+            else:
+                result, output = self._items(place, result)
+        except DeadLetterError as dead:
+            self._add_dead_letter(place, lineage, None, dead)
+            return
+        self._observer.computed(place, lineage, result)
+        self._send(place, output, lineage)
+
+    def _items(self, place: Place, result: Any) -> tuple[list[Any], list[Any]]:
+        """Return all items of a multi result, and the same items frozen (compute-2).
+
+        An item that is `None` keeps its index and is not sent.
+        """
+        try:
+            items = items_of(result, self.meter.most)
+        except (BadResultError, TooManyItemsError):
+            raise
+        except BaseException as error:
+            raise dead_letter_from(error, place.reason) from error
+        return items, [None if item is None else self._freeze(item) for item in items]
+
+    def _send(self, place: Place, output: Any, lineage: Lineage) -> None:
+        if not place.multi:
+            if output is not None:
+                self._follow(place, output, lineage)
+            return
+        try:
+            for index, item in enumerate(self.meter.portions(iter(output), lineage[0])):
+                if item is not None:
+                    self._follow(place, item, (*lineage, index))
+        except TooMuchOutputError:
+            self._end("exit", place, lineage, TooMuchOutputError.__name__)
+
+    # -- state computations ----------------------------------------------------------------------
+
+    def _compute_with_state(
+        self, place: Place, operation: Stateful, message: Any, lineage: Lineage
+    ) -> None:
+        store = self._stores[operation.partition]
+        key: Key | None = None
+        try:
+            candidate = self._route(place, operation, message, lineage)
+            known = store.judge(candidate)
+            key = candidate
+            entity = store.entities.get(known)
+            if entity is None:
+                entity = self._build(place, store, key, known, lineage)
+            if self._expiring:
+                store.visit(known, self._watermarks.now)
+            before = entity.state
+            output = self._visit(place, entity, message, lineage)
+            if entity.state is not before:
+                store.touch(known)
+        except DeadLetterError as dead:
+            self._add_dead_letter(place, lineage, key, dead)
+            return
+        self._send(place, output, lineage)
+
+    def _route(self, place: Place, operation: Stateful, message: Any, lineage: Lineage) -> Any:
+        """Return the message's key; changes the partition function makes are lost (route-1)."""
+        route = operation.route
+        if route is None:
+            return self._key_of_message(operation)
+        mine = thaw(message)
+        key = call_user_code(route.call, place.reason, mine)
+        self._observer.routed(place, lineage, message, mine)
+        return key
+
+    def _build(
+        self, place: Place, store: Store[FrozenEntity], key: Key, known: Hashable, lineage: Lineage
+    ) -> FrozenEntity:
+        """Build the entity of a key whose first message has come (state-1)."""
+        store.expect(key, known)
+        builder = store.partition.builder
+        state = call_user_code(builder.call, place.reason)
+        self._observer.built(place, lineage, key, builder, state)
+        entity = store.entities[known] = FrozenEntity(key, self._freeze(state))
+        store.touch(known)
+        return entity
+
+    def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
+        """Call the state computation, update the entity, and return the frozen output.
+
+        One that belongs to pipelines returns its output alone, and its state is kept (key-3).
+        """
+        assert place.stateful is not None
+        operation = place.stateful
+        mine = thaw(message)
+        state = thaw(entity.state)
+        try:
+            result = call_user_code(place.call, place.reason, mine, state)
+            given, changed = pair_of(result) if operation.computation.pair else (result, True)
+            if not place.multi:
+                output = None if given is None else self._freeze(given)  # state-5, state-6
+            else:
+                given, output = self._items(place, given)
+            after = self._freeze(state) if changed else entity.state
+        except DeadLetterError as dead:
+            self._observer.failed(place, lineage, entity, state, dead)
+            raise  # the entity is as before the call: state-2, state-7
+        if not changed:  # state-4: what the call did to its copy is dropped
+            self._observer.unchanged(place, lineage, entity, state)
+        entity.state = after  # state-3
+        self._observer.visited(place, lineage, entity, mine, state, given)
+        return output
+
+    # -- graphs and keys -------------------------------------------------------------------------
+
+    def _pass_on(
+        self,
+        place: Place,
+        operation: Windowed | KeyBy | Collect | Merge | Branch,
+        message: Any,
+        lineage: Lineage,
+    ) -> None:
+        """Process a message in a step that makes no other message of it."""
+        if isinstance(operation, Branch):  # graph-2
+            self._follow(place, message, (*lineage, operation.number))
+        elif isinstance(operation, Collect):  # key-2
+            self._follow_with(replace(self._context, key=SINGLE_KEY), place, message, lineage)
+        elif isinstance(operation, KeyBy):
+            self._key_by(place, operation, message, lineage)
+        elif isinstance(operation, Windowed):
+            self._put_into_window(place, operation, message, lineage)
+        else:
+            self._follow(place, message, lineage)  # graph-3
+
+    def _key_by(self, place: Place, operation: KeyBy, message: Any, lineage: Lineage) -> None:
+        """Find the message's key, which stays with it (key-1)."""
+        try:
+            key = self._called_for_key(place, operation.route, message)
+            _judged(key)
+        except DeadLetterError as dead:
+            self._add_dead_letter(place, lineage, None, dead)
+            return
+        self._follow_with(replace(self._context, key=key), place, message, lineage)
+
+    def _key_of_message(self, operation: Stateful | Windowed) -> Key:
+        """Return the key of a message at a step that finds none itself (key-1).
+
+        In the builder's form what a window gives has no key for the next step (route-6, key-2).
+        """
+        return self._context.key if operation.keyed else SINGLE_KEY
+
+    def _called_for_key(self, place: Place, route: PartitionFunction, message: Any) -> Any:
+        """Return what a partition function says of a message; its changes are lost (route-1)."""
+        return call_user_code(route.call, place.reason, thaw(message))
+
+    # -- windows ---------------------------------------------------------------------------------
+
+    def _put_into_window(
+        self, place: Place, operation: Windowed, message: Any, lineage: Lineage
+    ) -> None:
+        step, _ = self._windows[place]
+        key: Key | None = None
+        try:
+            if operation.route is None:
+                candidate: Any = self._key_of_message(operation)
+            else:
+                candidate = self._called_for_key(place, operation.route, message)
+            known = _judged(candidate)
+            key = candidate
+            arrival = Arrival(message, key, known, self._context.time, self._watermarks.now)
+            firing = step.take(arrival)
+        except DeadLetterError as dead:
+            self._add_dead_letter(place, lineage, key, dead)
+            return
+        if firing is not None:
+            self._fire(place, step, firing, lineage)
+
+    def _fire(self, place: Place, step: WindowStep, firing: Firing, lineage: Lineage) -> None:
+        """Process what a window gives, which is gone already (window-4, window-9)."""
+        before = self._context
+        self._context = Context(firing.key, firing.time, given=not firing.own or before.given)
+        try:
+            output = step.output(firing)
+        except DeadLetterError as dead:
+            self._add_dead_letter(place, lineage, firing.key, dead)
+        else:
+            if output is not None:
+                self._context = replace(self._context, given=True)
+                self._follow(place, output, lineage)
+        self._context = before
+
+    # -- sinks -----------------------------------------------------------------------------------
+
+    def _encode(self, place: Place, message: Any, lineage: Lineage) -> None:
+        try:
+            mine = thaw(message)
+            output = call_user_code(place.call, place.reason, mine)
+            if output is None:  # sink-1
+                return
+            written = written_of(output)
+        except DeadLetterError as dead:
+            self._add_dead_letter(place, lineage, None, dead)
+            return
+        assert place.sink is not None
+        self.outputs[place.sink].append(written)
+        self._observer.encoded(place, lineage, message, mine)
+
+    # -- what can go wrong -----------------------------------------------------------------------
+
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
+        """Add a dead letter; with `--on-error stop` the run ends here."""
+        if dead.reason is None:
+            self._end("exit", place, lineage, dead.error_type)
+        self.dead_letters.append(
+            DeadLetter(
+                lineage=lineage,
+                source=self._source,
+                pipeline=place.pipeline,
+                step=place.step,
+                position=place.position,
+                sink=None if place.sink is None else place.sink[1],
+                key=key,
+                reason=dead.reason,
+                error_type=dead.error_type,
+                error=dead.error,
+                payload=None if self._context.given else self._payload,
+                where=dead.failure.where,
+                causes=dead.failure.causes,
+            )
+        )
+        self._observer.became_dead_letter(place, lineage, key, dead)
+        if self._stop_on_error:
+            self._end("on-error", place, lineage, None)
+
+    def _end(
+        self,
+        kind: Literal["on-error", "exit"],
+        place: Place,
+        lineage: Lineage,
+        error_type: str | None,
+    ) -> NoReturn:
+        sink = None if place.sink is None else place.sink[1]
+        self.ended = Ended(kind, place.pipeline, place.step, lineage, error_type, sink)
+        raise RunIsOver
+
+
+def _judged(key: Any) -> Hashable:
+    """Return the identity of a key (route-2).
+
+    Raises:
+        DeadLetterError: `bad-key`: it is none.
+    """
+    try:
+        return identity(key)
+    except BadKeyError as error:
+        raise DeadLetterError(Reason.BAD_KEY, str(error)) from None

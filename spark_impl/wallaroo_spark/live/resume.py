@@ -1,0 +1,161 @@
+"""What a restart has to know that is in the input log no more: the file ``resume`` of a checkpoint.
+
+Workers hold the windows, so after a restart only they know when the next one is due; and they are
+asked nothing until there is input. A generator goes on behind its last value, and a source that has
+ended stays ended; but records that Spark has committed are deleted from the log. So before Spark
+commits a micro-batch, the file says how things stand at its end.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import pickle
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from wallaroo.transport.generators import GeneratorPosition, decoded
+from wallaroo.transport.identity import CheckpointError
+from wallaroo.transport.input_log import InputLog, Kind, Run
+from wallaroo.transport.private import opener
+
+_AT_ONCE = 4 << 20  # bytes of the log that are read at once
+
+
+@dataclass(frozen=True)
+class LoggedSource:
+    """What the log has said of a source.
+
+    Args:
+        ended: it has ended.
+        last: its latest value that can be read back, as the log holds it; empty if there is none.
+        behind: number of its values after that one.
+    """
+
+    ended: bool = False
+    last: bytes = b""
+    behind: int = 0
+
+    @property
+    def position(self) -> GeneratorPosition:
+        """The same for a generator that goes on.
+
+        Raises:
+            CheckpointError: its latest value cannot be read back.
+        """
+        try:
+            last = pickle.loads(decoded(self.last)[0]) if self.last else None  # noqa: S301 - our own log's
+        except Exception as error:
+            raise CheckpointError(
+                "the latest value of a generator cannot be read back from the checkpoint: "
+                f"{type(error).__name__}: {error}. Run the application that made it, or begin anew "
+                "with an empty directory"
+            ) from error
+        return GeneratorPosition(self.ended, last, self.behind)
+
+
+@dataclass(frozen=True)
+class Resume:
+    """How things stand.
+
+    Args:
+        sequence: after all records before this one.
+        due: the arrival time at which time alone lets a window fire; `None`: none will.
+        sources: what the log has said of sources: those that have ended, and generators.
+    """
+
+    sequence: int = 0
+    due: int | None = None
+    sources: Mapping[str, LoggedSource] = field(default_factory=dict)
+
+    def same(self, other: Resume) -> bool:
+        """Whether only the sequence may differ."""
+        return replace(self, sequence=other.sequence) == other
+
+
+def after(sources: Mapping[str, LoggedSource], runs: Iterable[Run]) -> Mapping[str, LoggedSource]:
+    """Return what is known of the sources after further records."""
+    known = dict(sources)
+    for run in runs:
+        if run.kind is Kind.END:
+            known[run.source] = replace(known.get(run.source, LoggedSource()), ended=True)
+        elif run.kind is Kind.VALUE:
+            source = known.get(run.source, LoggedSource())
+            for payload in run.payloads:
+                if decoded(payload)[1] is None:
+                    source = LoggedSource(last=payload)
+                else:
+                    source = replace(source, behind=source.behind + 1)
+            known[run.source] = source
+    return known
+
+
+def at_the_end_of(log: InputLog, resume: Resume) -> Mapping[str, LoggedSource]:
+    """Return what is known of the sources after all of a log.
+
+    Raises:
+        InputLogError: it cannot be read.
+    """
+    sources = resume.sources
+    start = max(resume.sequence, log.first_sequence)
+    while start < log.next_sequence:
+        end = log.end_within(start, max_bytes=_AT_ONCE)
+        sources = after(sources, log.runs(start, end))
+        start = end
+    return sources
+
+
+def read_resume(path: Path) -> Resume:
+    """Return what a file says; without a file, how things stand before the first record.
+
+    Raises:
+        CheckpointError: it is damaged, or cannot be read.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Resume()
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        told: dict[str, Any] = json.loads(text)
+        due = told["due"]
+        sources = {
+            name: LoggedSource(bool(ended), base64.b64decode(last), int(behind))
+            for name, (ended, last, behind) in told["sources"].items()
+        }
+        return Resume(int(told["sequence"]), None if due is None else int(due), sources)
+    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+        raise CheckpointError(
+            f"{path} is damaged. Restore the checkpoint from a copy, or begin anew with an empty "
+            "directory"
+        ) from error
+
+
+def write_resume(path: Path, resume: Resume) -> None:
+    """Write the file; it is on disk when this returns.
+
+    Raises:
+        CheckpointError: it cannot be written.
+    """
+    told = {
+        "sequence": resume.sequence,
+        "due": resume.due,
+        "sources": {
+            name: [one.ended, base64.b64encode(one.last).decode(), one.behind]
+            for name, one in resume.sources.items()
+        },
+    }
+    partial = path.with_suffix(".new")
+    try:
+        with open(partial, "w", encoding="utf-8", opener=opener) as file:
+            json.dump(told, file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.rename(path)
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be written: {error.strerror}") from error

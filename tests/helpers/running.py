@@ -1,0 +1,96 @@
+"""A process of ``wallaroo run``, the peers of its source and its sink, and its application."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import threading
+
+APP = """
+import sys
+import wallaroo
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return payload.decode()
+
+@wallaroo.computation(name="obey")
+def obey(text):
+    if text == "exit":
+        sys.exit(7)
+    if text == "hang":
+        while True:
+            pass
+    return text.upper()
+
+@wallaroo.encoder
+def encode(text):
+    return text + "\\n"
+
+def application_setup(args):
+    print("arguments:", args, file=sys.stderr)
+    "--mine" in args  # an option that is named is taken
+    (host, port), (out_host, out_port) = (
+        wallaroo.tcp_parse_input_addrs(args)[0], wallaroo.tcp_parse_output_addrs(args)[0])
+    builder = wallaroo.ApplicationBuilder("app")
+    builder.new_pipeline("p", wallaroo.TCPSourceConfig(host, port, decode)).to(obey)
+    return builder.to_sink(wallaroo.TCPSinkConfig(out_host, out_port, encode)).build()
+"""
+
+
+class Run:
+    """A process of ``wallaroo run``, and the peers of its source and its sink."""
+
+    def __init__(self, app, *arguments, stderr=subprocess.PIPE):
+        self.sink = socket.create_server(("127.0.0.1", 0))
+        out = f"127.0.0.1:{self.sink.getsockname()[1]}"
+        command = [sys.executable, "-m", "wallaroo", "run", str(app), *arguments]
+        command += ["--in", "127.0.0.1:0", "--out", out]
+        self.process = subprocess.Popen(command, stderr=stderr, text=True)
+        self.received = bytearray()
+        self._receiving = threading.Thread(target=self._receive)
+        self._receiving.start()
+        self.errors = ""
+        if stderr is subprocess.PIPE:
+            while "listening on" not in self.errors:
+                line = self.process.stderr.readline()
+                assert line, self.errors
+                self.errors += line
+            self.port = int(self.errors.strip().rpartition(":")[2])
+
+    def _receive(self):
+        with contextlib.suppress(OSError):
+            sock, _ = self.sink.accept()
+            with sock:
+                while data := sock.recv(65536):
+                    self.received += data
+
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+    def wait(self):
+        """Wait for the end; return the exit code, stderr, and what the sink's peer has got."""
+        _, rest = self.process.communicate(timeout=60)
+        with contextlib.suppress(OSError):
+            self.sink.shutdown(socket.SHUT_RDWR)
+        self._receiving.join(30)
+        return self.process.returncode, self.errors + (rest or ""), bytes(self.received)
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.wait()
+        self.sink.close()
+
+
+def wallaroo(*arguments, data=b"", **options):
+    return subprocess.run(
+        [sys.executable, "-m", "wallaroo", *map(str, arguments)],
+        input=data,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        **options,
+    )

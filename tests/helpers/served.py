@@ -1,0 +1,83 @@
+"""An application to serve on the reference engine, and its senders."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+import wallaroo
+
+BOTH = pytest.mark.parametrize("isolation", ["trusting", "isolated"])
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def text(payload):
+    return payload.decode()
+
+
+@wallaroo.encoder
+def line(message):
+    return f"{message}\n"
+
+
+@wallaroo.computation(name="shout")
+def shout(message):
+    return message.upper()
+
+
+class Count:
+    def __init__(self):
+        self.count = 0
+
+
+@wallaroo.state_computation(name="number")
+def number(message, state):
+    state.count += 1
+    return f"{message} {state.count}", True
+
+
+@wallaroo.partition
+def whole(message):
+    return message
+
+
+def application(port, *steps, decoder=text, encoder=line, sinks=1, **options):
+    builder = wallaroo.ApplicationBuilder("app").new_pipeline(
+        "p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decoder, **options)
+    )
+    for method, *arguments in steps:
+        getattr(builder, method)(*arguments)
+    return builder.to_sinks([wallaroo.TCPSinkConfig("127.0.0.1", port, encoder)] * sinks).build()
+
+
+def connect(handle, source="p"):
+    return socket.create_connection(handle.addresses[source], timeout=20)
+
+
+def send(handle, data, source="p"):
+    """Send, half-close, and wait until the source has closed its side too."""
+    with connect(handle, source) as sock:
+        sock.sendall(data)
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(1) == b""
+
+
+def stopped(handle, seconds=20.0):
+    handle.stop()
+    summary = handle.wait(seconds)
+    assert summary is not None
+    return summary
+
+
+def raising(*_):
+    raise ValueError("no")
+
+
+def if_bad(result):
+    """Return a function that does `result(message)` for the message "bad"."""
+
+    def function(message):
+        return result(message) if message == "bad" else message
+
+    return function

@@ -1,0 +1,37 @@
+"""From a sink's bytes to outputs, at any cut, and of bytes that are none."""
+
+from __future__ import annotations
+
+import pytest
+from wallaroo_loadgen.dataplane import outputs
+from wallaroo_loadgen.dataplane.outputs import splitter
+
+from wallaroo.frames import frames
+
+
+@pytest.mark.parametrize(
+    ("framing", "data"), [("lines", b"one\n\nthree\n"), ("frames", frames([b"one", b"", b"three"]))]
+)
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_outputs_depend_on_the_bytes_alone(framing: str, data: bytes, size: int) -> None:
+    split = splitter(framing)
+    chunks = [data[start : start + size] for start in range(0, len(data), size)]
+    assert [out for chunk in chunks for out in split.feed(chunk)] == [b"one", b"", b"three"]
+
+
+def test_a_line_that_does_not_end_is_an_output_once_it_is_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outputs, "_LARGEST_OUTPUT", 10)
+    split = splitter("lines")
+    assert split.feed(b"x" * 10) == []
+    assert split.feed(b"x") == [b"x" * 11]
+    assert split.feed(b"a\n") == [b"a"]
+
+
+def test_bytes_that_are_no_frame_are_one_output_which_says_so() -> None:
+    split = splitter("frames")
+    (ok, told) = split.feed(frames([b"ok"]) + b"\xff\xff\xff\xff")
+    assert ok == b"ok"
+    assert told.startswith(b"not a frame: ")
+    assert split.feed(frames([b"more"])) == []

@@ -1,0 +1,76 @@
+"""The reference engine as a filter: lines from stdin, outputs to stdout."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+
+import pytest
+from served import application, shout, text
+
+import wallaroo
+from wallaroo.errors import WallarooParameterError
+
+
+def test_stdin_and_stdout_stand_in_for_source_and_sinks(serve):
+    out = io.BytesIO()
+    handle = serve(application(0, ("to", shout), sinks=2), stdin=io.BytesIO(b"a\n\nb"), stdout=out)
+    summary = handle.wait(20)
+    assert sorted(out.getvalue().split(b"\n")) == sorted([b"A", b"", b"B"] * 2 + [b""])
+    assert (summary.exit_code, summary.received) == (0, {"p": 3})
+    assert summary.written == {("p", 0): 3, ("p", 1): 3}
+
+
+def test_stdin_stands_in_for_one_source_only(serve, receiver):
+    builder = wallaroo.ApplicationBuilder("app")
+    for name in ("p", "q"):
+        builder.new_pipeline(name, wallaroo.TCPSourceConfig("127.0.0.1", 0, text)).to(shout).done()
+    with pytest.raises(WallarooParameterError, match="only source; this one has 2: p, q"):
+        serve(builder.build(), stdin=io.BytesIO())
+
+
+def test_frame_3_a_line_over_max_size_ends_the_run_with_what_was_before(serve):
+    out = io.BytesIO()
+    stdin = io.BytesIO(b"ok\n" + b"x" * 100 + b"\nafter\n")
+    handle = serve(application(0, ("to", shout), max_size=10), stdin=stdin, stdout=out)
+    summary = handle.wait(20)
+    assert out.getvalue() == b"OK\n"
+    assert summary.exit_code == 1
+    assert summary.problem == "stdin: a line is longer than 10 bytes (max_size)"
+
+
+def test_stdin_faster_than_stdout_is_held_back(serve):
+    reading, writing = os.pipe()
+    lines = b"0123456789" * 100 + b"\n"
+    lines *= 12_000
+    stdin = io.BytesIO(lines)
+    with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "wb", 0) as writer:
+        handle = serve(application(0, ("to", shout)), stdin=stdin, stdout=writer, stop_timeout=0.1)
+        assert handle.wait(1) is None, "it waits for whoever reads its output"
+        assert stdin.tell() < len(lines)
+        got = bytearray()
+        while len(got) < len(lines):
+            got += reader.read1(1 << 20)
+        summary = handle.wait(20)
+    assert got == lines
+    assert summary.exit_code == 0
+
+
+def test_a_reader_of_stdout_that_goes_away_ends_the_run(serve):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb", buffering=0) as writer:
+        handle = serve(application(0), stdin=io.BytesIO(b"a\n" * 1000), stdout=writer)
+        summary = handle.wait(20)
+    assert summary.exit_code == 1
+    assert summary.problem == "the outputs cannot be written: Broken pipe"
+
+
+def test_the_end_of_stdin_waits_for_a_sink_that_makes_progress_and_no_other(serve, receiver):
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+    handle = serve(application(port), stdin=io.BytesIO(b"a\nb\n"), stop_timeout=0.2)
+    summary = handle.wait(20)
+    assert summary.exit_code == 1
+    assert summary.undelivered == {("p", 0): 2}

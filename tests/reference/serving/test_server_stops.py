@@ -1,0 +1,175 @@
+"""How a served run ends: it is stopped, killed, or user code ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import socket
+import threading
+
+import pytest
+from receiving import eventually
+from served import BOTH, application, connect, if_bad, raising, shout, stopped
+from wallaroo_reference.compiled.machine import Compiled
+
+import wallaroo
+from wallaroo.frames import frame, frames
+
+
+def test_stop_1_under_load_what_was_received_is_delivered(serve, receiver):
+    handle = serve(application(receiver.port, ("to", shout)))
+    going = threading.Event()
+    going.set()
+
+    def load():
+        with connect(handle) as sock, contextlib.suppress(OSError):
+            while going.is_set():
+                sock.sendall(frames([b"message"] * 500))
+
+    senders = [threading.Thread(target=load) for _ in range(3)]
+    for sender in senders:
+        sender.start()
+    eventually(lambda: handle.progress().received > 5000)
+    summary = stopped(handle)
+    going.clear()
+    for sender in senders:
+        sender.join()
+    assert summary.exit_code == 0
+    assert summary.written[("p", 0)] == summary.received["p"] > 5000
+    assert receiver.data == b"MESSAGE\n" * summary.received["p"]
+
+
+def test_stop_1_without_anything_received(serve, receiver):
+    summary = stopped(serve(application(receiver.port, ("to", shout))))
+    assert (summary.exit_code, summary.received) == (0, {"p": 0})
+
+
+def test_stop_1_user_code_that_never_returns_is_given_up(serve, receiver):
+    release = threading.Event()
+
+    @wallaroo.computation(name="hang")
+    def hang(message):
+        release.wait()
+        return message
+
+    handle = serve(application(receiver.port, ("to", hang)), stop_timeout=0.1)
+    with connect(handle) as sock:
+        sock.sendall(frame(b"a"))
+        eventually(lambda: handle.progress().received == 1)
+        summary = stopped(handle)
+        release.set()
+    assert summary.exit_code == 1
+    assert summary.problem == "user code has not returned since the stop was asked for"
+
+
+@pytest.fixture
+def hanging(serve, receiver, monkeypatch):
+    """A server in user code from the first message on, before its start is over; its release."""
+    entered, release = threading.Event(), threading.Event()
+
+    @wallaroo.computation(name="hang")
+    def hang(_):
+        entered.set()
+        release.wait()
+
+    class Terminal(io.StringIO):
+        """A sender reads the address there, and is quicker than the server's start."""
+
+        def write(self, text):
+            if "listening on" in text:
+                host, _, port = text.split()[-1].rpartition(":")
+                with socket.create_connection((host, int(port))) as sock:
+                    sock.sendall(frame(b"a"))
+                    entered.wait(20)
+            return super().write(text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stderr", Terminal())
+        handle = serve(application(receiver.port, ("to", hang)), stop_timeout=0.1)
+    yield handle, release
+    release.set()
+
+
+def test_stop_1_user_code_that_never_returns_from_the_first_message_is_given_up(hanging):
+    summary = stopped(hanging[0])
+    assert summary.problem == "user code has not returned since the stop was asked for"
+
+
+def test_a_kill_before_the_start_is_over_ends_the_run(hanging):
+    handle, release = hanging
+    handle.kill()
+    release.set()
+    assert handle.wait(20).problem == "it was killed"
+
+
+@BOTH
+def test_dead_3_system_exit_ends_the_run_and_names_the_step(serve, receiver, isolation, tmp_path):
+    @wallaroo.computation(name="leave")
+    def leave(message):
+        if message == "bye":
+            raise SystemExit(3)
+        if message == "bad":
+            raise ValueError
+        return message
+
+    handle = serve(
+        application(receiver.port, ("to", leave)),
+        isolation=isolation,
+        dead_letters=tmp_path / "dead",
+    )
+    with connect(handle) as sock:
+        sock.sendall(frames([b"a", b"bad", b"b", b"bye", b"c"]))
+        summary = handle.wait(20)
+    assert receiver.data == b"a\nb\n"
+    assert summary.exit_code == 1
+    assert summary.problem == (
+        "SystemExit ended the run: pipeline p, step leave, message 3 (dead-3)"
+    )
+    assert summary.dead_letters == {("p", "leave", "raised"): 1}
+    assert len((tmp_path / "dead").read_text().splitlines()) == 1
+
+
+@BOTH
+def test_dead_4_on_error_stop_delivers_exactly_what_precedes(serve, receiver, isolation):
+    handle = serve(application(receiver.port, ("to", shout)), isolation=isolation, on_error="stop")
+    with connect(handle) as sock:
+        sock.sendall(frames([b"a", b"b", b"\xff", b"c"]) * 50)
+        summary = handle.wait(20)
+    assert receiver.data == b"A\nB\n"
+    assert summary.exit_code == 1
+    assert summary.problem == (
+        "the first dead letter ended the run, as --on-error stop says: pipeline p, decoder, "
+        "message 2 (dead-4)"
+    )
+    assert summary.dead_letters == {("p", None, "decode"): 1}
+
+
+@BOTH
+def test_dead_4_on_error_stop_names_the_encoder(serve, receiver, isolation):
+    picky = wallaroo.encoder(if_bad(raising))
+    handle = serve(
+        application(receiver.port, encoder=picky, sinks=2), isolation=isolation, on_error="stop"
+    )
+    with connect(handle) as sock:
+        sock.sendall(frame(b"bad"))
+        summary = handle.wait(20)
+    assert ": pipeline p, encoder of sink 0, message 0 (dead-4)" in summary.problem
+
+
+def test_a_fault_of_the_engine_itself_ends_the_run_and_is_told(
+    serve, receiver, monkeypatch, caplog
+):
+    def broken(self, source, payloads, at=0):
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(Compiled, "feed", broken)
+    handle = serve(application(receiver.port))
+    with connect(handle) as sock:
+        sock.sendall(frames([b"a"]))
+        summary = handle.wait(20)
+        with pytest.raises(ConnectionResetError):
+            sock.recv(1)  # frame-4: it is not known what became of the frame
+    assert summary.exit_code == 1
+    assert summary.problem == "the engine itself failed: RuntimeError: a fault"
+    (record,) = [one for one in caplog.records if "this is a bug in it" in one.getMessage()]
+    assert record.exc_info is not None

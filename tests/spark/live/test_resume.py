@@ -1,0 +1,99 @@
+"""What a restart knows when the input log has dropped what Spark has committed."""
+
+from __future__ import annotations
+
+import pytest
+from wallaroo_spark.live.resume import Resume, after, at_the_end_of, read_resume, write_resume
+
+import wallaroo
+from wallaroo.records import End, Tick, Value
+from wallaroo.transport.generators import GeneratorPosition, Generators, encoded
+from wallaroo.transport.identity import CheckpointError
+from wallaroo.transport.input_log import InputLog
+
+
+class Numbers:
+    """Gives 0, 1, 2, … up to 9; those of `odd` cannot be pickled."""
+
+    def __init__(self, odd=()):
+        self.odd = odd
+
+    def initial_value(self):
+        return self.value(0)
+
+    def apply(self, last):
+        number = last() if callable(last) else last
+        return None if number == 9 else self.value(number + 1)
+
+    def value(self, number):
+        return (lambda: number) if number in self.odd else number
+
+
+def source(generator):
+    pipeline = wallaroo.source("g", wallaroo.GenSourceConfig(generator))
+    return wallaroo.build_application("app", pipeline.done()).sources
+
+
+@pytest.fixture
+def log(tmp_path):
+    opened = InputLog.open(tmp_path / "log", 1 << 20, segment_bytes=200)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("odd", [(), (3, 4), (0, 1, 2, 3, 4), range(10)])
+@pytest.mark.parametrize("seen", [0, 1, 4, 5, 9])
+def test_graph_4_a_generator_goes_on_where_the_log_ended_though_that_is_dropped(log, odd, seen):
+    made = []
+    generators = Generators(source(Numbers(odd)), made.extend, clock=lambda: 7)
+    generators._some("g", generators._running["g"], float("inf"))
+    assert len(made) == 11
+    shown = [one.value() if callable(one.value) else one.value for one in made[:10]]
+    assert shown == list(range(10))
+    logged = [Value("g", encoded(one.value)) for one in made[:seen]]
+    log.append_records([*logged[: seen // 2], Tick(8), *logged[seen // 2 :]])
+    log.sync()
+    half = log.next_sequence // 2
+    resume = Resume(half, None, after({}, log.runs(0, half)))
+    log.drop_before(half)
+    known = at_the_end_of(log, resume)
+    positions = {name: one.position for name, one in known.items()}
+    rest = []
+    again = Generators(source(Numbers(odd)), rest.extend, lambda: 7, positions)
+    again._some("g", again._running["g"], float("inf"))
+    assert [type(one) for one in rest] == [Value] * (10 - seen) + [End]
+    assert shown[seen:] == [one.value() if callable(one.value) else one.value for one in rest[:-1]]
+
+
+def test_graph_4_a_generator_that_has_ended_stays_so(log):
+    log.append_records([Value("g", encoded(0)), End("g", 5, "ValueError", "no more")])
+    log.sync()
+    (position,) = [one.position for one in at_the_end_of(log, Resume()).values()]
+    assert position == GeneratorPosition(ended=True, last=0, behind=0)
+    again = Generators(source(Numbers()), [].extend, lambda: 7, {"g": position})
+    assert (again._running, again.received) == ({}, {"g": 0})
+
+
+def test_recover_1_the_file_is_read_as_it_was_written(tmp_path, log):
+    path = tmp_path / "resume"
+    assert read_resume(path) == Resume()
+    log.append_records([Value("g", encoded({"a": 1})), End("p")])
+    written = Resume(2, 10**19, after({}, log.runs(0, 2)))
+    write_resume(path, written)
+    assert read_resume(path) == written
+    assert path.stat().st_mode & 0o77 == 0
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"sequence": 1, "due": "x", "sources": {}}', "[1]"])
+def test_recover_1_a_damaged_file_is_refused(tmp_path, text):
+    path = tmp_path / "resume"
+    path.write_text(text)
+    with pytest.raises(CheckpointError, match="resume is damaged"):
+        read_resume(path)
+
+
+def test_graph_4_a_value_of_another_version_is_refused(log):
+    log.append_records([Value("g", b"pno pickle")])
+    (known,) = after({}, log.runs(0, 1)).values()
+    with pytest.raises(CheckpointError, match="latest value of a generator cannot be read back"):
+        known.position  # noqa: B018 - it is asked for the error

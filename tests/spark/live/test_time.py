@@ -1,0 +1,272 @@
+"""Time in a run served on Spark: ticks, ends, generators, and a clock that the test owns."""
+
+from __future__ import annotations
+
+import io
+import socket
+from pathlib import Path
+
+import pytest
+from receiving import Receiver, eventually
+from wallaroo_spark.jvm.session import session
+from wallaroo_spark.live.options import spark_options
+from wallaroo_spark.live.serve import Server
+
+import wallaroo
+from wallaroo.engine import ServeOptions
+from wallaroo.frames import frames
+from wallaroo.loading import load_module
+from wallaroo.testing import Session
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
+
+SECOND = 10**9
+NOON = 1_772_452_800 * SECOND
+TEN_SECONDS = wallaroo.range_windows(wallaroo.seconds(10))
+PATIENCE = 250.0
+
+
+class Clock:
+    """A clock that stands still until the test moves it."""
+
+    def __init__(self):
+        self.now = NOON
+
+    def __call__(self):
+        return self.now
+
+
+class Count:
+    """Counts the messages of a window."""
+
+    def initial_accumulator(self):
+        return 0
+
+    def update(self, message, count):
+        return count + 1
+
+    def combine(self, earlier, later):
+        return earlier + later
+
+    def output(self, key, count, window):
+        return f"{key or 'all'} from {(window.start - NOON) // SECOND}: {count}"
+
+
+class Numbers:
+    """Gives 0, 1, 2, … up to `count`; then it raises."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def initial_value(self):
+        return 0
+
+    def apply(self, last):
+        if last + 1 < self.count:
+            return last + 1
+        raise ValueError("no more")
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def text(payload):
+    return payload.decode()
+
+
+@wallaroo.encoder
+def line(message):
+    return f"{message}\n"
+
+
+@wallaroo.key_extractor
+def first_word(message):
+    return message.split()[0]
+
+
+def seconds_of(message):
+    return NOON + int(message.split()[1]) * SECOND
+
+
+def source(name="p", **options):
+    return wallaroo.source(name, wallaroo.TCPSourceConfig("127.0.0.1", 0, text, **options))
+
+
+def built(port, *pipelines):
+    sink = wallaroo.TCPSinkConfig("127.0.0.1", port, line)
+    return wallaroo.build_application("app", *[pipeline.to_sink(sink) for pipeline in pipelines])
+
+
+@pytest.fixture
+def receiver():
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture
+def serve():
+    """Serve an application on a clock of the test's, and make sure that it has ended."""
+    handles = []
+
+    def start(application, clock, checkpoint=None, **options):
+        options = {"partitions": 2, "stop_timeout": PATIENCE, **options}
+        own = spark_options({"checkpoint": checkpoint})
+        handles.append(Server(application, ServeOptions(**options), own, clock=clock))
+        return handles[-1]
+
+    yield start
+    for handle in handles:
+        handle.stop()
+        handle.wait(PATIENCE)
+
+
+def send(handle, *messages, to="p"):
+    """Send, half-close, and wait until the source has closed its side: all is logged."""
+    payloads = [one if isinstance(one, bytes) else one.encode() for one in messages]
+    with socket.create_connection(handle.addresses[to], timeout=PATIENCE) as sock:
+        sock.sendall(frames(payloads))
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(1) == b""
+
+
+def processed(handle):
+    """Wait until all that was received is processed; return the number of batches."""
+    eventually(lambda: handle.progress().details["backlog"] == 0, PATIENCE)
+    return handle.progress().details["batches"]
+
+
+def written(handle, number):
+    eventually(lambda: handle.progress().written == number, PATIENCE)
+
+
+def stopped(handle):
+    handle.stop()
+    return handle.wait(PATIENCE)
+
+
+@shared
+def test_time_1_a_tick_comes_when_something_is_due_and_only_then(serve, receiver):
+    session()
+    clock = Clock()
+    silent = source("silent", event_time=seconds_of, idle_after=wallaroo.seconds(30))
+    by_event = source("e", event_time=seconds_of, idle_after=wallaroo.seconds(2))
+    pipelines = [
+        source().key_by(first_word).to(TEN_SECONDS.over(Count)),
+        by_event.merge(silent).to(TEN_SECONDS.over(type("Merged", (Count,), {}))),
+    ]
+    handle = serve(built(receiver.port, *pipelines), clock)
+    send(handle, "a", "b")
+    clock.now += 9 * SECOND
+    send(handle, "a")
+    clock.now -= 3600 * SECOND
+    send(handle, "b")  # it arrives at the time of the one before
+    before = processed(handle)
+    assert handle.progress().written == 0
+    clock.now = NOON + 10 * SECOND
+    written(handle, 2)
+    assert processed(handle) == before + 1
+    send(handle, "x 1", "x 12", to="e")
+    before = processed(handle)
+    clock.now = NOON + 29 * SECOND  # `e` is idle, and `silent` holds back still
+    send(handle, "c")  # nothing but this begins a batch
+    assert processed(handle) == before + 1
+    clock.now = NOON + 30 * SECOND  # due together: the key c, and what `silent` has held back
+    written(handle, 5)
+    send(handle, "x 33", to="e")
+    processed(handle)
+    clock.now += 86_400 * SECOND
+    written(handle, 6)
+    before = processed(handle)
+    clock.now += 86_400 * SECOND
+    assert handle.wait(0.3) is None
+    assert processed(handle) == before
+    assert handle.progress().details["windows"] == 0
+    summary = stopped(handle)
+    assert (summary.exit_code, summary.open_windows, summary.dead_letters) == (0, 0, {})
+    p, e = sorted(receiver.got(2))
+    assert p == b"a from 0: 2\nb from 0: 2\nc from 20: 1\n"
+    assert e == b"all from 0: 1\nall from 10: 1\nall from 30: 1\n"
+
+
+def committed(checkpoint):
+    """Whether Spark has committed all it has planned."""
+    planned, done = (
+        {int(path.name) for path in (checkpoint / "spark" / part).glob("[0-9]*")}
+        for part in ("offsets", "commits")
+    )
+    return planned == done
+
+
+def visits_of_the_example(port):
+    """The pipeline of `examples/sessions.py`, with a sink at that port."""
+    sessions = load_module(EXAMPLES / "sessions.py").module
+    config = wallaroo.TCPSourceConfig(
+        "127.0.0.1", 0, sessions.decode_line, event_time=sessions.time_of
+    )
+    windows = wallaroo.session_windows(sessions.GAP).with_delay(sessions.DELAY)
+    return (
+        wallaroo.source("Requests", config)
+        .key_by(sessions.client_of)
+        .to(windows.over(sessions.Visits))
+        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", port, sessions.encode_visit))
+    )
+
+
+@pytest.mark.alone
+def test_recover_1_after_a_kill_time_goes_on_though_nothing_comes(serve, receiver, tmp_path):
+    clock, checkpoint, visited = Clock(), tmp_path / "checkpoint", Receiver()
+    sink = wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)
+    numbers = wallaroo.source("g", wallaroo.GenSourceConfig(Numbers(100)))
+    counted = source().key_by(first_word).to(TEN_SECONDS.over(Count))
+    app = wallaroo.build_application(
+        "app", counted.to_sink(sink), numbers.to_sink(sink), visits_of_the_example(visited.port)
+    )
+    log = list(load_module(EXAMPLES / "access_log.py").module.generate(400, seed=1))
+    handle = serve(app, clock, checkpoint)
+    send(handle, *log[:250], to="Requests")
+    send(handle, "a", "b", "a")
+    processed(handle)
+    eventually(lambda: committed(checkpoint), PATIENCE)
+    before = handle.progress()
+    assert (before.dead_letters, before.details["windows"] > 2) == (1, True)
+    handle.kill()
+    clock.now += 10 * SECOND
+    again = handle.restart()
+    try:
+        written(again, 2)  # and nothing of the generator, which has ended
+        send(again, *log[250:], to="Requests")
+        summary = stopped(again)
+    finally:
+        again.kill()
+    assert (summary.exit_code, summary.dead_letters) == (0, {})
+    assert summary.open_windows == 0  # none is lost: they are in the checkpoint
+    lines = sorted(b"".join(receiver.got(4)).decode().splitlines())
+    assert lines == sorted([*map(str, range(100)), "a from 0: 2", "b from 0: 1"])
+    session = Session(app, start=NOON)
+    session.send("Requests", *log)
+    assert b"".join(visited.got(2)) == b"".join(session.outputs["Requests", 0])
+    assert before.written - 100 > 0
+    visited.close()
+
+
+@shared
+def test_time_5_ends_of_stdin_and_of_generators_let_all_windows_fire(serve, reference):
+    session()
+    told = []
+    for engine in ("spark", "reference"):
+        out = io.BytesIO()
+        timed = {"event_time": seconds_of, "idle_after": wallaroo.hours(1)}
+        windows = TEN_SECONDS.with_slide(wallaroo.seconds(5)).with_late_data_policy("drop")
+        lines = source(**timed).key_by(first_word).to(windows.over(Count))
+        numbers = wallaroo.source("g", wallaroo.GenSourceConfig(Numbers(100)))
+        app = built(1, lines, numbers)
+        options = {"stdin": io.BytesIO(b"a 1\nb 2\na 11\na 3\nb 25\n"), "stdout": out}
+        if engine == "spark":
+            summary = serve(app, Clock(), **options).wait(PATIENCE)
+        else:
+            summary = reference.serve(app, ServeOptions(**options)).wait(PATIENCE)
+        assert (summary.exit_code, summary.open_windows, summary.problem) == (0, 0, None)
+        told.append((sorted(out.getvalue().splitlines()), summary.late, summary.dead_letters))
+    assert told[0] == told[1]
+    assert told[0][2] == {("g", None, "raised"): 1}

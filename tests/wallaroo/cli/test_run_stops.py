@@ -1,0 +1,188 @@
+"""How ``wallaroo run`` ends: by signals, by user code, by a kill."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+from running import APP, wallaroo
+
+from wallaroo.frames import frame, frames
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stop_1_a_signal_under_load_delivers_what_was_received(run, number):
+    process = run()
+    going = threading.Event()
+    going.set()
+
+    def load():
+        with process.connect() as sock, contextlib.suppress(OSError):
+            while going.is_set():
+                sock.sendall(frames([b"message"] * 1000))
+
+    sender = threading.Thread(target=load)
+    sender.start()
+    while len(process.received) < 100_000:
+        time.sleep(0.005)
+    process.process.send_signal(number)
+    code, errors, received = process.wait()
+    going.clear()
+    sender.join()
+    assert code == 0
+    count = received.count(b"\n")
+    assert received == b"MESSAGE\n" * count
+    assert f"  p: {count:,} in, {count:,} out\n" in errors
+    assert "stopping; once more to stop at once\n" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_second_signal_ends_it_at_once(run):
+    process = run()
+    with process.connect() as sock:
+        sock.sendall(frame(b"hang"))
+        time.sleep(0.2)
+        process.process.send_signal(signal.SIGINT)
+        while "stopping" not in process.errors:
+            process.errors += process.process.stderr.readline()
+        process.process.send_signal(signal.SIGINT)
+        code, errors, _ = process.wait()
+    assert code == 130
+    assert "Traceback" not in errors
+
+
+def test_stop_1_code_that_never_returns_is_given_up_after_the_timeout(run):
+    process = run("--stop-timeout", "0.2")
+    with process.connect() as sock:
+        sock.sendall(frames([b"one", b"hang"]))
+        time.sleep(0.2)
+        process.process.terminate()
+        code, errors, _ = process.wait()
+    assert code == 1
+    assert "ended early: user code has not returned since the stop was asked for\n" in errors
+
+
+def test_stop_1_without_its_sink_it_gives_up_and_tells_what_is_undelivered(app_file):
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        out = f"127.0.0.1:{nobody.getsockname()[1]}"
+    done = wallaroo(
+        "run", app_file, "--stdin", "--stop-timeout", "0.2", "--out", out, data=b"a\nb\n"
+    )
+    errors = done.stderr.decode()
+    assert done.returncode == 1
+    assert f"sink p/0: cannot connect to {out}: Connection refused; trying again\n" in errors
+    assert "  p: 2 outputs of sink 0 undelivered\n" in errors
+    assert "  ended early: the stop was given up after 0.2 s\n" in errors
+
+
+def test_dead_3_exit_in_user_code_ends_the_run_naming_the_step(run):
+    process = run()
+    with process.connect() as sock:
+        sock.sendall(frames([b"a", b"exit", b"b"]))
+        code, errors, received = process.wait()
+    assert (code, received) == (1, b"A\n")
+    assert "ended early: SystemExit ended the run: pipeline p, step obey, message 1 (dead-3)" in (
+        errors
+    )
+
+
+def test_dead_4_on_error_stop(run):
+    process = run("--on-error", "stop")
+    with process.connect() as sock:
+        sock.sendall(frames([b"a", b"\xff", b"b"]))
+        code, errors, received = process.wait()
+    assert (code, received) == (1, b"A\n")
+    assert "  dead letters: 1\n    1 decode: p\n" in errors
+
+
+@pytest.mark.parametrize("ending", ["kill -9", "given up", "exit in user code"])
+def test_frame_4_an_engine_that_dies_resets_its_connections(run, ending):
+    process = run("--stop-timeout", "0.1")
+    with process.connect() as sock, process.connect() as other:
+        sock.sendall(frames([b"a", b"b"]))
+        while process.received != b"A\nB\n":
+            time.sleep(0.005)
+        if ending == "kill -9":
+            process.process.kill()
+        else:
+            other.sendall(frame(b"hang" if ending == "given up" else b"exit"))
+            if ending == "given up":
+                time.sleep(0.2)
+                process.process.send_signal(signal.SIGTERM)
+        with pytest.raises(ConnectionResetError):
+            sock.recv(1)
+        assert process.wait()[0] != 0
+
+
+def test_frame_4_an_engine_that_stops_in_order_resets_nothing(run):
+    process = run()
+    with process.connect() as sock:
+        sock.sendall(frames([b"a", b"b"]))
+        while process.received != b"A\nB\n":
+            time.sleep(0.005)
+        process.process.send_signal(signal.SIGTERM)
+        assert sock.recv(1) == b""
+    assert process.wait()[0] == 0
+
+
+FORKING = """
+    if text == "fork and return":
+        os.fork()
+    if text == "fork and exit" and not os.fork():
+        sys.exit(0)
+    if text == "fork and stay" and not os.fork():
+        print("child", os.getpid(), file=sys.stderr, flush=True)
+        time.sleep(600)
+    return text.upper()
+"""
+
+
+@pytest.fixture
+def forking(run, app_file):
+    app_file.write_text(
+        APP.replace("    return text.upper()\n", FORKING, 1) + "\nimport os, time\n"
+    )
+    return run
+
+
+@pytest.mark.parametrize("isolated", [[], ["--isolated"]])
+@pytest.mark.parametrize("how", [b"fork and return", b"fork and exit"])
+def test_a_forked_child_of_user_code_is_no_second_engine(forking, how, isolated):
+    process = forking(*isolated)
+    with process.connect() as sock:
+        sock.sendall(frames([b"a", how, *[b"b"] * 100]))
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(1) == b""
+    process.process.send_signal(signal.SIGTERM)
+    code, errors, received = process.wait()
+    assert (code, received) == (0, b"A\n" + how.upper() + b"\n" + b"B\n" * 100)
+    said = [line for line in errors.splitlines() if "came back into the engine" in line]
+    assert len(said) == 1
+    assert said[0].startswith("wallaroo: pipeline p, message 1 or one after it: a process forked ")
+    assert "forked in obey (" in said[0]
+
+
+def test_frame_4_a_forked_child_holds_no_connection_open(forking):
+    process = forking()
+    with process.connect() as sock:
+        sock.sendall(frames([b"fork and stay"]))
+        line = ""
+        while not line.startswith("child "):
+            line = process.process.stderr.readline()
+        child = int(line.split()[1])
+        try:
+            while process.received != b"FORK AND STAY\n":
+                time.sleep(0.005)
+            process.process.kill()
+            with pytest.raises(ConnectionResetError):
+                sock.recv(1)
+            process.process.wait()  # its last descriptors may go after the connection
+            socket.create_server(("127.0.0.1", process.port)).close()
+        finally:
+            os.kill(child, signal.SIGKILL)
+    assert process.wait()[0] == -signal.SIGKILL
