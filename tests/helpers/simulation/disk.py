@@ -13,6 +13,7 @@ import stat
 from random import Random
 from typing import TypeAlias
 
+_PAGE = 4096  # bytes that are dirty together
 _SECTOR = 512  # bytes that are written whole or not at all
 
 _Change: TypeAlias = tuple[int, bytes] | int
@@ -29,7 +30,8 @@ class File:
         self.data = bytearray()
         self._synced = bytearray()
         self._pending: list[_Change] = []
-        self._holed = False  # a sync failed, and none has succeeded since
+        self._forgot = False  # a sync has failed
+        self._holed = False  # and none has succeeded since
 
     def write(self, offset: int, data: bytes) -> None:
         """Write bytes."""
@@ -41,15 +43,19 @@ class File:
 
     def sync(self) -> None:
         """Put on the disk what was written since the last sync, whether that failed or not."""
-        self._holed = False
         for change in self._pending:
             _apply(self._synced, change)
+            if self._forgot and not isinstance(change, int):
+                # Whole pages are written: what a failed sync forgot of them is written now.
+                start, end = change[0] // _PAGE * _PAGE, change[0] + len(change[1])
+                _apply(self._synced, (start, bytes(self.data[start : -(-end // _PAGE) * _PAGE])))
+        self._holed = False
         self._pending.clear()
 
     def fail_to_sync(self, chance: Random) -> None:
         """Put a part on the disk, and forget of the rest that it is not there."""
         self._keep_a_part(chance)
-        self._holed = True
+        self._forgot = self._holed = True
 
     def lose_power(self, chance: Random) -> bool:
         """Keep what was synced and a part of the rest.
