@@ -21,6 +21,7 @@ from wallaroo.transport.torn_end import block_behind
 _SUFFIX = ".log"
 _RESERVE = "reserve"
 _RESERVE_BYTES = 8192
+_AT_ONCE = 1 << 20  # bytes
 
 _log = logging.getLogger("wallaroo.input_log")
 
@@ -47,7 +48,7 @@ def locked(directory: Path) -> int:
 
 
 def create(directory: Path, first: int, at: int) -> Segment:
-    """Make an empty file whose name and contents survive a power failure.
+    """Make an empty file whose contents survive a power failure; its name does not yet.
 
     Args:
         directory: the log's.
@@ -65,7 +66,6 @@ def create(directory: Path, first: int, at: int) -> Segment:
     except OSError:
         partial.unlink(missing_ok=True)
         raise
-    sync_directory(directory)
     return Segment(path, first, at)
 
 
@@ -101,13 +101,11 @@ def recover(directory: Path) -> list[Segment]:
     if torn is not None:
         _drop_torn_end(segments[-1], torn)
     if segments:
-        # They were read from the page cache and may not be on the disk yet.
-        fd = os.open(segments[-1].path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-    return segments or [create(directory, 0, 0)]
+        _write_again(segments[-1].path)
+    else:
+        segments.append(create(directory, 0, 0))
+    sync_directory(directory)  # a process that was killed may not have come to that
+    return segments
 
 
 def read(directory: Path) -> tuple[list[Segment], CorruptSegmentError | None]:
@@ -145,6 +143,20 @@ def read(directory: Path) -> tuple[list[Segment], CorruptSegmentError | None]:
             )
         segments.append(segment)
     return segments, torn
+
+
+def _write_again(path: Path) -> None:
+    """Make what was read from a file durable, by writing the same bytes once more.
+
+    They may be in the page cache only. A sync alone is not enough: if one has failed before, the
+    system takes those pages for written, and the next sync succeeds and writes nothing of them.
+    """
+    with path.open("r+b") as file:
+        while data := file.read(_AT_ONCE):
+            file.seek(-len(data), os.SEEK_CUR)
+            file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _drop_torn_end(last: Segment, error: CorruptSegmentError) -> None:

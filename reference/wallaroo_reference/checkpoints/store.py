@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wallaroo.transport.identity import CheckpointError, damaged
-from wallaroo.transport.private import make_private, opener
+from wallaroo.transport.private import make_private, opener, sync_directory
 from wallaroo_reference.checkpoints.blobs import Cell, DamagedBlobError, decode
 from wallaroo_reference.checkpoints.head import (
     DamagedHeadError,
@@ -67,6 +67,7 @@ class Store:
             )
             if not read_only:
                 _prepare(self._database)
+                sync_directory(directory)  # the file may have got its name just before a kill
 
     @classmethod
     def create(cls, directory: Path) -> Store:

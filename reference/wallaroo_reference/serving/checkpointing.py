@@ -139,6 +139,10 @@ class Checkpoints:
         if self._over or self._busy or self._machine.ended is not None:
             return
         if self._machine.sequence == self._position:
+            if self._recovery.log.full:
+                # The run before, or an attempt of this one, stored this position and did not come
+                # to cut the log; nothing is read before that, so there will be no other position.
+                self._worker.submit(lambda: self._cut(self._position), lambda _: self._on_stored())
             self._later(self._interval, self._begin)
             return
         self._busy = True
@@ -241,8 +245,12 @@ class Checkpoints:
             recovery.log.sync()
         self._dead_letters.sync()
         recovery.store.write(head, blobs)
+        self._cut(position)
+        return head.next_blob
+
+    def _cut(self, position: int) -> None:
+        """Cut the log behind a position that is stored."""
         try:
-            recovery.log.drop_before(position)
+            self._recovery.log.drop_before(position)
         except InputLogError as error:
             _log.warning("%s; the log is cut at the next checkpoint", error)
-        return head.next_blob

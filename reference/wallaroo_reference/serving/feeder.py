@@ -202,6 +202,13 @@ class Feeder:
         while self._backlog or self._earlier is not None:
             await asyncio.sleep(0.002)
 
+    def stop_ticking(self) -> None:
+        """Take no more ticks: what they make could miss the delivery that a stop waits for."""
+        self._timed = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def abandon(self) -> None:
         """Process nothing more."""
         self._over = True

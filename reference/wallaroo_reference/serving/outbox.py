@@ -51,6 +51,7 @@ class Outbox:
         self._failed = failed
         self._held: deque[tuple[int, int, Callable[[], None]]] = deque()
         self._size = 0
+        self._broken = False  # some dead letters are not written: nothing may leave behind them
 
     @property
     def full(self) -> bool:
@@ -68,6 +69,8 @@ class Outbox:
 
     def put(self, size: int, leave: Callable[[], None]) -> None:
         """Call `leave` once all that has been processed so far is on disk, in order."""
+        if self._broken:
+            return
         sequence = self._sequence()
         if sequence <= self.durable and not self._held:
             leave()
@@ -100,7 +103,7 @@ class Outbox:
             sequence: number of a record.
             made: what `made` returned when that record was the next one.
         """
-        if self._held and self._held[0][0] <= sequence:
+        if self._broken or (self._held and self._held[0][0] <= sequence):
             return False
         return all(self.sinks[id_].delivered >= count for id_, count in made.items())
 
@@ -108,6 +111,8 @@ class Outbox:
         try:
             self._dead_letters.add(letters)
         except WallarooError as error:
+            self._broken = True
+            self.abandon()
             self._failed(str(error))
 
 

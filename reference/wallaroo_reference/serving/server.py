@@ -79,6 +79,7 @@ class Server:
         addresses: Mapping[str, Address] | None = None,
         clock: Callable[[], int] = time.time_ns,
         checkpoint: CheckpointOptions | None = None,
+        thread: LoopThread | None = None,
     ) -> None:
         self._again = partial(
             Server, application, make_machine, options, clock=clock, checkpoint=checkpoint
@@ -87,7 +88,7 @@ class Server:
         self._done = threading.Event()
         self._result: Summary | None = None
         self._task: asyncio.Task[None]
-        self._thread = LoopThread("wallaroo-reference")
+        self._thread = thread or LoopThread("wallaroo-reference")
         self._unended = set(application.sources)
         self._now = clock
         self._timed = application.time_decides
@@ -204,6 +205,7 @@ class Server:
     async def _idle(self) -> None:
         """Wait until what was received is processed, and what came of it may leave."""
         await self._feeder.idle()
+        self._feeder.stop_ticking()
         if self._durable is not None:
             await self._durable.idle()
 
