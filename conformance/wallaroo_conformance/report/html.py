@@ -99,7 +99,9 @@ def _link(rule: Rule, spec: str | None) -> str | None:
     """Return the address of a rule's section; a site's chapters end in .html."""
     if spec is None:
         return None
-    link = rule.link.replace(".md#", ".html#") if "://" in spec else rule.link
+    # In a checkout the chapters are Markdown. A page within docs/ is published with the site, where
+    # they are HTML, as they are at an address.
+    link = rule.link if spec.endswith("docs/spec") else rule.link.replace(".md#", ".html#")
     return f"{spec.rstrip('/')}/{link}"
 
 

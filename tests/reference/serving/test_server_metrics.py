@@ -112,6 +112,11 @@ class Run:
         summary = self.handle.wait(20)
         return summary, self.figures()
 
+    def until(self, shows):
+        """Wait until the figures show something; the time is pytest's to bound."""
+        while not shows(self.figures()):
+            time.sleep(0.01)
+
     def figures(self):
         self.registry.tick()
         return snapshot(self.registry)
@@ -182,6 +187,7 @@ def test_a_generator_of_messages_is_counted_and_timed_to_its_end(start, isolatio
 def test_a_step_that_sleeps_shows_how_long(start, isolation):
     run = start(builder(lambda b: b.to(slow)), isolation)
     run.send([b"a"] * 20)
+    run.until(lambda figures: of(figures, "sources", "p")["latency"]["whole"]["max"])
     _, figures = run.end()
     step = of(figures, "steps", "slow")
     assert step["time"]["count"] == 20

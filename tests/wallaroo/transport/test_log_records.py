@@ -211,12 +211,11 @@ def test_a_flipped_bit_in_format_1_is_refused_wherever_it_is(old):
     path = max(old.glob("*.log"))
     data = path.read_bytes()
     for place in range(len(data) - LAST):
-        for bit in (1, 3, 128):
-            damaged = bytearray(data)
-            damaged[place] ^= bit
-            path.write_bytes(damaged)
-            with pytest.raises(InputLogError, match="is damaged: "):
-                InputLog.open(old, max_bytes=MIB)
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        with pytest.raises(InputLogError, match="is damaged: "):
+            InputLog.open(old, max_bytes=MIB)
 
 
 def test_a_file_of_format_2_is_these_bytes(tmp_path):
