@@ -65,9 +65,13 @@ class Store:
                 check_same_thread=False,
                 timeout=_PATIENCE,
             )
-            if not read_only:
-                _prepare(self._database)
-                sync_directory(directory)  # the file may have got its name just before a kill
+            try:
+                if not read_only:
+                    _prepare(self._database)
+                    sync_directory(directory)  # the file may have got its name just before a kill
+            except BaseException:
+                self._database.close()
+                raise
 
     @classmethod
     def create(cls, directory: Path) -> Store:
