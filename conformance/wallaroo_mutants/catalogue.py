@@ -11,6 +11,7 @@ import wallaroo_reference.isolated.walk
 import wallaroo_reference.places
 from wallaroo_conformance.killing import Mutant
 
+import wallaroo.judging.keys
 from wallaroo.engine import Engine
 from wallaroo_mutants import batching, functions, interpreters, stateful
 from wallaroo_mutants.compiling import COMPILED_MUTANTS
@@ -20,7 +21,8 @@ from wallaroo_mutants.second_part import SECOND_PART_MUTANTS
 
 
 def _keyed(rule: str, name: str, says: str, identity: Callable[[Any], Any]) -> Mutant:
-    return altered(rule, name, says, (wallaroo_reference.places, "identity", identity))
+    places = (wallaroo_reference.places, wallaroo.judging.keys)  # keys that are listed, and others
+    return altered(rule, name, says, *[(place, "identity", identity) for place in places])
 
 
 def _function(rule: str, name: str, says: str, replaced: str, by: Any) -> Mutant:
