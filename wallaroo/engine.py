@@ -43,7 +43,9 @@ class Capabilities:
         partitions: it runs on more than one partition.
         batches: it can run the micro-batches that a case asks for.
         live: `serve` works.
-        recovery: it keeps recover-1 and recover-2 when it is killed.
+        recovery: it keeps recover-1 and recover-2 when it is killed and started again, served with
+            the engine's option ``checkpoint``, a directory of the run's own. If it has the option
+            ``checkpoint_interval``, that is a number of seconds.
         faults: kinds of fault `run` can inject, such as ``"task"``.
         unsupported_rules: ids of rules it does not keep at all.
         small: values of `Case.options` that make thresholds small, so that a few small messages

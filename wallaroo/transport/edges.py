@@ -196,6 +196,10 @@ class Edges:
         if self._listener.paused:
             self._listener.resume()
 
+    def go_on_behind(self, last: Mapping[str, Value | End]) -> None:
+        """Let generators go on behind records of an earlier run, before anything is made."""
+        self._generators.go_on_behind(last)
+
     def refuse(self) -> None:
         """Drop all connections and take nothing more in; what is on the way out goes on."""
         self._listener.close()

@@ -82,6 +82,8 @@ class Generators:
         positions: Mapping[str, GeneratorPosition] = MappingProxyType({}),
     ) -> None:
         self._take = take
+        self._clock = clock
+        self._sources = sources
         self._running: dict[str, Iterator[Value | End]] = {}
         self.received: dict[str, int] = {}
         for name, source in sources.items():
@@ -93,6 +95,20 @@ class Generators:
                     self._running[name] = islice(values, at.behind, None)
         self._paused = False
         self._scheduled = False
+
+    def go_on_behind(self, last: Mapping[str, Value | End]) -> None:
+        """Go on behind records of an earlier run, before anything is made (graph-4).
+
+        Args:
+            last: for each source the last record that the log holds; none: it begins.
+        """
+        for name, record in last.items():
+            config = self._sources[name].config
+            if isinstance(record, End):
+                self._running.pop(name, None)
+            elif isinstance(config, GenSourceConfig):
+                generator = config.generator
+                self._running[name] = generate(name, generator, self._clock, record.value)
 
     def start(self) -> None:
         """Begin, in the running loop."""

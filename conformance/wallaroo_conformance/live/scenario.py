@@ -23,6 +23,7 @@ from wallaroo_conformance.cases.case import (
 )
 from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.operators import DECODERS
+from wallaroo_conformance.live.checkpoint import Checkpoint
 from wallaroo_conformance.live.peers import Address, Sender, SinkPeer, header, wait_until
 from wallaroo_conformance.live.stretches import missing, recovery_rule
 
@@ -114,7 +115,10 @@ class Scenario:
             for index, pipeline in enumerate(self.case.pipelines)
             for number in range(len(pipeline.sinks))
         }
-        options = ServeOptions(isolation=isolation, stop_timeout=patience)
+        self._checkpoint = Checkpoint(engine)
+        options = ServeOptions(
+            isolation=isolation, stop_timeout=patience, options=self._checkpoint.options
+        )
         addresses: dict[tuple[str, int], Address] = {
             sink: peer.address for sink, peer in self.sinks.items()
         }
@@ -130,6 +134,7 @@ class Scenario:
             self._handle.stop()
             self._handle.wait(_CLOSING)
         self._handle.kill()
+        self._checkpoint.remove()
         for peer in self.sinks.values():
             peer.close()
 

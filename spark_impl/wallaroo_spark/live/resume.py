@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.transport.generators import GeneratorPosition, decoded
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.private import write_durably
-from wallaroo_spark.live.identity import CheckpointError
 
 _AT_ONCE = 4 << 20  # bytes of the log that are read at once
 

@@ -24,6 +24,7 @@ from wallaroo.metrics.registry import Registry
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.transport.edges import Edges
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.listener import Address
 from wallaroo.transport.loop_thread import LoopThread
@@ -34,7 +35,6 @@ from wallaroo_spark.jvm.process import SubmittingJvm
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, temporary_parent
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.delivery import Delivery
-from wallaroo_spark.live.identity import CheckpointError
 from wallaroo_spark.live.intake import Intake
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from wallaroo_spark.live.identity import CheckpointError
 from wallaroo_spark.live.resume import Resume, after, at_the_end_of, read_resume, write_resume
 
 import wallaroo
 from wallaroo.records import End, Tick, Value
 from wallaroo.transport.generators import GeneratorPosition, Generators, encoded
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 
 
