@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.edges import Edges
+from wallaroo.transport.generators import LoggedSource
 from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.serving.checkpointing import Checkpoints
@@ -90,6 +92,7 @@ class Durable:
         """Know what feeds the machine; call it before `start`."""
         to_log, to_store = self._workers
         self._feeder = feeder
+        feeder.logged.update(self._recovery.generators())
         self._checkpoints = Checkpoints(
             self._recovery,
             self._machine,
@@ -121,7 +124,7 @@ class Durable:
         """
 
         def processed() -> None:
-            self._edges.go_on_behind(self._last_generated())
+            self._edges.go_on_behind(self._generators())
             caught_up()
             if self._recovery.log.full:
                 self._valve.close("log")
@@ -168,10 +171,10 @@ class Durable:
     def _log_was_cut(self) -> None:
         self._journal.room_was_made()
 
-    def _last_generated(self) -> dict[str, Value | End]:
-        """Return the last record of each generator source that the log has had."""
-        last: dict[str, Value | End] = {
-            source: Value(source, value) for source, value in self._recovery.generated().items()
+    def _generators(self) -> dict[str, LoggedSource]:
+        """Return what the log has said of generators; those that have ended make nothing more."""
+        logged = self._feeder.logged
+        return {
+            name: replace(logged.get(name, LoggedSource()), ended=source.ended)
+            for name, source in self._machine.moment().sources.items()
         }
-        ended = [name for name, one in self._machine.moment().sources.items() if one.ended]
-        return {**last, **self._feeder.generated, **{name: End(name) for name in ended}}

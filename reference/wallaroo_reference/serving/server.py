@@ -104,7 +104,7 @@ class Server:
                     log_bytes=checkpoint.log_bytes,
                 )
                 recovery.restore(self._machine)
-                recovery.generated()  # refused now, if one cannot be read
+                recovery.generators()  # refused now, if one cannot be read
             self._edges = Edges(application, options, self._thread, self, addresses, clock)
         except BaseException:
             if recovery is not None:
