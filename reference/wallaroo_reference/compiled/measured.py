@@ -32,15 +32,22 @@ class MeasuredCompiled(Compiled):
     """
 
     def __init__(
-        self, application: Application, probes: Probes, *, partitions: int, on_error: str
+        self,
+        application: Application,
+        probes: Probes,
+        *,
+        partitions: int,
+        on_error: str,
+        keeps: bool = False,
     ) -> None:
-        super().__init__(application, partitions=partitions, on_error=on_error)
+        super().__init__(application, partitions=partitions, on_error=on_error, keeps=keeps)
         self.probes = probes
-        program = Program(probes.application)
+        program = Program(probes.application, keeps=keeps)
         names = self.names(program)
         for index, (name, store) in enumerate(self.stores.items()):
             names[f"states_{index}"] = _Visits(store.entities, probes.visits[name])
         names["enter"] = self._enter_and_note
+        names["entered"] = self._entered_and_note
         self.link(program, application.name, names)
         self._measured: tuple[dict[str, Callable[[Sequence[Any], int], None]], Any] = (
             {source: names[name] for source, name in program.functions.items()},
@@ -89,6 +96,11 @@ class MeasuredCompiled(Compiled):
         finally:
             self._feeds, self._fires = usual
             self.probes.looked(self.sequence - before)
+
+    def _entered_and_note(self, store: Entities, key: Any) -> tuple[Any, Hashable]:
+        entity, known = self._entered(store, key)
+        self.probes.visits[store.partition.name].append(known)
+        return entity, known
 
     def _enter_and_note(self, store: Entities, key: Any) -> Any:
         state = self._enter(store, key)

@@ -21,8 +21,10 @@ class MeasuredInterpreter(Interpreter):
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
     """
 
-    def __init__(self, probes: Probes, *, partitions: int, on_error: str) -> None:
-        super().__init__(probes.application, partitions=partitions, on_error=on_error)
+    def __init__(
+        self, probes: Probes, *, partitions: int, on_error: str, keeps: bool = False
+    ) -> None:
+        super().__init__(probes.application, partitions=partitions, on_error=on_error, keeps=keeps)
         self.probes = probes
         for name, store in self._stores.items():
             store.entities = _Entities(probes.visits[name])
