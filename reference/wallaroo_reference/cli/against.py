@@ -1,0 +1,187 @@
+"""``wallaroo rerun --against``: where two versions of an application first differ, and why.
+
+Each version runs in a process of its own, since both may bring modules of one name. What they print
+as lines of JSON is compared line by line; they come in the order of the records, so the first that
+differs is the first difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import IO, Any
+
+from wallaroo import readable
+from wallaroo.errors import UsageError, WallarooError
+from wallaroo.keys import Key, key_from_json
+from wallaroo.text import escaped
+from wallaroo.trace import NOT_COMPARED
+
+_NOT_COMPARED = frozenset({*NOT_COMPARED, "number"})
+
+
+def against(options: argparse.Namespace) -> int:
+    """Run the command: 0 if the two agree, 1 if they differ."""
+    if options.outputs is not None or options.dead_letters is not None:
+        raise UsageError("--against writes no files: run each of the two without it")
+    with ExitStack() as up:
+        apps = (options.app, options.against)
+        streams = [up.enter_context(_running(options, app)) for app in apps]
+        pair = _first_difference(*streams)
+    if pair is None:
+        print(escaped(f"{options.app} and {options.against} do the same"))
+        return 0
+    for line in _told(options, *pair):
+        print(escaped(line))
+    return 1
+
+
+@contextmanager
+def _running(options: argparse.Namespace, app: str) -> Iterator[Iterator[bytes]]:
+    """Yield the lines of a version.
+
+    Raises:
+        WallarooError: it could not be run.
+    """
+    command = _command("rerun", options, app, ["--json"])
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:  # noqa: S603 - this program
+        try:
+            assert process.stdout is not None
+            yield _lines(process, process.stdout, app)
+        finally:
+            process.kill()
+
+
+def _lines(process: subprocess.Popen[bytes], stream: IO[bytes], app: str) -> Iterator[bytes]:
+    ended = False
+    for line in stream:
+        ended = line.startswith(b'{"end"')
+        yield line
+    if not ended:
+        code = process.wait()
+        raise WallarooError(f"{app} could not be run to the end (exit code {code}); see above")
+
+
+def _command(
+    command: str, options: argparse.Namespace, app: str, more: Sequence[str]
+) -> list[str]:
+    common = ["--on-error", options.on_error, "--progress", "none"]
+    if options.until is not None:
+        common += ["--until", str(options.until)]
+    unread = len(options.unread_arguments)
+    read = options.app_arguments[: len(options.app_arguments) - unread]
+    arguments = [*read, "--", *options.unread_arguments]
+    start = [sys.executable, "-m", "wallaroo", "--log-level", "error", command]
+    return [*start, str(options.directory), app, *common, *more, *arguments]
+
+
+def _first_difference(
+    one: Iterator[bytes], other: Iterator[bytes]
+) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return the first lines that differ in what is compared; `None`: there are none."""
+    for ours, theirs in itertools.zip_longest(one, other, fillvalue=b"{}"):
+        if ours != theirs:
+            pair = json.loads(ours), json.loads(theirs)
+            if _compared(pair[0]) != _compared(pair[1]):
+                return pair
+    return None
+
+
+def _compared(line: dict[str, Any]) -> Any:
+    """Return what is compared of a line: not texts of errors, and no findings."""
+    ((kind, form),) = line.items() or [("", {})]
+    if kind == "dead_letter":
+        return kind, {name: form[name] for name in form if name not in _NOT_COMPARED}
+    return kind, form
+
+
+def _told(
+    options: argparse.Namespace, ours: dict[str, Any], theirs: dict[str, Any]
+) -> Iterator[str]:
+    """Yield the first difference, and what is behind it."""
+    place = min(_place(ours), _place(theirs))
+    if place[0] == _AT_THE_END:
+        yield f"{options.app} and {options.against} give the same outputs and dead letters, and:"
+    else:
+        yield f"{options.app} and {options.against} first differ at record {place[0]}:"
+    for app, line in ((options.app, ours), (options.against, theirs)):
+        # A line that comes later in the log than the other has nothing to do with it.
+        here = _place(line)[0] == place[0] or place[0] == _AT_THE_END
+        yield f"  {app}: {_line_text(line) if here else 'nothing comes of it'}"
+    for app, line in ((options.app, ours), (options.against, theirs)):
+        if _place(line)[0] == place[0] and (asked := _asked(line)) is not None:
+            yield ""
+            yield f"{app}:"
+            yield from _explained(options, app, asked)
+
+
+_AT_THE_END = sys.maxsize
+
+
+def _place(line: dict[str, Any]) -> tuple[int, str]:
+    """Return the record that a line is of, which may be the end, and its kind."""
+    for kind, form in line.items():
+        if kind == "output":
+            return form["record"], kind
+        if kind == "dead_letter":
+            return form["lineage"][0], kind
+        return _AT_THE_END, kind
+    return _AT_THE_END, ""
+
+
+def _line_text(line: dict[str, Any]) -> str:
+    for kind, form in line.items():
+        match kind:
+            case "output":
+                written = base64.b64decode(form["data"])
+                return f"output {form['number']} of {form['sink']} is {written!r:.200}"
+            case "dead_letter":
+                step = "" if form["step"] is None else f" at {form['step']!r}"
+                return f"dead letter {form['number']}, {form['reason']}{step}"
+            case "entity":
+                name = f"{form['partition']}[{readable.ascii_key(key_from_json(form['key']))}]"
+                return f"{name} is {readable.structure_text(form['state'])}"
+            case "window":
+                key = readable.ascii_key(key_from_json(form["key"]))
+                shown = readable.structure_text(form["accumulator"])
+                return f"a window of {form['step']}[{key}] is open, with {shown}"
+            case "late":
+                return f"{form['step']}: {form['number']} late messages {form['what']}"
+            case "finding":
+                return f"finding {form['kind']} at {form['step']!r}"
+            case "end":
+                return "nothing more" if form["ended"] is None else f"it ended: {form['ended']}"
+    return "nothing more"
+
+
+def _asked(line: dict[str, Any]) -> list[str] | None:
+    """Return the options of `wallaroo explain` about a line; `None`: it cannot be asked."""
+    for kind, form in line.items():
+        match kind:
+            case "output":
+                return ["--sink", form["sink"], "--output", str(form["number"])]
+            case "dead_letter":
+                return ["--dead-letter", str(form["number"])]
+            case "entity":
+                key = _key_text(key_from_json(form["key"]))
+                return None if key is None else ["--entity", form["partition"], key]
+    return None
+
+
+def _key_text(key: Key) -> str | None:
+    """Return a key as `wallaroo.cli.arguments.key_of` reads it; `None`: it cannot be written."""
+    if isinstance(key, str):
+        return f"str:{key}"
+    return f"int:{key}" if isinstance(key, int) else None
+
+
+def _explained(options: argparse.Namespace, app: str, asked: Sequence[str]) -> list[str]:
+    command = _command("explain", options, app, asked)
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, encoding="utf-8")  # noqa: S603 - this program
+    return [f"  {line}" for line in done.stdout.splitlines()]
