@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import argparse
 import base64
-import itertools
 import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from wallaroo import readable
 from wallaroo.errors import UsageError, WallarooError
-from wallaroo.keys import Key, key_from_json
+from wallaroo.keys import Key, encode_key, key_from_json
 from wallaroo.text import escaped
 from wallaroo.trace import NOT_COMPARED
 
 _NOT_COMPARED = frozenset({*NOT_COMPARED, "number"})
+
+Line: TypeAlias = dict[str, Any]
+"""What `wallaroo rerun --json` prints: a kind, and what there is of it."""
 
 
 def against(options: argparse.Namespace) -> int:
@@ -62,15 +64,14 @@ def _lines(process: subprocess.Popen[bytes], stream: IO[bytes], app: str) -> Ite
     ended = False
     for line in stream:
         ended = line.startswith(b'{"end"')
-        yield line
+        if not line.startswith(b'{"finding"'):  # findings are not compared
+            yield line
     if not ended:
         code = process.wait()
         raise WallarooError(f"{app} could not be run to the end (exit code {code}); see above")
 
 
-def _command(
-    command: str, options: argparse.Namespace, app: str, more: Sequence[str]
-) -> list[str]:
+def _command(command: str, options: argparse.Namespace, app: str, more: Sequence[str]) -> list[str]:
     common = ["--on-error", options.on_error, "--progress", "none"]
     if options.until is not None:
         common += ["--until", str(options.until)]
@@ -81,41 +82,60 @@ def _command(
     return [*start, str(options.directory), app, *common, *more, *arguments]
 
 
-def _first_difference(
-    one: Iterator[bytes], other: Iterator[bytes]
-) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def _first_difference(one: Iterator[bytes], other: Iterator[bytes]) -> tuple[Line, Line] | None:
     """Return the first lines that differ in what is compared; `None`: there are none."""
-    for ours, theirs in itertools.zip_longest(one, other, fillvalue=b"{}"):
+    modules = [json.loads(next(lines))["begin"]["module"] for lines in (one, other)]
+    for ours, theirs in zip(one, other, strict=False):  # both end with a line of their own kind
         if ours != theirs:
             pair = json.loads(ours), json.loads(theirs)
-            if _compared(pair[0]) != _compared(pair[1]):
+            if _compared(pair[0], modules[0]) != _compared(pair[1], modules[1]):
                 return pair
     return None
 
 
-def _compared(line: dict[str, Any]) -> Any:
-    """Return what is compared of a line: not texts of errors, and no findings."""
-    ((kind, form),) = line.items() or [("", {})]
+def _compared(line: Line, module: str) -> Any:
+    """Return what is compared of a line: no texts of errors, no module's name."""
+    ((kind, form),) = line.items()
     if kind == "dead_letter":
         return kind, {name: form[name] for name in form if name not in _NOT_COMPARED}
+    for part in ("state", "accumulator"):
+        if part in form:
+            form = {**form, part: _without(form[part], f"{module}.")}
     return kind, form
 
 
-def _told(
-    options: argparse.Namespace, ours: dict[str, Any], theirs: dict[str, Any]
-) -> Iterator[str]:
+def _without(structure: Any, module: str) -> Any:
+    """Return a structure whose types do not name their module, which may be another file."""
+    if not isinstance(structure, list):
+        return structure
+    named = 1 if structure[:1] == ["global"] else 0
+    return [
+        part.removeprefix(module)
+        if index == named and isinstance(part, str)
+        else _without(part, module)
+        for index, part in enumerate(structure)
+    ]
+
+
+def _told(options: argparse.Namespace, ours: Line, theirs: Line) -> Iterator[str]:
     """Yield the first difference, and what is behind it."""
     place = min(_place(ours), _place(theirs))
     if place[0] == _AT_THE_END:
         yield f"{options.app} and {options.against} give the same outputs and dead letters, and:"
     else:
         yield f"{options.app} and {options.against} first differ at record {place[0]}:"
-    for app, line in ((options.app, ours), (options.against, theirs)):
+    both = ((options.app, ours), (options.against, theirs))
+    first = min(map(_entity, (ours, theirs)))
+    lacking = [place[0] == _AT_THE_END and _entity(line) != first for line in (ours, theirs)]
+    for (app, line), lacks in zip(both, lacking, strict=True):
         # A line that comes later in the log than the other has nothing to do with it.
-        here = _place(line)[0] == place[0] or place[0] == _AT_THE_END
-        yield f"  {app}: {_line_text(line) if here else 'nothing comes of it'}"
-    for app, line in ((options.app, ours), (options.against, theirs)):
-        if _place(line)[0] == place[0] and (asked := _asked(line)) is not None:
+        text = _line_text(line) if _place(line)[0] == place[0] else "nothing comes of it"
+        yield f"  {app}: {'there is no such entity' if lacks else text}"
+    for (app, line), lacks in zip(both, lacking, strict=True):
+        asked = _asked(line)
+        if _place(line)[0] != place[0]:  # why does nothing come of it?
+            asked = ["--record", str(place[0])]
+        if asked is not None and not lacks:
             yield ""
             yield f"{app}:"
             yield from _explained(options, app, asked)
@@ -124,7 +144,18 @@ def _told(
 _AT_THE_END = sys.maxsize
 
 
-def _place(line: dict[str, Any]) -> tuple[int, str]:
+def _entity(line: Line) -> tuple[str, bytes]:
+    """Return what entities are sorted by, which is the same for all other lines."""
+    form = line.get("entity")
+    if form is None:
+        return _NO_ENTITY
+    return form["partition"], encode_key(key_from_json(form["key"]))
+
+
+_NO_ENTITY = ("\U0010ffff", b"")  # after all entities
+
+
+def _place(line: Line) -> tuple[int, str]:
     """Return the record that a line is of, which may be the end, and its kind."""
     for kind, form in line.items():
         if kind == "output":
@@ -135,7 +166,7 @@ def _place(line: dict[str, Any]) -> tuple[int, str]:
     return _AT_THE_END, ""
 
 
-def _line_text(line: dict[str, Any]) -> str:
+def _line_text(line: Line) -> str:
     for kind, form in line.items():
         match kind:
             case "output":
@@ -160,7 +191,7 @@ def _line_text(line: dict[str, Any]) -> str:
     return "nothing more"
 
 
-def _asked(line: dict[str, Any]) -> list[str] | None:
+def _asked(line: Line) -> list[str] | None:
     """Return the options of `wallaroo explain` about a line; `None`: it cannot be asked."""
     for kind, form in line.items():
         match kind:

@@ -34,6 +34,7 @@ Outputs and dead letters are numbered from 0, as `wallaroo rerun --json` prints 
 examples:
   wallaroo explain DIR app.py --sink votes/0 --output 17  where that output comes from
   wallaroo explain DIR app.py --dead-letter 0             where that dead letter comes from
+  wallaroo explain DIR app.py --record 1234               all that is done with that record
   wallaroo explain DIR app.py --entity totals ann         the last messages that met that entity
 """
 
@@ -82,7 +83,7 @@ def register_explain(subparsers: Subparsers) -> None:
         description="Tell where an output comes from: its frame, the steps on its way, and each "
         "state entity before and after.",
         usage="wallaroo explain DIR APP (--sink PIPELINE/N --output N | --dead-letter N | "
-        "--entity PARTITION KEY) [options] [application arguments]",
+        "--record N | --entity PARTITION KEY) [options] [application arguments]",
         epilog=_EXPLAIN_EXAMPLES,
     )
     _add_common(parser)
@@ -92,6 +93,7 @@ def register_explain(subparsers: Subparsers) -> None:
     what.add_argument(
         "--dead-letter", metavar="N", type=_number, help="the dead letter's number, from 0"
     )
+    what.add_argument("--record", metavar="N", type=_number, help="a record's number, from 0")
     what.add_argument("--entity", nargs=2, metavar=("PARTITION", "KEY"), help="a state entity")
     parser.add_argument(
         "--visits",

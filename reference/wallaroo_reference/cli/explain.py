@@ -1,4 +1,4 @@
-"""``wallaroo explain``: where an output, a dead letter or an entity of recorded input comes from."""
+"""``wallaroo explain``: where an output, a dead letter or an entity comes from."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from wallaroo_reference.replay.rerunning import sink_of
 from wallaroo_reference.replay.telling import (
     explanation_json,
     explanation_lines,
+    steps_json,
+    steps_lines,
     visits_json,
     visits_lines,
 )
@@ -42,6 +44,9 @@ def explain(options: argparse.Namespace) -> int:
             partition, key = options.entity
             visits = replayed.entity(partition, key_of(key), max(1, options.visits))
             form, lines = visits_json(visits), visits_lines(visits)
+        elif options.record is not None:
+            done = replayed.record(options.record)
+            form, lines = {"steps": steps_json(done)}, steps_lines(done)
         elif options.dead_letter is not None:
             told = replayed.dead_letter(options.dead_letter, options.visits)
             form = {"dead_letter": options.dead_letter, **explanation_json(told)}

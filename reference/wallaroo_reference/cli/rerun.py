@@ -12,6 +12,7 @@ from wallaroo import readable
 from wallaroo.cli.application import load_named_application
 from wallaroo.cli.output import application_output, results_on
 from wallaroo.errors import UsageError
+from wallaroo.loading import load_module
 from wallaroo.text import escaped
 from wallaroo_reference.cli.opening import opened, progress
 from wallaroo_reference.replay.rerunning import (
@@ -47,8 +48,10 @@ def rerun(options: argparse.Namespace) -> int:
             stream = up.enter_context(open(results.fileno(), "wb", closefd=False))
             takers.append(Lines(stream, only))
         if options.json:
-            text = open(results.fileno(), "w", closefd=False, encoding="ascii")
-            told = JSONLines(up.enter_context(text))
+            told = JSONLines(
+                up.enter_context(open(results.fileno(), "w", closefd=False, encoding="ascii"))
+            )
+            told.line({"begin": {"module": load_module(options.app).name, "records": until}})
             takers.append(told)
         if options.outputs is not None:
             files = Files(options.outputs, list(application.sinks))

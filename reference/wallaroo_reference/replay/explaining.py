@@ -114,6 +114,28 @@ class Replayed:
         self._run(watch, search)
         return self._with_history(search.result(), visits)
 
+    def record(self, number: int) -> list[Step]:
+        """Return all that is done with a record, in order.
+
+        Raises:
+            WallarooError: there is no such record, or the log cannot be read.
+        """
+        if number >= self.until:
+            raise WallarooError(f"the records are numbered 0 to {self.until - 1:,}")
+        steps: list[Step] = []
+
+        def on_step(step: Step) -> None:
+            if step.lineage[0] == number:
+                steps.append(step)
+
+        def watch(machine: Watched) -> None:
+            machine.on_step = on_step
+
+        self._run(watch, None, number + 1)
+        if not steps:
+            raise WallarooError(f"the run ends before record {number:,}")
+        return steps
+
     def entity(self, partition: str, key: Key, visits: int) -> Visits:
         """Return the last visits of an entity.
 

@@ -1,8 +1,8 @@
 """Which messages are in a window: every accumulator knows what it was made of.
 
 A window step freezes an accumulator after each message, and after sessions merge. What it freezes
-here also knows the accumulators that it was made of and the message that was put in. So the messages
-of a window are exactly those that its accumulators have met, whatever kind of window it is.
+here also knows the accumulators that it was made of and the message that was put in. So the
+messages of a window are exactly those that its accumulators have met, whatever its kind.
 """
 
 from __future__ import annotations

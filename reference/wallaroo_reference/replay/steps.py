@@ -7,7 +7,7 @@ anyway, and made objects again only when they are shown; so to watch costs littl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -99,6 +99,7 @@ class Watched(Interpreter):
         on_output: called with a sink and the step that has written an output to it.
         on_dead_letter: called with the step whose message has become a dead letter.
         on_visit: called with the step of each visit of a state entity.
+        on_step: called with each step when it begins.
     """
 
     def __init__(self, application: Application, *, partitions: int, on_error: str) -> None:
@@ -106,12 +107,19 @@ class Watched(Interpreter):
         self.on_output: Callable[[SinkId, Step], None] = _nobody
         self.on_dead_letter: Callable[[Step], None] = _nobody
         self.on_visit: Callable[[Step], None] = _nobody
+        self.on_step: Callable[[Step], None] = _nobody
         self._last: Step | None = None  # the step that is being done
+        self._at = 0  # arrival time of the frames that are being fed
         self._panes = Panes(self._freeze)
         for step, _ in self._windows.values():
             step._freeze = self._panes.freeze
 
     # -- records ---------------------------------------------------------------------------------
+
+    def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
+        """Process frames of one source; see `Machine.feed`."""
+        self._at = at
+        super().feed(source, payloads, at)
 
     def take(self, record: Value | Tick | End) -> None:
         """Process a record that is no frame; see `Machine.take`."""
@@ -119,7 +127,9 @@ class Watched(Interpreter):
         if isinstance(record, Value):
             super().take(record)
             return
-        with self._step("tick" if isinstance(record, Tick) else "end", None, (self.sequence,)) as it:
+        with self._step(
+            "tick" if isinstance(record, Tick) else "end", None, (self.sequence,)
+        ) as it:
             it.at = record.at
             it.source = record.source if isinstance(record, End) else None
             super().take(record)
@@ -127,13 +137,13 @@ class Watched(Interpreter):
     def _decode(self, place: Place, payload: bytes, lineage: Lineage) -> None:
         self._last = None
         with self._step("frame", place, lineage, payload) as step:
-            step.source, step.at = self._source, self._watermarks.now
+            step.source, step.at = self._source, self._at
             super()._decode(place, payload, lineage)
 
     def _generate(self, record: Value, lineage: Lineage) -> None:
         place, _ = self._places[record.source]
         with self._step("value", place, lineage) as step:
-            step.source, step.at = record.source, self._watermarks.now
+            step.source, step.at = record.source, record.at
             super()._generate(record, lineage)
 
     # -- steps -----------------------------------------------------------------------------------
@@ -232,6 +242,7 @@ class Watched(Interpreter):
     ) -> Iterator[Step]:
         before = self._last
         step = self._last = Step(what, place, lineage, before, came, time=self._context.time)
+        self.on_step(step)
         try:
             yield step
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,27 +15,39 @@ from wallaroo.windows import CountWindows
 from wallaroo_reference.isolated.copies import thaw
 from wallaroo_reference.isolated.watermarks import FOREVER
 from wallaroo_reference.places import Place
+from wallaroo_reference.replay.changes import changes
 from wallaroo_reference.replay.explaining import Explanation, Visits
 from wallaroo_reference.replay.steps import ABSENT, Step
 
 _A_DATE = 10**17  # nanoseconds since 1970 from which a time is read as a date: the year 1973
 _LONGEST = 400  # characters of a value
+_SHORT = 100  # characters of a state; of a longer one only what has changed is told
 _MESSAGES = 20  # of a window, that are told in a text
 _ITEMS = 20  # of a multi output
 
 
 def explanation_lines(told: Explanation) -> list[str]:
     """Return where something comes from, as text."""
-    lines = [line for step in told.end.way() for line in _step_lines(step)]
+    lines = steps_lines(told.end.way())
     for visits in told.history:
         lines += ["", *visits_lines(visits, "before")]
     return lines
 
 
+def steps_lines(steps: Sequence[Step]) -> list[str]:
+    """Return steps as text."""
+    return [line for step in steps for line in _step_lines(step)]
+
+
+def steps_json(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    """Return steps as JSON values."""
+    return [_step_json(step) for step in steps]
+
+
 def explanation_json(told: Explanation) -> dict[str, Any]:
     """Return where something comes from, as JSON values."""
     return {
-        "steps": [_step_json(step) for step in told.end.way()],
+        "steps": steps_json(told.end.way()),
         "history": [visits_json(visits) for visits in told.history],
     }
 
@@ -50,7 +62,7 @@ def visits_lines(visits: Visits, when: str = "") -> list[str]:
     lines = [f"{name}: {number}{when and ' '}{when}{some}"]
     for step in visits.last:
         record = step.way()[0]
-        lines.append(f"  {_lineage(step)} {_record(record)}")
+        lines.append(f"  {step.lineage} {_record(record)}")
         lines += [f"    {line}" for line in _state_lines(step)]
     return lines
 
@@ -61,9 +73,7 @@ def visits_json(visits: Visits) -> dict[str, Any]:
         "partition": visits.partition,
         "key": key_to_json(visits.key),
         "visits": visits.count,
-        "last": [
-            {"record": _step_json(step.way()[0]), **_step_json(step)} for step in visits.last
-        ],
+        "last": [{"record": _step_json(step.way()[0]), **_step_json(step)} for step in visits.last],
     }
 
 
@@ -71,7 +81,7 @@ def visits_json(visits: Visits) -> dict[str, Any]:
 
 
 def _step_lines(step: Step) -> Iterator[str]:
-    yield f"{_lineage(step)} {_title(step)}"
+    yield f"{step.lineage} {_title(step)}"
     for line in _what_lines(step):
         yield f"    {line}"
     if step.problem is not None:
@@ -146,12 +156,32 @@ def _state_lines(step: Step) -> Iterator[str]:
         assert step.place is not None
         assert step.place.stateful is not None
         name = f"{step.place.stateful.partition}[{readable.ascii_key(step.key)}]"
-        before, after = _shown(step.state), _shown(step.new_state)
-        built = " (just built)" if step.built else ""
-        yield f"{name} was {before}{built}"
-        kept = step.new_state is step.state or before == after
-        yield f"{name} is as before" if kept else f"{name} is {after}"
+        before, after = _structure(step.state), _structure(step.new_state)
+        if step.built:
+            yield f"{name} was just built: {_text(before)}"
+        elif before != after and max(len(_text(before)), len(_text(after))) <= _SHORT:
+            yield f"{name} was {_text(before)}"
+        if before == after:
+            yield f"{name} is as before: {_text(after)}"
+        elif step.built or max(len(_text(before)), len(_text(after))) <= _SHORT:
+            yield f"{name} is {_text(after)}"
+        else:
+            yield from _change_lines(name, before, after)
     yield from _gave_lines(step)
+
+
+def _change_lines(name: str, before: Any, after: Any) -> Iterator[str]:
+    """Yield what is different between two long states."""
+    found = list(changes(before, after))
+    for way, was, now in found[:_ITEMS]:
+        if was is None:
+            yield f"{name}{way} is new: {_text(now)}"
+        elif now is None:
+            yield f"{name}{way} is gone: it was {_text(was)}"
+        else:
+            yield f"{name}{way} was {_text(was)}, is {_text(now)}"
+    if len(found) > _ITEMS:
+        yield f"and {len(found) - _ITEMS:,} more changes (--json tells all)"
 
 
 def _firing_lines(step: Step) -> Iterator[str]:
@@ -202,10 +232,6 @@ def _cause_text(step: Step) -> str:
     return f"the watermark has passed its end{moved}: {said}"
 
 
-def _lineage(step: Step) -> str:
-    return str(step.lineage)
-
-
 def _name(place: Place | None) -> str:
     return "" if place is None or place.step is None else place.step
 
@@ -227,7 +253,11 @@ def _structure(frozen: Any) -> Any:
 
 
 def _shown(frozen: Any) -> str:
-    return _cut(readable.structure_text(_structure(frozen)))
+    return _text(_structure(frozen))
+
+
+def _text(structure: Any) -> str:
+    return _cut(readable.structure_text(structure))
 
 
 def _cut(text: str) -> str:

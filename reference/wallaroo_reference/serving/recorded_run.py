@@ -36,9 +36,7 @@ class RecordedRun:
         self._recording = Recording(directory, ENGINE, application, partitions, checkpoint=None)
         place = self._recording.input_log
         try:
-            self.log = InputLog.open(
-                place, sys.maxsize, segment_bytes=segment_bytes, kept=place
-            )
+            self.log = InputLog.open(place, sys.maxsize, segment_bytes=segment_bytes, kept=place)
         except BaseException:
             self._recording.close()
             raise
