@@ -304,7 +304,7 @@ class InputLog:
         return stop
 
     def drop_before(self, sequence: int) -> None:
-        """Delete, or let go of if they are kept, the files that hold records before `sequence` only.
+        """Delete the files in which every record lies before `sequence`; those kept elsewhere stay.
 
         Raises:
             InputLogError: `sequence` is not durable yet, or a file cannot be deleted.

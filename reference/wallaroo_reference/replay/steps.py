@@ -127,11 +127,10 @@ class Watched(Interpreter):
         if isinstance(record, Value):
             super().take(record)
             return
-        with self._step(
-            "tick" if isinstance(record, Tick) else "end", None, (self.sequence,)
-        ) as it:
-            it.at = record.at
-            it.source = record.source if isinstance(record, End) else None
+        what: What = "tick" if isinstance(record, Tick) else "end"
+        with self._step(what, None, (self.sequence,)) as step:
+            step.at = record.at
+            step.source = record.source if isinstance(record, End) else None
             super().take(record)
 
     def _decode(self, place: Place, payload: bytes, lineage: Lineage) -> None:

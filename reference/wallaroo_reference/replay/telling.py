@@ -127,8 +127,10 @@ def _record(step: Step) -> str:
 def _what_lines(step: Step) -> Iterator[str]:
     match step.what:
         case "frame":
-            if step.gave and step.place is not None:
-                yield f"decoder {_component(step.place)} gave {_shown(step.gave[0])}"
+            if step.problem is None:
+                assert step.place is not None
+                gave = _shown(step.gave[0]) if step.gave else "nothing"
+                yield f"decoder {_component(step.place)} gave {gave}"
         case "value":
             yield from _gave_lines(step)
         case "state computation":
@@ -196,13 +198,16 @@ def _firing_lines(step: Step) -> Iterator[str]:
 
 
 def _gave_lines(step: Step) -> Iterator[str]:
-    if step.place is not None and step.place.multi:
+    if not step.gave:
+        if step.problem is None:
+            yield "gave nothing"
+    elif step.place is not None and step.place.multi:
         yield f"gave {len(step.gave):,} message{'s' * (len(step.gave) != 1)}:"
         for message in step.gave[:_ITEMS]:
             yield f"  {_shown(message)}"
         if len(step.gave) > _ITEMS:
             yield f"  and {len(step.gave) - _ITEMS:,} more (--json tells all)"
-    elif step.gave:
+    else:
         yield f"gave {_shown(step.gave[0])}"
 
 

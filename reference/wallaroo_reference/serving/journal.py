@@ -198,5 +198,6 @@ def _as_bytes(record: Value | Tick | End) -> Value | Tick | End:
     except Exception as error:
         raise UnloggableError(
             f"source {record.source}: its generator made a value that the input log cannot keep: "
-            f"{type(error).__name__}: {error}. Run without --checkpoint and --record, or let it be pickled"
+            f"{type(error).__name__}: {error}. Run without --checkpoint and --record, or let it be "
+            "pickled"
         ) from error

@@ -1,4 +1,4 @@
-"""The input log of a run that is recorded and has no checkpoint; see `Recovery` for one that has."""
+"""The input log of a run that is recorded and has no checkpoint."""
 
 from __future__ import annotations
 
