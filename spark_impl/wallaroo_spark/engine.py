@@ -25,7 +25,9 @@ class SparkEngine:
 
     def capabilities(self) -> Capabilities:
         """Return what it can do."""
-        return Capabilities(recovery=True, faults=frozenset({"task"}), small=SMALL)
+        return Capabilities(
+            recovery=True, always_logs=True, faults=frozenset({"task"}), small=SMALL
+        )
 
     def check(self, application: Application) -> None:
         """Refuse components that cannot be sent to a worker."""

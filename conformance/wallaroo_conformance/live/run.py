@@ -9,14 +9,13 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import wallaroo
 from wallaroo.engine import Case, Engine, Handle, ServeOptions, Summary
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
-from wallaroo_conformance.live.checkpoint import Checkpoint
 from wallaroo_conformance.live.peers import Sender, SinkPeer, header, wait_until
 from wallaroo_conformance.live.scenario import BrokenRuleError
 from wallaroo_conformance.live.stretches import missing
@@ -131,8 +130,6 @@ class Run:
             for number in range(1 if pipe.one_address else pipe.sinks)
         }
         self._application = self._built()
-        self._checkpoint = Checkpoint(engine)
-        options = replace(options, options={**options.options, **self._checkpoint.options})
         self.handle: Handle = engine.serve(self._application, options)
 
     def __enter__(self) -> Run:
@@ -147,7 +144,6 @@ class Run:
             self.handle.stop()
             self.handle.wait(_CLOSING)
         self.handle.kill()
-        self._checkpoint.remove()
         for peer in self.peers.values():
             peer.close()
 

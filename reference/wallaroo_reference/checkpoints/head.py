@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wallaroo.topology import SinkId
+from wallaroo.transport.generators import LoggedSource
 from wallaroo_reference.kept import Kind, Moment, SourceMoment
 
 FORMAT = 1
@@ -40,8 +41,8 @@ class Head:
         moment: where the machine stood; `moment.sequence` is the checkpoint's position.
         cells: the machine's cells, in its order.
         sinks: for each sink the number of outputs before the position.
-        generators: for each generator source the value of its last record before the position, as
-            the log has it.
+        generators: for each generator source what the log has said of it before the position, but
+            for its end, which is in the moment.
         first_blob: number of the first blob that counts.
         next_blob: number after the last.
     """
@@ -50,7 +51,7 @@ class Head:
     moment: Moment
     cells: Sequence[CellsHead]
     sinks: Mapping[SinkId, int]
-    generators: Mapping[str, bytes]
+    generators: Mapping[str, LoggedSource]
     first_blob: int
     next_blob: int
 
@@ -72,8 +73,8 @@ class Head:
                 "cells": [[one.kind, one.name, one.count] for one in self.cells],
                 "sinks": [[*sink, count] for sink, count in self.sinks.items()],
                 "generators": {
-                    name: base64.b64encode(value).decode()
-                    for name, value in self.generators.items()
+                    name: [base64.b64encode(one.last).decode(), one.behind]
+                    for name, one in self.generators.items()
                 },
                 "blobs": [self.first_blob, self.next_blob],
             }
@@ -119,7 +120,8 @@ def head_from(text: str) -> Head:
             cells=[CellsHead(*one) for one in form["cells"]],
             sinks={(pipeline, index): count for pipeline, index, count in form["sinks"]},
             generators={
-                name: base64.b64decode(value) for name, value in form["generators"].items()
+                name: LoggedSource(last=base64.b64decode(last), behind=behind)
+                for name, (last, behind) in form["generators"].items()
             },
             first_blob=form["blobs"][0],
             next_blob=form["blobs"][1],

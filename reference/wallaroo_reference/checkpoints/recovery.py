@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from wallaroo.errors import WallarooError
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointDirectory
+from wallaroo.transport.generators import LoggedSource, from_log
 from wallaroo.transport.identity import CheckpointError, damaged
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.recording import Recording
@@ -164,16 +163,16 @@ class Recovery:
                 yield from _entries(run)
             position = stop
 
-    def generated(self) -> dict[str, Any]:
-        """Return the last value of each generator source before the checkpoint's position.
+    def generators(self) -> Mapping[str, LoggedSource]:
+        """Return what the log has said of generators before the checkpoint's position.
 
         Raises:
-            CheckpointError: one cannot be made again.
+            CheckpointError: a value cannot be read back.
         """
-        head = self.head
-        if head is None:
-            return {}
-        return {source: _value(source, data) for source, data in head.generators.items()}
+        known = {} if self.head is None else self.head.generators
+        for one in known.values():
+            one.value()
+        return known
 
     def _identified(self, application: Application, partitions: int | None) -> int:
         directory = self._directory
@@ -225,16 +224,6 @@ def _entries(run: Run) -> Iterator[Entry]:
         return
     for record in run.records():
         if isinstance(record, Value):
-            yield Value(record.source, _value(record.source, record.value), record.at)
+            yield from_log(record)
         elif isinstance(record, (Tick, End)):
             yield record
-
-
-def _value(source: str, data: bytes) -> Any:
-    try:
-        return pickle.loads(data)  # noqa: S301 - from a directory that only its owner can write
-    except Exception as error:
-        raise WallarooError(
-            f"source {source}: a value of its generator in the input log cannot be read by this "
-            f"code: {type(error).__name__}: {error}. Put back what was moved, renamed or removed"
-        ) from error

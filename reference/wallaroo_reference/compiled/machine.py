@@ -28,7 +28,7 @@ from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.judging.results import items_of, pair_of, written_of
 from wallaroo.keys import SINGLE_KEY, Key, identity, partition_number, show_key
 from wallaroo.operations import Windowed
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import End, Tick, Unportable, Value
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, SinkId, Step
 from wallaroo.trace import (
@@ -134,12 +134,13 @@ class Compiled:
         """Process a record that is no frame; see `Machine.take`."""
         if self.ended is not None:
             return
-        if isinstance(record, Value):
-            self._run(record.source, [record.value], record.at)
+        value = record.value if isinstance(record, Value) else None
+        if isinstance(record, Value) and not isinstance(value, Unportable):
+            self._run(record.source, [value], record.at)
             return
-        self._source = record.source if isinstance(record, End) else None
+        self._source = None if isinstance(record, Tick) else record.source
         if self._time_decides:
-            self._arrive(record.at, None)
+            self._arrive(record.at, record.source if isinstance(record, Value) else None)
         self._start = self.sequence
         lineage = (self.sequence,)
         self.meter.begin([record], self.sequence)
@@ -148,7 +149,12 @@ class Compiled:
             if isinstance(record, End):
                 self._times.clocks[record.source].ended = True
             self.turns(lineage)
-            if isinstance(record, End) and record.error_type is not None:
+            if isinstance(record, Tick):
+                return
+            if isinstance(value, Unportable):
+                dead = DeadLetterError(Reason.UNPORTABLE, value.error)
+                self._add(_generator(record.source), lineage, dead, None, None)
+            elif isinstance(record, End) and record.error_type is not None:
                 reason = None if record.ends_run else Reason.RAISED
                 dead = DeadLetterError(reason, record.error, record.error_type)
                 self._add(_generator(record.source), lineage, dead, None, None)

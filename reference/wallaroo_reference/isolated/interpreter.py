@@ -43,7 +43,7 @@ from wallaroo.canonical import structure_or_kind
 from wallaroo.components import EventTime
 from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.keys import partition_number
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import End, Tick, Unportable, Value
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, Source
 from wallaroo.trace import Entity, Finding, Lineage, OpenWindow, Reason
@@ -184,6 +184,8 @@ class Interpreter(Walk):
         """Process a value of a generator (graph-4)."""
         place, self._find_time = self._places[record.source]
         try:
+            if isinstance(record.value, Unportable):
+                raise DeadLetterError(Reason.UNPORTABLE, record.value.error)
             message = self._freeze(record.value)
         except DeadLetterError as dead:
             self._take_turns(lineage)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
 
 from wallaroo.errors import WallarooError
-from wallaroo.records import Frame, Record, Value
+from wallaroo.records import Frame, Value
 from wallaroo.topology import Application
 from wallaroo.transport.blocks import Kind
-from wallaroo.transport.generators import decoded
+from wallaroo.transport.generators import from_log
 from wallaroo.transport.log_records import Run
 from wallaroo.transport.recording import RecordedLog
 from wallaroo_reference.machine import Machine
-
-_PICKLE = b"\x80"  # what the reference engine logs of a value: its pickle alone, which begins so
 
 
 def feed(
@@ -39,7 +35,8 @@ def feed(
             raise _no_source(application, run)
         if run.kind is not Kind.FRAME:
             for number, record in enumerate(run.records(), run.first):
-                machine.take(_decoded(record, number))
+                assert not isinstance(record, Frame)
+                machine.take(from_log(record) if isinstance(record, Value) else record)
                 yield number + 1
                 if machine.ended is not None:
                     return
@@ -50,39 +47,6 @@ def feed(
             yield run.first + start + len(some)
             if machine.ended is not None:
                 return
-
-
-class Unportable:
-    """What stands for a generator's value that could not be pickled when it was logged.
-
-    Args:
-        why: what hindered it.
-    """
-
-    def __init__(self, why: str) -> None:
-        self.why = why
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(self.why)
-
-
-def _decoded(record: Record, number: int) -> Any:
-    """Return a record of the log with its value as the generator made it."""
-    assert not isinstance(record, Frame)
-    if not isinstance(record, Value):
-        return record
-    data: bytes = record.value
-    blob, hindered = (data, None) if data.startswith(_PICKLE) else decoded(data)
-    if hindered is not None:
-        return Value(record.source, Unportable(hindered), record.at)
-    try:
-        value = pickle.loads(blob)  # noqa: S301 - from a directory that only its owner can write
-    except Exception as error:
-        raise WallarooError(
-            f"record {number}: the value of generator {record.source} cannot be read by this code: "
-            f"{type(error).__name__}: {error}. Put back what was moved, renamed or removed"
-        ) from error
-    return Value(record.source, value, record.at)
 
 
 def _no_source(application: Application, run: Run) -> WallarooError:

@@ -16,19 +16,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import pickle
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wallaroo.records import Value
 from wallaroo.topology import SinkId
 from wallaroo.transport.dead_letters import DeadLetters
+from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLogError
 from wallaroo_reference.checkpoints.collecting import Collector, Packed, PackError, blobs_of
 from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.recovery import Recovery
-from wallaroo_reference.kept import PROTOCOL, Moment
+from wallaroo_reference.kept import Moment
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.serving.feeder import Feeder
 from wallaroo_reference.serving.outbox import Outbox
@@ -49,7 +48,7 @@ class _Made:
     counts: list[int]
     packed: list[Packed]
     outputs: dict[SinkId, int]
-    generated: dict[str, bytes]
+    generators: dict[str, LoggedSource]
 
 
 class Checkpoints:
@@ -58,7 +57,7 @@ class Checkpoints:
     Args:
         recovery: the open checkpoint.
         machine: the machine, which has been restored.
-        feeder: knows the generators' last values.
+        feeder: knows what the log has said of generators.
         outbox: knows what is delivered.
         dead_letters: are on disk too before a checkpoint is.
         worker: writes.
@@ -99,7 +98,6 @@ class Checkpoints:
         head = recovery.head
         self._position = recovery.position
         self._outputs_before = {} if head is None else dict(head.sinks)
-        self._generated = {} if head is None else dict(head.generators)
         self._next_blob = 0 if head is None else head.next_blob
         first_blob = 0 if head is None else head.first_blob
         self._collector = Collector(machine.cells(), first_blob, self._next_blob)
@@ -167,15 +165,9 @@ class Checkpoints:
             [one.count() for one in self._machine.cells()],
             packed,
             self._outbox.made(),
-            self._values(),
+            dict(self._feeder.logged),
         )
         self._wait_for_sinks(made)
-
-    def _values(self) -> dict[str, bytes]:
-        for source, record in self._feeder.generated.items():
-            if isinstance(record, Value):
-                self._generated[source] = pickle.dumps(record.value, PROTOCOL)
-        return dict(self._generated)
 
     def _wait_for_sinks(self, made: _Made) -> None:
         if self._over:
@@ -235,7 +227,7 @@ class Checkpoints:
             moment=made.moment,
             cells=kinds,
             sinks=sinks,
-            generators=made.generated,
+            generators=made.generators,
             first_blob=self._collector.first_blob,
             next_blob=self._next_blob + len(blobs),
         )

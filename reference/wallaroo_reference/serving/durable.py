@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.edges import Edges
+from wallaroo.transport.generators import LoggedSource
 from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.serving.checkpointing import Checkpoints
@@ -94,6 +96,7 @@ class Durable:
         """Know what feeds the machine; call it before `start`."""
         to_log, to_store = self._workers
         self._feeder = feeder
+        feeder.logged.update(self._on_disk.generators())
         sync = self._log.sync
         if isinstance(self._on_disk, RecordedRun):
             sync = self._on_disk.sync
@@ -130,7 +133,7 @@ class Durable:
         """
 
         def processed() -> None:
-            self._edges.go_on_behind(self._last_generated())
+            self._edges.go_on_behind(self._generators())
             caught_up()
             if self._log.full:
                 self._valve.close("log")
@@ -184,10 +187,10 @@ class Durable:
     def _log_was_cut(self) -> None:
         self._journal.room_was_made()
 
-    def _last_generated(self) -> dict[str, Value | End]:
-        """Return the last record of each generator source that the log has had."""
-        last: dict[str, Value | End] = {
-            source: Value(source, value) for source, value in self._on_disk.generated().items()
+    def _generators(self) -> dict[str, LoggedSource]:
+        """Return what the log has said of generators; those that have ended make nothing more."""
+        logged = self._feeder.logged
+        return {
+            name: replace(logged.get(name, LoggedSource()), ended=source.ended)
+            for name, source in self._machine.moment().sources.items()
         }
-        ended = [name for name, one in self._machine.moment().sources.items() if one.ended]
-        return {**last, **self._feeder.generated, **{name: End(name) for name in ended}}

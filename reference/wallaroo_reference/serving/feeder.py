@@ -22,6 +22,7 @@ from wallaroo.records import End, Tick, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended
 from wallaroo.transport.forks import forked_at, in_child
+from wallaroo.transport.generators import LoggedSource, LoggedValue
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
 from wallaroo_reference.serving.valve import Valve
@@ -75,7 +76,7 @@ class Feeder:
         ticked: takes the ticks that are due, which come back by `take`; by default `take` itself.
 
     Attributes:
-        generated: the last record of each generator source that has been processed.
+        logged: what a log has said of generators by the last of their values that was processed.
         watch: is told what comes and what was processed; `None`: nobody is.
     """
 
@@ -91,7 +92,7 @@ class Feeder:
         timed: bool = False,
         ticked: Callable[[Sequence[Tick]], None] | None = None,
     ) -> None:
-        self.generated: dict[str, Value | End] = {}
+        self.logged: dict[str, LoggedSource] = {}
         self.watch: Watch | None = None
         self._machine = machine
         self._valve = valve
@@ -275,16 +276,17 @@ class Feeder:
         first = queue.popleft()
         if not isinstance(first, tuple):
             self._run(lambda: self._machine.take(first))
-            if isinstance(first, (Value, End)):
-                self.generated[first.source] = first
+            if isinstance(first, LoggedValue):
+                source = self.logged.get(first.source, LoggedSource())
+                self.logged[first.source] = source.after(first.blob)
             self._hand_on()
             return 1
-        source, payloads, at = first
+        name, payloads, at = first
         most = min(len(payloads), self._frames)
         done = made = 0
         while done < most and made < _AT_ONCE and not self._over and not self._machine.ended:
             self._fed = list(payloads[done : done + min(self._slice, most - done)])
-            self._run(lambda: self._machine.feed(source, self._fed, at), source)
+            self._run(lambda: self._machine.feed(name, self._fed, at), name)
             done += len(self._fed)
             size = self._meter.size()
             made += size
@@ -293,7 +295,7 @@ class Feeder:
             elif self._slice < _LONGEST_SLICE and size < _SLICE // 2:
                 self._slice *= 2
         if done < len(payloads):
-            queue.appendleft((source, payloads[done:], at))
+            queue.appendleft((name, payloads[done:], at))
         self._hand_on()
         return done
 

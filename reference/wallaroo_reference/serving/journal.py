@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import pickle
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from wallaroo.records import End, Tick, Value
+from wallaroo.transport.generators import LoggedValue, to_log
 from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
-from wallaroo_reference.kept import PROTOCOL
 from wallaroo_reference.serving.feeder import Feeder
 from wallaroo_reference.serving.outbox import Outbox
 from wallaroo_reference.serving.valve import Valve
@@ -132,14 +131,17 @@ class Journal:
             else:
                 latest = log.latest_at
                 entry = [replace(one, at=(latest := max(latest, one.at))) for one in entry]
-                log.append_records([_as_bytes(one) for one in entry])
+                entry = [to_log(one) if isinstance(one, Value) else one for one in entry]
+                log.append_records(
+                    [one.as_logged if isinstance(one, LoggedValue) else one for one in entry]
+                )
                 self._sync()
                 self._feeder.take(entry)
         except InputLogFullError as error:
             if not self._waiting:
                 _log.error("%s; nothing more is read until the disk takes them", error)
             return False
-        except (InputLogError, UnloggableError) as error:
+        except InputLogError as error:
             self._over = True
             self._failed(str(error))
             return True
@@ -183,21 +185,3 @@ class Journal:
     def _close_some(self) -> None:
         while self._closings and self._closings[0][0] <= self._log.durable_sequence:
             self._closings.popleft()[1]()
-
-
-class UnloggableError(Exception):
-    """A generator's value that cannot be pickled."""
-
-
-def _as_bytes(record: Value | Tick | End) -> Value | Tick | End:
-    """Return a record as the log takes it."""
-    if not isinstance(record, Value):
-        return record
-    try:
-        return replace(record, value=pickle.dumps(record.value, PROTOCOL))
-    except Exception as error:
-        raise UnloggableError(
-            f"source {record.source}: its generator made a value that the input log cannot keep: "
-            f"{type(error).__name__}: {error}. Run without --checkpoint and --record, or let it be "
-            "pickled"
-        ) from error

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from wallaroo.topology import Application
+from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.recording import Recording
 from wallaroo_reference.checkpoints.recovery import ENGINE, Entry
@@ -55,7 +55,7 @@ class RecordedRun:
         """Yield nothing: no run before this one has left anything."""
         return iter(())
 
-    def generated(self) -> dict[str, Any]:
+    def generators(self) -> Mapping[str, LoggedSource]:
         """Return nothing: every generator begins."""
         return {}
 

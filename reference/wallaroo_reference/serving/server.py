@@ -101,7 +101,7 @@ class Server:
         try:
             if isinstance(on_disk, Recovery):
                 on_disk.restore(self._machine)
-                on_disk.generated()  # refused now, if one cannot be read
+                on_disk.generators()  # refused now, if one cannot be read
             self._edges = Edges(application, options, self._thread, self, addresses, clock)
         except BaseException:
             if on_disk is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import socket
+from itertools import accumulate
 
 import pytest
 from receiving import eventually
@@ -169,11 +171,16 @@ def test_recover_1_open_windows_live_on(serve, receiver, isolation, kind, tmp_pa
 
 
 class Numbers:
+    """Gives 1 to 2000; every tenth cannot be pickled."""
+
     def initial_value(self):
         return 1
 
     def apply(self, value):
-        return value + 1 if value < 2000 else None
+        number = value() if callable(value) else value
+        if number == 2000:
+            return None
+        return number + 1 if (number + 1) % 10 else lambda: number + 1
 
 
 @wallaroo.state_computation(name="total", state=Count)
@@ -183,17 +190,19 @@ def total(message, state):
 
 
 @BOTH
-def test_graph_4_a_generator_goes_on_behind_its_last_record(serve, receiver, isolation):
+def test_graph_4_a_generator_goes_on_behind_its_last_record(serve, receiver, isolation, tmp_path):
     source = wallaroo.GenSourceConfig("numbers", Numbers())
     pipeline = wallaroo.source("numbers", source).to(total)
     sink = wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)
-    handle = serve(wallaroo.build_application("sums", pipeline.to_sink(sink)), isolation)
+    application = wallaroo.build_application("sums", pipeline.to_sink(sink))
+    handle = serve(application, isolation, dead_letters=tmp_path / "letters")
     for kills in range(1, 4):
         eventually(lambda kills=kills: len(receiver.so_far) == kills and receiver.so_far[-1])
         handle.kill()
         handle = serve.again(handle)
     assert handle.wait(20).exit_code == 0
-    whole = [f"{n} {n * (n + 1) // 2}".encode() for n in range(1, 2001)]
+    numbers = [n for n in range(1, 2001) if n % 10]
+    whole = [f"{n} {s}".encode() for n, s in zip(numbers, accumulate(numbers), strict=True)]
     got: list[bytes] = []
     for stretch in receiver.got(len(receiver.so_far)):
         lines = stretch.split(b"\n")[:-1]
@@ -202,6 +211,9 @@ def test_graph_4_a_generator_goes_on_behind_its_last_record(serve, receiver, iso
             assert start <= len(got)
             got[start:] = lines
     assert got == whole
+    letters = [json.loads(line) for line in (tmp_path / "letters").read_text().splitlines()]
+    assert {letter["reason"] for letter in letters} == {"unportable"}
+    assert {letter["lineage"][0] for letter in letters} == set(range(9, 2000, 10))
 
 
 @BOTH
