@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import io
 import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import IO
 
 from wallaroo.cli.progress import progress_display
 from wallaroo.engine import Progress
@@ -34,6 +36,16 @@ def opened(options: argparse.Namespace) -> tuple[RecordedLog, int]:
         )
     until = log.following if options.until is None else min(options.until, log.following)
     return log, until
+
+
+@contextmanager
+def buffered(results: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Yield a buffer before an unbuffered stream, which stays open."""
+    stream = io.BufferedWriter(results)  # type: ignore[arg-type]  # it has what a raw stream has
+    try:
+        yield stream
+    finally:
+        stream.detach()
 
 
 @contextmanager

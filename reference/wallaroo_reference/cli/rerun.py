@@ -14,7 +14,7 @@ from wallaroo.cli.output import application_output, results_on
 from wallaroo.errors import UsageError
 from wallaroo.loading import load_module
 from wallaroo.text import escaped
-from wallaroo_reference.cli.opening import opened, progress
+from wallaroo_reference.cli.opening import buffered, opened, progress
 from wallaroo_reference.replay.rerunning import (
     Files,
     JSONLines,
@@ -45,12 +45,9 @@ def rerun(options: argparse.Namespace) -> int:
         told: JSONLines | None = None
         if options.stdout:
             only = None if options.sink is None else sink_of(options.sink, application)
-            stream = up.enter_context(open(results.fileno(), "wb", closefd=False))
-            takers.append(Lines(stream, only))
+            takers.append(Lines(up.enter_context(buffered(results)), only))
         if options.json:
-            told = JSONLines(
-                up.enter_context(open(results.fileno(), "w", closefd=False, encoding="ascii"))
-            )
+            told = JSONLines(up.enter_context(buffered(results)))
             told.line({"begin": {"module": load_module(options.app).name, "records": until}})
             takers.append(told)
         if options.outputs is not None:

@@ -155,14 +155,14 @@ class Replayed:
         return found
 
     def _with_history(self, end: Step, visits: int) -> Explanation:
-        met = [step for step in end.way() if step.what == "state computation"]
+        met = [step for step in end.way() if visits and step.what == "state computation"]
         histories: dict[EntityName, Visits] = {}
         for step in met:
             name = entity_name(step)
             if name is not None:
                 visited = Visits(name[0], step.key, deque(maxlen=visits))
                 histories.setdefault(name, visited)
-        if histories and visits:
+        if histories:
             # It met them for the first time on this way: what came before lies before its record.
             self._visits(list(histories.values()), end.lineage[0])
         return Explanation(end, list(histories.values()))

@@ -149,6 +149,8 @@ class Files:
     each = False
 
     def __init__(self, directory: Path, sinks: Sequence[SinkId]) -> None:
+        if len({file_name(sink) for sink in sinks}) < len(sinks):
+            raise WallarooError(f"two sinks would share a file in {directory}: use --json instead")
         directory.mkdir(parents=True, exist_ok=True)
         with ExitStack() as up:
             self._files = {
@@ -195,7 +197,7 @@ class JSONLines:
 
     each = True
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
 
     def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
@@ -212,7 +214,7 @@ class JSONLines:
 
     def line(self, form: Mapping[str, Any]) -> None:
         """Write a line."""
-        print(json.dumps(form), file=self._stream)
+        self._stream.write(json.dumps(form).encode("ascii") + b"\n")
 
     def end(self, rerun: Rerun) -> None:
         """Write what there is at the end: entities, windows, late messages, findings."""
