@@ -41,7 +41,7 @@ def opened(options: argparse.Namespace) -> tuple[RecordedLog, int]:
 @contextmanager
 def buffered(results: IO[bytes]) -> Iterator[IO[bytes]]:
     """Yield a buffer before an unbuffered stream, which stays open."""
-    stream = io.BufferedWriter(results)  # type: ignore[arg-type]  # it has what a raw stream has
+    stream = io.BufferedWriter(results)
     try:
         yield stream
     finally:

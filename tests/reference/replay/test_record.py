@@ -10,7 +10,7 @@ from recorded import VOTES, called, lines_of
 from running import Run, wallaroo
 
 from wallaroo.loading import load_application
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.recording import RecordedLog, Recording
 

@@ -223,7 +223,7 @@ def test_wrong_calls_are_refused(tmp_path, capfd):
 
 def test_a_long_log_is_read_as_it_is_run(tmp_path, capfd):
     """Outputs leave while records are still read: what is in memory does not grow with the log."""
-    made, app = voted(tmp_path, *["ann"] * 3000)
+    _, app = voted(tmp_path, *["ann"] * 3000)
     application = load_application(app, placeholders=True)
     most = 0
 
