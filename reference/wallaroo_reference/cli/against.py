@@ -12,9 +12,9 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from wallaroo import readable
 from wallaroo.errors import UsageError, WallarooError
@@ -51,24 +51,34 @@ def _running(options: argparse.Namespace, app: str) -> Iterator[Iterator[bytes]]
     Raises:
         WallarooError: it could not be run.
     """
-    command = _command("rerun", options, app, ["--json"])
+    with _started(_command("rerun", options, app, ["--json"])) as stream:
+        yield _lines(stream, app)
+
+
+@contextmanager
+def _started(command: Sequence[str]) -> Iterator[Iterable[bytes]]:
+    """Yield what a command prints; it is ended with the block."""
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:  # noqa: S603 - this program
+        assert process.stdout is not None
         try:
-            assert process.stdout is not None
-            yield _lines(process, process.stdout, app)
+            yield process.stdout
         finally:
             process.kill()
 
 
-def _lines(process: subprocess.Popen[bytes], stream: IO[bytes], app: str) -> Iterator[bytes]:
+def _printed(command: Sequence[str]) -> str:
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, encoding="utf-8")  # noqa: S603 - this program
+    return done.stdout
+
+
+def _lines(stream: Iterable[bytes], app: str) -> Iterator[bytes]:
     ended = False
     for line in stream:
         ended = line.startswith(b'{"end"')
         if not line.startswith(b'{"finding"'):  # findings are not compared
             yield line
     if not ended:
-        code = process.wait()
-        raise WallarooError(f"{app} could not be run to the end (exit code {code}); see above")
+        raise WallarooError(f"{app} could not be run to the end: see above")
 
 
 def _command(command: str, options: argparse.Namespace, app: str, more: Sequence[str]) -> list[str]:
@@ -214,5 +224,4 @@ def _key_text(key: Key) -> str | None:
 
 def _explained(options: argparse.Namespace, app: str, asked: Sequence[str]) -> list[str]:
     command = _command("explain", options, app, asked)
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, encoding="utf-8")  # noqa: S603 - this program
-    return [f"  {line}" for line in done.stdout.splitlines()]
+    return [f"  {line}" for line in _printed(command).splitlines()]

@@ -6,9 +6,11 @@ import socket
 import struct
 
 import pytest
-from recorded import VOTES, called, lines_of
+from recorded import VOTES, called, lines_of, record
 from running import Run, wallaroo
+from wallaroo_reference.checkpoints.recovery import Recovery
 
+from wallaroo.errors import UsageError
 from wallaroo.loading import load_application
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog, InputLogError
@@ -57,9 +59,9 @@ def test_it_is_run_again_as_it_ran(app, tmp_path, capfd):
     code, out, _ = called(capfd, "rerun", tmp_path / "r", app, "--stdout")
     assert code == 0
     assert out.encode() == done.stdout == b"ann 1\nbob 1\nann 2\n"
-    again = run(app, "--record", tmp_path / "r", data=b"more\n")
-    assert again.returncode == 1
-    assert b"holds a recording already. Take another directory" in again.stderr
+    application = load_application(app, placeholders=True)
+    with pytest.raises(CheckpointError, match="holds a recording already"):
+        Recording(tmp_path / "r", "reference", application, 1, checkpoint=None)
 
 
 def test_with_a_checkpoint_it_goes_on_over_restarts_and_keeps_what_the_log_drops(
@@ -81,35 +83,28 @@ def test_with_a_checkpoint_it_goes_on_over_restarts_and_keeps_what_the_log_drops
     assert found["entity"][0]["state"][3] == ["dict", [[["str", "count"], ["int", "0x28"]]]]
 
 
-def test_a_checkpoint_whose_beginning_was_not_recorded_is_refused(app, tmp_path):
-    options = ["--checkpoint", tmp_path / "c", "--log-bytes", "100"]
-    data = "".join([f"word{number}\n" for number in range(40)]).encode()
-    assert run(app, *options, data=data).returncode == 0
-    done = run(app, *options, "--record", tmp_path / "r", data=data)
-    assert done.returncode == 1
-    assert b"so they cannot be recorded. Begin anew with an empty checkpoint" in done.stderr
+def test_a_log_whose_beginning_was_not_recorded_is_refused(tmp_path):
+    log = log_of(tmp_path, "log", None)
+    for number in range(9):
+        log.append("a", [b"%d" % number * 100])
+    log.sync()
+    log.drop_before(5)
+    log.close()
+    (tmp_path / "kept").mkdir()
+    with pytest.raises(InputLogError, match="they cannot be recorded"):
+        log_of(tmp_path, "log", tmp_path / "kept")
 
 
-def test_what_cannot_be_recorded_to_is_refused(app, tmp_path):
-    assert run(app, "--checkpoint", tmp_path / "c", data=b"ann\n").returncode == 0
-    for options, code, said in [
-        (["--record", tmp_path / "c"], 1, b"holds a checkpoint, and no recording"),
-        (
-            ["--record", tmp_path / "x", "--checkpoint", tmp_path / "x"],
-            2,
-            b"--record and --checkpoint name one directory",
-        ),
-    ]:
-        done = run(app, *options)
-        assert done.returncode == code
-        assert said in done.stderr
-
-
-def test_a_recording_is_no_checkpoint_and_holds_no_states(app, tmp_path, capfd):
-    assert run(app, "--record", tmp_path / "r", data=b"ann\n").returncode == 0
-    done = run(app, "--checkpoint", tmp_path / "r")
-    assert done.returncode == 1
-    assert b"is a recording" in done.stderr or b"holds a recording" in done.stderr
+def test_a_recording_and_a_checkpoint_are_not_taken_for_each_other(app, tmp_path, capfd):
+    application = load_application(app, placeholders=True)
+    record(tmp_path / "r", application, [("words", b"ann")])
+    with pytest.raises(CheckpointError, match="holds a recording, which --record made"):
+        Recovery(tmp_path / "r", application, partitions=None, log_bytes=1 << 20)
+    Recovery(tmp_path / "c", application, partitions=None, log_bytes=1 << 20).close()
+    with pytest.raises(CheckpointError, match="holds a checkpoint, and no recording"):
+        Recording(tmp_path / "c", "reference", application, 1, checkpoint=None)
+    with pytest.raises(UsageError, match="name one directory"):
+        Recording(tmp_path / "c", "reference", application, 1, checkpoint=tmp_path / "c")
     assert called(capfd, "checkpoint", tmp_path / "r", "--verify")[0] == 0
     code, _, err = called(capfd, "checkpoint", tmp_path / "r", "--entities")
     assert code == 1
