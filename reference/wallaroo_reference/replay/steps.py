@@ -94,6 +94,7 @@ class Watched(Interpreter):
         application: what to run.
         partitions: number of partitions.
         on_error: ``stop`` ends the run at the first dead letter.
+        thorough: look for findings at every call.
 
     Attributes:
         on_output: called with a sink and the step that has written an output to it.
@@ -102,8 +103,15 @@ class Watched(Interpreter):
         on_step: called with each step when it begins.
     """
 
-    def __init__(self, application: Application, *, partitions: int, on_error: str) -> None:
-        super().__init__(application, partitions=partitions, on_error=on_error)
+    def __init__(
+        self,
+        application: Application,
+        *,
+        partitions: int,
+        on_error: str,
+        thorough: bool = False,
+    ) -> None:
+        super().__init__(application, partitions=partitions, on_error=on_error, thorough=thorough)
         self.on_output: Callable[[SinkId, Step], None] = _nobody
         self.on_dead_letter: Callable[[Step], None] = _nobody
         self.on_visit: Callable[[Step], None] = _nobody
