@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import argparse
 import base64
+import itertools
 import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from wallaroo import readable
 from wallaroo.errors import UsageError, WallarooError
-from wallaroo.keys import Key, encode_key, key_from_json
+from wallaroo.keys import encode_key, key_from_json
 from wallaroo.text import escaped
 from wallaroo.trace import NOT_COMPARED
 
@@ -35,7 +37,7 @@ def against(options: argparse.Namespace) -> int:
     with ExitStack() as up:
         apps = (options.app, options.against)
         streams = [up.enter_context(_running(options, app)) for app in apps]
-        pair = _first_difference(*streams)
+        pair = _first_difference(apps, *streams)
     if pair is None:
         print(escaped(f"{options.app} and {options.against} do the same"))
         return 0
@@ -92,14 +94,32 @@ def _command(command: str, options: argparse.Namespace, app: str, more: Sequence
     return [*start, str(options.directory), app, *common, *more, *arguments]
 
 
-def _first_difference(one: Iterator[bytes], other: Iterator[bytes]) -> tuple[Line, Line] | None:
+@dataclass(frozen=True)
+class _Version:
+    """One of the two, and its first line that differs.
+
+    Args:
+        app: how it was named.
+        module: the name of its own module.
+        line: the line.
+    """
+
+    app: str
+    module: str
+    line: Line
+
+
+def _first_difference(
+    apps: Sequence[str], one: Iterator[bytes], other: Iterator[bytes]
+) -> tuple[_Version, _Version] | None:
     """Return the first lines that differ in what is compared; `None`: there are none."""
     modules = [json.loads(next(lines))["begin"]["module"] for lines in (one, other)]
     for ours, theirs in zip(one, other, strict=False):  # both end with a line of their own kind
         if ours != theirs:
             pair = json.loads(ours), json.loads(theirs)
             if _compared(pair[0], modules[0]) != _compared(pair[1], modules[1]):
-                return pair
+                first, second = map(_Version, apps, modules, pair)
+                return first, second
     return None
 
 
@@ -127,30 +147,60 @@ def _without(structure: Any, module: str) -> Any:
     ]
 
 
-def _told(options: argparse.Namespace, ours: Line, theirs: Line) -> Iterator[str]:
+def _told(options: argparse.Namespace, *both: _Version) -> Iterator[str]:
     """Yield the first difference, and what is behind it."""
-    place = min(_place(ours), _place(theirs))
-    if place[0] == _AT_THE_END:
-        yield f"{options.app} and {options.against} give the same outputs and dead letters, and:"
+    names = " and ".join([one.app for one in both])
+    places = [_place(one.line) for one in both]
+    record = min(places)
+    if record == _AT_THE_END:
+        yield f"{names} give the same outputs and dead letters, and:"
     else:
-        yield f"{options.app} and {options.against} first differ at record {place[0]}:"
-    both = ((options.app, ours), (options.against, theirs))
-    first = min(map(_entity, (ours, theirs)))
-    lacking = [place[0] == _AT_THE_END and _entity(line) != first for line in (ours, theirs)]
-    for (app, line), lacks in zip(both, lacking, strict=True):
+        yield f"{names} first differ at record {record}:"
+    first = min([_entity(one.line) for one in both])
+    lacking = [record == _AT_THE_END and _entity(one.line) != first for one in both]
+    until = None if any(lacking) else _first_visit(options, both)
+    for one, place, lacks in zip(both, places, lacking, strict=True):
         # A line that comes later in the log than the other has nothing to do with it.
-        text = _line_text(line) if _place(line)[0] == place[0] else "nothing comes of it"
-        yield f"  {app}: {'there is no such entity' if lacks else text}"
-    for (app, line), lacks in zip(both, lacking, strict=True):
-        asked = _asked(line)
-        if _place(line)[0] != place[0]:  # why does nothing come of it?
-            asked = ["--record", str(place[0])]
-        if asked is not None and not lacks:
+        text = _line_text(one.line) if place == record else "nothing comes of it"
+        yield f"  {one.app}: {'there is no such entity' if lacks else text}"
+    if until is not None:
+        yield f"  The entity is first different after record {until}."
+    for one, place, lacks in zip(both, places, lacking, strict=True):
+        asked = _asked(one.line)
+        if place != record:  # why does nothing come of it?
+            asked = ["--record", str(record)]
+        if until is not None:
+            asked += ["--until", str(until + 1)]
+        if asked and not lacks:
             yield ""
-            yield f"{app}:"
-            yield from _explained(options, app, asked)
+            yield f"{one.app}:"
+            for line in _printed(_command("explain", options, one.app, asked)).splitlines():
+                yield f"  {line}"
 
 
+def _first_visit(options: argparse.Namespace, both: Sequence[_Version]) -> int | None:
+    """Return after which record an entity is different; `None`: it is none, or nobody knows."""
+    if any("entity" not in one.line for one in both):
+        return None
+    visits = []
+    for one in both:
+        asked = [*_asked(one.line), "--visits", str(_VISITS), "--json"]
+        form = json.loads(_printed(_command("explain", options, one.app, asked)) or "null")
+        if form is None or form["visits"] > _VISITS:
+            return None
+        visits.append(
+            [
+                (visit["lineage"][0], _without(visit["state_after"], f"{one.module}."))
+                for visit in form["last"]
+            ]
+        )
+    for ours, theirs in itertools.zip_longest(*visits, fillvalue=(_AT_THE_END, None)):
+        if ours != theirs:
+            return min(ours[0], theirs[0])
+    return None
+
+
+_VISITS = 10_000  # of an entity, among which the first is looked for that makes a difference
 _AT_THE_END = sys.maxsize
 
 
@@ -165,15 +215,11 @@ def _entity(line: Line) -> tuple[str, bytes]:
 _NO_ENTITY = ("\U0010ffff", b"")  # after all entities
 
 
-def _place(line: Line) -> tuple[int, str]:
-    """Return the record that a line is of, which may be the end, and its kind."""
-    for kind, form in line.items():
-        if kind == "output":
-            return form["record"], kind
-        if kind == "dead_letter":
-            return form["lineage"][0], kind
-        return _AT_THE_END, kind
-    return _AT_THE_END, ""
+def _place(line: Line) -> int:
+    """Return the record that a line is of, which may be the end."""
+    if "output" in line:
+        return int(line["output"]["record"])
+    return int(line["dead_letter"]["lineage"][0]) if "dead_letter" in line else _AT_THE_END
 
 
 def _line_text(line: Line) -> str:
@@ -201,8 +247,8 @@ def _line_text(line: Line) -> str:
     return "nothing more"
 
 
-def _asked(line: Line) -> list[str] | None:
-    """Return the options of `wallaroo explain` about a line; `None`: it cannot be asked."""
+def _asked(line: Line) -> list[str]:
+    """Return the options of `wallaroo explain` about a line; none: it cannot be asked."""
     for kind, form in line.items():
         match kind:
             case "output":
@@ -210,18 +256,6 @@ def _asked(line: Line) -> list[str] | None:
             case "dead_letter":
                 return ["--dead-letter", str(form["number"])]
             case "entity":
-                key = _key_text(key_from_json(form["key"]))
-                return None if key is None else ["--entity", form["partition"], key]
-    return None
-
-
-def _key_text(key: Key) -> str | None:
-    """Return a key as `wallaroo.cli.arguments.key_of` reads it; `None`: it cannot be written."""
-    if isinstance(key, str):
-        return f"str:{key}"
-    return f"int:{key}" if isinstance(key, int) else None
-
-
-def _explained(options: argparse.Namespace, app: str, asked: Sequence[str]) -> list[str]:
-    command = _command("explain", options, app, asked)
-    return [f"  {line}" for line in _printed(command).splitlines()]
+                key = ascii(key_from_json(form["key"]))
+                return ["--literal", "--entity", form["partition"], key]
+    return []

@@ -83,7 +83,7 @@ def register_explain(subparsers: Subparsers) -> None:
         description="Tell where an output comes from: its frame, the steps on its way, and each "
         "state entity before and after.",
         usage="wallaroo explain DIR APP (--sink PIPELINE/N --output N | --dead-letter N | "
-        "--record N | --entity PARTITION KEY) [options] [application arguments]",
+        "--record N | --entity PARTITION [KEY]) [options] [application arguments]",
         epilog=_EXPLAIN_EXAMPLES,
     )
     _add_common(parser)
@@ -94,7 +94,13 @@ def register_explain(subparsers: Subparsers) -> None:
         "--dead-letter", metavar="N", type=_number, help="the dead letter's number, from 0"
     )
     what.add_argument("--record", metavar="N", type=_number, help="a record's number, from 0")
-    what.add_argument("--entity", nargs=2, metavar=("PARTITION", "KEY"), help="a state entity")
+    what.add_argument(
+        "--entity",
+        nargs="+",
+        metavar="PARTITION [KEY]",
+        help="a state entity; without a KEY the only one of a step without keys",
+    )
+    parser.add_argument("--literal", action="store_true", help="KEY is a Python literal")
     parser.add_argument(
         "--visits",
         metavar="N",

@@ -8,9 +8,10 @@ import sys
 from contextlib import ExitStack
 
 from wallaroo.cli.application import load_named_application
-from wallaroo.cli.arguments import key_of
+from wallaroo.cli.arguments import key_of, literal_key
 from wallaroo.cli.output import application_output, results_on
 from wallaroo.errors import UsageError
+from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.text import escaped
 from wallaroo.topology import Application, SinkId
 from wallaroo_reference.cli.opening import opened, progress
@@ -41,8 +42,8 @@ def explain(options: argparse.Namespace) -> int:
             application, log, until, options.on_error, lambda records: tell(records, 0, 0)
         )
         if options.entity is not None:
-            partition, key = options.entity
-            visits = replayed.entity(partition, key_of(key), max(1, options.visits))
+            partition, key = _entity(options)
+            visits = replayed.entity(partition, key, max(1, options.visits))
             form, lines = visits_json(visits), visits_lines(visits)
         elif options.record is not None:
             done = replayed.record(options.record)
@@ -63,6 +64,15 @@ def explain(options: argparse.Namespace) -> int:
         for line in lines:
             print(escaped(line))
     return 0
+
+
+def _entity(options: argparse.Namespace) -> tuple[str, Key]:
+    partition, *keys = options.entity
+    if not keys:
+        return partition, SINGLE_KEY
+    if len(keys) > 1:
+        raise UsageError("--entity takes a PARTITION and a KEY at most")
+    return partition, (literal_key if options.literal else key_of)(keys[0])
 
 
 def _sink(named: str | None, application: Application) -> SinkId:

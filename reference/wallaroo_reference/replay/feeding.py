@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from wallaroo.errors import WallarooError
 from wallaroo.records import Frame, Value
 from wallaroo.topology import Application
+from wallaroo.trace import Ended
 from wallaroo.transport.blocks import Kind
 from wallaroo.transport.generators import from_log
 from wallaroo.transport.log_records import Run
 from wallaroo.transport.recording import RecordedLog
 from wallaroo_reference.machine import Machine
+from wallaroo_reference.serving.feeder import MOST_OF_A_MESSAGE
 
 
 def feed(
@@ -28,7 +30,9 @@ def feed(
 
     Raises:
         WallarooError: the application has no source of that name, or a value cannot be read.
+        KeyboardInterrupt: Ctrl-C came while user code ran.
     """
+    machine.meter.most = MOST_OF_A_MESSAGE  # as in a live run
     sources = application.sources
     for run in log.runs(until):
         if run.source and run.source not in sources:
@@ -39,6 +43,7 @@ def feed(
                 machine.take(from_log(record) if isinstance(record, Value) else record)
                 yield number + 1
                 if machine.ended is not None:
+                    _let_ctrl_c_through(machine.ended)
                     return
             continue
         for start in range(0, len(run.payloads), at_once):
@@ -46,7 +51,14 @@ def feed(
             machine.feed(run.source, some, run.at)
             yield run.first + start + len(some)
             if machine.ended is not None:
+                _let_ctrl_c_through(machine.ended)
                 return
+
+
+def _let_ctrl_c_through(ended: Ended) -> None:
+    """Raise `KeyboardInterrupt` if it came while user code ran, which ended the run (dead-3)."""
+    if ended.error_type == KeyboardInterrupt.__name__:
+        raise KeyboardInterrupt(f"in {ended.where}")
 
 
 def _no_source(application: Application, run: Run) -> WallarooError:

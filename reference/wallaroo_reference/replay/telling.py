@@ -233,7 +233,7 @@ def _cause_text(step: Step) -> str:
         case "timeout":
             return "its timeout is over"
     said = "all sources have ended" if step.watermark == FOREVER else _time(step.watermark)
-    moved = " with this record" if record.what == "frame" else ""
+    moved = " with this record" if record.what in ("frame", "value") else ""
     return f"the watermark has passed its end{moved}: {said}"
 
 

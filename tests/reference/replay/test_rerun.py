@@ -73,6 +73,19 @@ def test_it_ends_before_the_record_that_is_named_and_at_the_first_dead_letter_if
     assert "ended early: (1, 1) SystemExit at 'count'" in out
 
 
+def test_ctrl_c_in_user_code_and_a_message_without_end_end_it(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr("wallaroo_reference.replay.feeding.MOST_OF_A_MESSAGE", 10_000)
+    made, _ = voted(tmp_path, *LINES)
+    app = tmp_path / "ends.py"
+    app.write_text(VOTES.replace("raise ValueError", "raise KeyboardInterrupt"))
+    assert called(capfd, "rerun", made, app)[0] == 130
+    app = tmp_path / "endless.py"
+    app.write_text(VOTES.replace("return text.split()", "return iter(lambda: text, None)"))
+    code, out, _ = called(capfd, "rerun", made, app)
+    assert code == 1
+    assert "ended early: (0,) TooManyItemsError at 'split'" in out
+
+
 def timed(tmp_path):
     """An application with windows, and a generator."""
     app = tmp_path / "timed.py"
