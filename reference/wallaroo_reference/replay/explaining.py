@@ -17,7 +17,7 @@ from wallaroo_reference.replay.steps import ABSENT, Step, Watched
 EntityName: TypeAlias = tuple[str, bytes]
 """A state partition and a key, canonically encoded."""
 
-Tick: TypeAlias = Callable[[int], None]
+Told: TypeAlias = Callable[[int], None]
 """Is told now and then how many records have been processed."""
 
 _TOLD_EVERY = 256  # records
@@ -69,7 +69,7 @@ class Replayed:
     log: RecordedLog
     until: int
     on_error: str = "skip"
-    told: Tick = lambda _: None
+    told: Told = lambda _: None
 
     def output(self, sink: SinkId, number: int, visits: int) -> Explanation:
         """Return where an output comes from.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import struct
 
@@ -32,25 +34,29 @@ def run(app, *options, data=b""):
     return wallaroo("run", app, *options, "--stdin", "--stdout", data=data)
 
 
-def test_what_a_killed_run_has_sent_is_in_its_recording(app, tmp_path, capfd):
-    running = Run(app, "--record", tmp_path / "r")
+def killed(app, *options, words):
+    """Send words to a run, one for each frame, and kill it once they are on disk."""
+    running = Run(app, *options)
     try:
         with running.connect() as sock:
-            for number in range(3):
-                sock.sendall(framed("ann", f"bob {number}"))
+            for word in words:
+                sock.sendall(framed(word))
             sock.shutdown(socket.SHUT_WR)
-            assert sock.recv(1) == b""  # all of it is on disk
+            assert sock.recv(1) == b""
         running.process.kill()
-        running.process.wait(30)
         running.wait()
     finally:
         running.end()
+
+
+def test_what_a_killed_run_has_taken_is_in_its_recording(app, tmp_path, capfd):
+    killed(app, "--record", tmp_path / "r", words=["ann", "bob 1", "bob 2"])
     found = lines_of(capfd, tmp_path / "r", app)
-    assert found["end"][0]["records"] == 6
-    assert len(found["output"]) == 9
+    assert found["end"][0]["records"] == 3
+    assert len(found["output"]) == 5
     code, out, _ = called(capfd, "checkpoint", tmp_path / "r")
     assert code == 0
-    assert "recording    6 records" in out
+    assert "recording    3 records" in out
 
 
 def test_it_is_run_again_as_it_ran(app, tmp_path, capfd):
@@ -64,15 +70,14 @@ def test_it_is_run_again_as_it_ran(app, tmp_path, capfd):
         Recording(tmp_path / "r", "reference", application, 1, checkpoint=None)
 
 
-def test_with_a_checkpoint_it_goes_on_over_restarts_and_keeps_what_the_log_drops(
+def test_with_a_checkpoint_it_goes_on_after_a_kill_and_keeps_what_the_log_drops(
     app, tmp_path, capfd
 ):
     options = ["--checkpoint", tmp_path / "c", "--record", tmp_path / "r", "--log-bytes", "400"]
     words = [f"word{number}" for number in range(40)]
-    for start in range(0, 40, 20):
-        data = "".join([f"{word}\n" for word in words[start : start + 20]]).encode()
-        done = run(app, *options, data=data)
-        assert done.returncode == 0, done.stderr
+    killed(app, *options, words=words[:20])
+    done = run(app, *options, data="".join([f"{word}\n" for word in words[20:]]).encode())
+    assert done.returncode == 0, done.stderr
     with pytest.raises(FileNotFoundError):
         (tmp_path / "c" / "input" / f"{0:020d}.log").stat()  # it was cut
     code, _, err = called(capfd, "rerun", tmp_path / "c", app)
@@ -123,6 +128,16 @@ def test_another_runs_recording_is_not_gone_on_with(tmp_path):
     one.close()
     with pytest.raises(InputLogError, match="holds the records of another run"):
         log_of(tmp_path, "two", kept)
+
+
+def test_another_file_system_is_refused_with_what_to_do(tmp_path, monkeypatch):
+    def link(*_):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "link", link)
+    (tmp_path / "kept").mkdir()
+    with pytest.raises(InputLogError, match="Take a directory beside the checkpoint"):
+        log_of(tmp_path, "log", tmp_path / "kept")
 
 
 def test_a_file_that_was_only_begun_when_a_crash_came_is_taken_again(tmp_path):
