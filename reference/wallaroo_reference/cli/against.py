@@ -182,7 +182,7 @@ def _first_visit(options: argparse.Namespace, both: Sequence[_Version]) -> int |
     """Return after which record an entity is different; `None`: it is none, or nobody knows."""
     if any("entity" not in one.line for one in both):
         return None
-    visits = []
+    visits: list[list[tuple[int, Any]]] = []
     for one in both:
         asked = [*_asked(one.line), "--visits", str(_VISITS), "--json"]
         form = json.loads(_printed(_command("explain", options, one.app, asked)) or "null")
