@@ -140,6 +140,9 @@ def structure_text(form: Any) -> str:
                     return _instance(kind, [])
                 case ["dict", pairs] | ["tuple", [None, ["dict", pairs]]]:  # the second: __slots__
                     return _instance(kind, pairs)
+        case [str(kind), ["global", "copyreg.__newobj__"], [_, *arguments], None, None, None]:
+            # A named tuple.
+            return f"{kind.rpartition('.')[2]}({', '.join(map(structure_text, arguments))})"
     return json.dumps(form)
 
 

@@ -18,11 +18,13 @@ class CheckpointOptions:
         directory: for recovery; `None`: state and input are lost with the run.
         interval: seconds from one checkpoint to the next.
         log_bytes: size of the input log at which reading from the sources stops.
+        record: directory in which the whole input log is kept; `None`: it is not.
     """
 
     directory: Path | None = None
     interval: float = 1.0
     log_bytes: int = 256 << 20
+    record: Path | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="size of the input log from which senders have to wait (256 MiB)",
     )
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="DIR",
+        help="keep all input here, for `wallaroo rerun`; it takes as much of the disk as comes in",
+    )
 
 
 def checkpoint_options(given: Mapping[str, Any]) -> CheckpointOptions:
@@ -55,6 +63,7 @@ def checkpoint_options(given: Mapping[str, Any]) -> CheckpointOptions:
         directory=given.get("checkpoint"),
         interval=given.get("checkpoint_interval", CheckpointOptions.interval),
         log_bytes=given.get("log_bytes", CheckpointOptions.log_bytes),
+        record=given.get("record"),
     )
 
 

@@ -119,4 +119,4 @@ def test_writing_down_changes_nothing(run, monkeypatch):
     monkeypatch.setattr(wallaroo_reference.engine, "Interpreter", recorder)
     said = asked(do="run", kind="application", source=run.source, input=run.input)
     assert {title: said.get(title, "(none)\n") for title in run.expected} == run.expected
-    assert made[0].moments
+    assert made[0].moments()

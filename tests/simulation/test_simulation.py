@@ -24,7 +24,9 @@ def simulated():
         yield
 
 
-@pytest.mark.parametrize(("name", "runs"), [("log", 60), ("server", 15), ("checkpoint", 20)])
+@pytest.mark.parametrize(
+    ("name", "runs"), [("log", 60), ("recording", 40), ("server", 15), ("checkpoint", 20)]
+)
 def test_no_crash_breaks_a_promise(name, runs, simulated):
     found, _, crashes = search(SUBJECTS[name], range(runs), seconds=float("inf"))
     assert found is None

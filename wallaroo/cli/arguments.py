@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import difflib
 import math
 import os
@@ -71,6 +72,21 @@ def key_of(text: str) -> Key:
         except ValueError:
             raise WallarooError(f"key {text!r}: {value!r} is no whole number") from None
     return checked_key(value if kind == "str" else os.fsencode(value), text)
+
+
+def literal_key(text: str) -> Key:
+    """Return the key that a Python literal is.
+
+    Raises:
+        WallarooError: it is none.
+    """
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise WallarooError(
+            f"key {text!r} is no Python literal; write 5, \"'a'\", \"b'a'\" or \"(1, 'a')\""
+        ) from None
+    return checked_key(value, text)
 
 
 def checked_key(key: Any, text: str) -> Key:

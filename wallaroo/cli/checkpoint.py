@@ -78,6 +78,8 @@ def checkpoint(options: argparse.Namespace) -> int:
         identity = read_identity(directory / IDENTITY)
     except FileNotFoundError:
         raise WallarooError(f"{directory} holds no checkpoint: it has no {IDENTITY}") from None
+    if identity.recording:
+        return _recording(directory, identity, options)
     stored = _stored(directory, identity)
     if options.entities is not None:
         return _entities(stored, options.entities)
@@ -87,6 +89,25 @@ def checkpoint(options: argparse.Namespace) -> int:
     if options.verify:
         return _verify(directory, stored, log)
     _overview(directory, identity, stored, log)
+    return 0
+
+
+def _recording(directory: Path, identity: Identity, options: argparse.Namespace) -> int:
+    """Tell what a recording of `wallaroo run --record` holds, which has no state."""
+    if options.entities is not None or options.migrate is not None:
+        raise WallarooError(
+            f"{directory} is a recording, which holds input and no state. wallaroo rerun "
+            f"{directory} APP --json makes its states again"
+        )
+    log = look_at_log(directory / INPUT)
+    torn = "" if log.torn is None else f"; it is cut off at its end, as by a crash: {log.torn}"
+    if options.verify:
+        print(f"all of {directory} is whole{torn}")
+        return 0
+    used = ", in use by a run" if _in_use(directory) else ""
+    print(f"engine       {identity.engine}{used}")
+    print(f"application  {identity.application}")
+    print(f"recording    {log.following:,} records, {_bytes(log.size)}{torn}")
     return 0
 
 

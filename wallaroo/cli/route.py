@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import ast
 from typing import TYPE_CHECKING
 
 from wallaroo.cli.application import load_named_application
-from wallaroo.cli.arguments import APP_HELP, KEY_HELP, checked_key, count, key_of
+from wallaroo.cli.arguments import APP_HELP, KEY_HELP, count, key_of, literal_key
 from wallaroo.cli.output import application_output
 from wallaroo.cli.terminal import print_table
 from wallaroo.errors import WallarooError
@@ -55,7 +54,7 @@ def register(subparsers: Subparsers) -> None:
 
 def route(options: argparse.Namespace) -> int:
     """Run the command: 0 if each key has a place in some state partition."""
-    read = _literal if options.literal else key_of
+    read = literal_key if options.literal else key_of
     keys = [read(text) for text in options.keys]
     with application_output():
         application = load_named_application(options, placeholders=True)
@@ -96,13 +95,3 @@ def _problem(key: Key, known: set[bytes] | None, *, u64: bool) -> str | None:
         hint = respelling_hint(key, lambda other: encode_key(other) in known)
         return f"unknown-key: not one of its {len(known)} keys{hint}"
     return None
-
-
-def _literal(text: str) -> Key:
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise WallarooError(
-            f"key {text!r} is no Python literal; write 5, \"'a'\", \"b'a'\" or \"(1, 'a')\""
-        ) from None
-    return checked_key(value, text)

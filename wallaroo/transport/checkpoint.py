@@ -84,21 +84,32 @@ class CheckpointDirectory:
             )
         return True
 
-    def identify(self, engine: str, application: Application, partitions: int | None) -> int:
-        """Return the number of partitions of a checkpoint that is not new.
+    def identify(
+        self,
+        engine: str,
+        application: Application,
+        partitions: int | None,
+        *,
+        recording: bool = False,
+    ) -> int:
+        """Return the number of partitions of a checkpoint, or recording, that is not new.
 
         Raises:
             CheckpointError: its identity is damaged, or it belongs to something else.
         """
-        return identify(self.directory / IDENTITY, engine, application, partitions)
+        path = self.directory / IDENTITY
+        return identify(path, engine, application, partitions, recording=recording)
 
-    def write_identity(self, engine: str, application: Application, partitions: int) -> None:
-        """Say whose a new checkpoint is.
+    def write_identity(
+        self, engine: str, application: Application, partitions: int, *, recording: bool = False
+    ) -> None:
+        """Say whose a new checkpoint, or recording, is.
 
         Raises:
             CheckpointError: it cannot be written.
         """
-        write_identity(self.directory / IDENTITY, engine, application, partitions)
+        path = self.directory / IDENTITY
+        write_identity(path, engine, application, partitions, recording=recording)
 
     def half_deleted(self, why: str, missing: Path) -> CheckpointError:
         """Return the error for a checkpoint of which a part is missing."""

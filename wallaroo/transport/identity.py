@@ -37,12 +37,14 @@ class Identity:
         application: the application's name.
         topology: `describe_topology` of the application.
         partitions: number of partitions.
+        recording: it is a recorded run, without state (`wallaroo.transport.recording`).
     """
 
     engine: str
     application: str
     topology: list[str]
     partitions: int
+    recording: bool = False
 
 
 class CheckpointError(WallarooError):
@@ -57,23 +59,37 @@ def read_identity(path: Path) -> Identity:
         FileNotFoundError: it does not exist.
     """
     found = _read(path)
-    return Identity(**{name: found[name] for name in _TYPES})
+    return Identity(**{name: found[name] for name in _TYPES}, recording=_recording(found))
 
 
-def identify(path: Path, engine: str, application: Application, partitions: int | None) -> int:
-    """Return the number of partitions of a checkpoint that has an identity.
+def identify(
+    path: Path,
+    engine: str,
+    application: Application,
+    partitions: int | None,
+    *,
+    recording: bool = False,
+) -> int:
+    """Return the number of partitions of a checkpoint, or a recording, that has an identity.
 
     Args:
         path: the identity's file.
         engine: name of the engine that wants to use the checkpoint.
         application: the application that wants to use it.
         partitions: the number it asks for; `None`: the number that the checkpoint was made with.
+        recording: a recording is wanted.
 
     Raises:
         CheckpointError: it is damaged, or belongs to something else.
         FileNotFoundError: there is no identity yet.
     """
     theirs = _read(path)
+    if _recording(theirs) is not recording:
+        is_one = "a recording, which --record made, and no checkpoint"
+        raise CheckpointError(
+            f"{path.parent} holds {'a checkpoint, and no recording' if recording else is_one}. "
+            "Take another directory"
+        )
     ours = {
         "engine": engine,
         "application": application.name,
@@ -91,8 +107,10 @@ def identify(path: Path, engine: str, application: Application, partitions: int 
     return found
 
 
-def write_identity(path: Path, engine: str, application: Application, partitions: int) -> None:
-    """Write the identity of a new checkpoint.
+def write_identity(
+    path: Path, engine: str, application: Application, partitions: int, *, recording: bool = False
+) -> None:
+    """Write the identity of a new checkpoint, or recording.
 
     Raises:
         CheckpointError: it cannot be written.
@@ -104,6 +122,8 @@ def write_identity(path: Path, engine: str, application: Application, partitions
         "topology": describe_topology(application),
         "partitions": partitions,
     }
+    if recording:
+        identity["recording"] = True
     identity["checksum"] = _checksum(identity)
     try:
         write_durably(path, json.dumps(identity, indent=1).encode())
@@ -166,6 +186,10 @@ def _read(path: Path) -> dict[str, Any]:
     if any(type(identity.get(name)) is not kind for name, kind in _TYPES.items()):
         raise damaged(path, f"it does not say {', '.join(_TYPES)}")
     return identity
+
+
+def _recording(identity: dict[str, Any]) -> bool:
+    return identity.get("recording") is True
 
 
 def _checksum(identity: dict[str, Any]) -> str:

@@ -32,6 +32,8 @@ batches of records, and drops those it has committed::
   new file, and then the one before can be deleted.
 - Files of format 1, which have frames without times, are read; their frames arrived at 0. What is
   appended goes into a new file.
+- With `kept`, every file has a second name in that directory, and stays there when it is dropped:
+  so a run is recorded without being written twice (`wallaroo.transport.recording`).
 - One process at a time (a lock file); inside it any thread may call anything. `sync` does not hold
   up `append` or `read`.
 """
@@ -47,6 +49,7 @@ from pathlib import Path
 
 from wallaroo.records import Record
 from wallaroo.transport.blocks import CorruptSegmentError, Kind, encode_block
+from wallaroo.transport.kept_files import KeptFiles
 from wallaroo.transport.log_files import (
     InputLogError,
     create,
@@ -64,7 +67,8 @@ __all__ = ["InputLog", "InputLogError", "InputLogFullError", "Kind", "Run"]
 _MAX_BLOCK = 4 << 20  # payload bytes of a block; a larger append becomes several
 _FRAME = Kind.FRAME
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-_SEGMENTS = 8  # files of a full log, about: an eighth of the log is deleted at a time
+SEGMENTS = 8
+"""Files of a full log, about: an eighth of the log is deleted at a time."""
 
 
 class InputLogFullError(InputLogError):
@@ -75,9 +79,16 @@ class InputLog:
     """Records on disk; the module's docstring gives the rules. Made by `open`."""
 
     def __init__(
-        self, path: Path, max_bytes: int, segment_bytes: int, lock_fd: int, segments: list[Segment]
+        self,
+        path: Path,
+        max_bytes: int,
+        segment_bytes: int,
+        lock_fd: int,
+        segments: list[Segment],
+        kept: KeptFiles | None,
     ) -> None:
         self.path = path
+        self._kept = kept
         self.max_bytes = max_bytes
         self._segment_bytes = segment_bytes
         self._lock_fd = lock_fd
@@ -90,7 +101,12 @@ class InputLog:
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], max_bytes: int, *, segment_bytes: int | None = None
+        cls,
+        path: str | os.PathLike[str],
+        max_bytes: int,
+        *,
+        segment_bytes: int | None = None,
+        kept: Path | None = None,
     ) -> InputLog:
         """Open the log in the directory `path`, create it if it is missing, and repair its end.
 
@@ -98,6 +114,7 @@ class InputLog:
             path: a directory of its own.
             max_bytes: from this size on the log is `full`.
             segment_bytes: size of a file; by default an eighth of `max_bytes`.
+            kept: a directory on the same file system in which all files stay; it may be `path`.
 
         Raises:
             InputLogError: the directory cannot be used, others can write into it, another process
@@ -112,10 +129,10 @@ class InputLog:
             ) from error
         try:
             segments = recover(directory)
+            files = None if kept is None else KeptFiles(kept, directory, segments)
             keep_reserve(directory)
-            return cls(
-                directory, max_bytes, segment_bytes or max_bytes // _SEGMENTS, lock_fd, segments
-            )
+            size = segment_bytes or max_bytes // SEGMENTS
+            return cls(directory, max_bytes, size, lock_fd, segments, files)
         except BaseException as error:
             os.close(lock_fd)
             if isinstance(error, OSError):
@@ -287,7 +304,7 @@ class InputLog:
         return stop
 
     def drop_before(self, sequence: int) -> None:
-        """Delete the files in which every record lies before `sequence`.
+        """Delete the files in which every record lies before `sequence`; those kept elsewhere stay.
 
         Raises:
             InputLogError: `sequence` is not durable yet, or a file cannot be deleted.
@@ -304,7 +321,8 @@ class InputLog:
                 self._let_go_of(last)
             while len(self._segments) > 1 and self._segments[0].next <= sequence:
                 try:
-                    self._segments[0].path.unlink(missing_ok=True)
+                    if self._kept is None or not self._kept.in_place:
+                        self._segments[0].path.unlink(missing_ok=True)
                     # Each by itself: if a later one vanished first, the log would have a hole.
                     sync_directory(self.path)
                 except OSError as error:
@@ -378,6 +396,8 @@ class InputLog:
             raise self._not_synced(error) from error
         try:
             fresh = create(self.path, segment.next, segment.latest_at)
+            if self._kept is not None:
+                self._kept.add(fresh)
         except OSError as error:
             raise self._refusal(error, "its records") from error
         try:  # from here on there is a file that later ones must not contradict

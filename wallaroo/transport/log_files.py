@@ -132,7 +132,7 @@ def read(directory: Path) -> tuple[list[Segment], CorruptSegmentError | None]:
                 raise InputLogError(
                     f"the input log's file {path} is damaged: {error}. Restore it from a copy"
                 ) from error
-            torn = error
+            torn = _torn(segment, error)
         if segments and segment.writable and segment.before != segments[-1].latest_at:
             raise InputLogError(
                 f"the input log {directory} is damaged: {path.name} begins at the time "
@@ -156,21 +156,34 @@ def _write_again(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _drop_torn_end(last: Segment, error: CorruptSegmentError) -> None:
-    """Truncate a half-written block at the end; `error` says where it begins.
+def _torn(last: Segment, error: CorruptSegmentError) -> CorruptSegmentError | None:
+    """Return what is wrong at the end of a log; `None`: it was being written just then.
 
     Raises:
         InputLogError: the block is damaged, not half written: a whole block follows it.
     """
     path = last.path
     found = block_behind(path, error.offset, last.next, last.form)
-    if found is not None:
-        raise InputLogError(
-            f"the input log's file {path} is damaged: {error}, and whole records lie behind it, "
-            f"from byte {found.offset} (record {found.first}) on. Restore the file from a copy; or "
-            f"give up every record from {last.next} on with: "
-            f"truncate -s {error.offset} {shlex.quote(str(path))}"
-        )
+    if found is None:
+        return error
+    try:  # a run may be appending to it: what was half written a moment ago may be whole
+        last.scan()
+    except CorruptSegmentError as now:
+        if now.offset != error.offset:
+            return now
+    else:
+        return None
+    raise InputLogError(
+        f"the input log's file {path} is damaged: {error}, and whole records lie behind it, "
+        f"from byte {found.offset} (record {found.first}) on. Restore the file from a copy; or "
+        f"give up every record from {last.next} on with: "
+        f"truncate -s {error.offset} {shlex.quote(str(path))}"
+    ) from error
+
+
+def _drop_torn_end(last: Segment, error: CorruptSegmentError) -> None:
+    """Truncate a half-written block at the end; `error` says where it begins."""
+    path = last.path
     dropped = path.stat().st_size - error.offset
     os.truncate(path, error.offset)
     _log.warning(

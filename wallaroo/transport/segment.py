@@ -73,6 +73,7 @@ class Segment:
             CorruptSegmentError: the block at `offset` is bad; the blocks before it are counted.
         """
         file_size = self.path.stat().st_size
+        self.next = self.first
         with self.path.open("rb") as file:
             self.form, self.before = read_header(file.read(START), self.first)
             self.writable = self.form is FORMAT

@@ -28,7 +28,7 @@ from wallaroo_docs.performing import BadExampleError, directory, loaded, result_
 from wallaroo_docs.projects import project
 from wallaroo_docs.show import shown as block_text
 from wallaroo_docs.show import wrapped
-from wallaroo_docs.stepping import MOST, TooLongError, Watched
+from wallaroo_docs.stepping import MOST, Playing, TooLongError
 
 APPLICATION = "application"
 """The name of the module that a reader's application becomes, and of its file in errors."""
@@ -185,13 +185,13 @@ def play(source: str, input: str) -> dict[str, Any]:
         that their numbers mean; ``error`` if the run could not go on.
     """
     shown: dict[str, Any] = {"steps": []}
-    watched: Watched | None = None
+    watched: Playing | None = None
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             application = application_of(source)
             shown["svg"] = svg(application)
             shown["names"] = [_name(node) for node in application.nodes]
-            watched = Watched(application)
+            watched = Playing(application)
             for event in events(application, input):
                 play_event(watched, event)
     except TooLongError:

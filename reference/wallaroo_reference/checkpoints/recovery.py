@@ -18,6 +18,7 @@ from wallaroo.transport.checkpoint import CheckpointDirectory
 from wallaroo.transport.generators import LoggedSource, from_log
 from wallaroo.transport.identity import CheckpointError, damaged
 from wallaroo.transport.input_log import InputLog, Kind, Run
+from wallaroo.transport.recording import Recording
 from wallaroo_reference.checkpoints.head import CellsHead
 from wallaroo_reference.checkpoints.store import FILE, Store, merged
 from wallaroo_reference.kept import UnpackError
@@ -41,6 +42,7 @@ class Recovery:
         application: the application it belongs to.
         partitions: number of partitions; `None`: the number it was made with, 1 for a new one.
         log_bytes: see `InputLog`.
+        record: directory in which the whole input log is kept; `None`: it is not.
 
     Attributes:
         head: what the checkpoint says; `None`: it is new, or nothing was stored yet.
@@ -60,6 +62,7 @@ class Recovery:
         *,
         partitions: int | None,
         log_bytes: int,
+        record: Path | None = None,
     ) -> None:
         with contextlib.ExitStack() as up:
             try:
@@ -75,7 +78,14 @@ class Recovery:
                     if self.head is not None and not has_log:
                         # Refused before an empty log is made: a copy restored would mix with it.
                         raise self._ends_before(0)
-                self.log = InputLog.open(self._directory.input_log, log_bytes)
+                kept = None
+                if record is not None:
+                    recording = Recording(
+                        record, ENGINE, application, self.partitions, checkpoint=directory
+                    )
+                    up.callback(recording.close)
+                    kept = recording.input_log
+                self.log = InputLog.open(self._directory.input_log, log_bytes, kept=kept)
                 up.callback(self.log.close)
                 if fresh:
                     if self.log.next_sequence:

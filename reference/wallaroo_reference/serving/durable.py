@@ -1,8 +1,8 @@
-"""What a served run with a checkpoint has besides: journal, outbox, checkpoints, and their threads.
+"""What a run with an input log has besides: journal, outbox, checkpoints, and their threads.
 
 A frame's way: it is appended to the input log and processed at once; what comes of it waits in the
 outbox until a sync of the log is done; then it goes to its sink. Checkpoints store the state from
-time to time and cut the log.
+time to time and cut the log. A run that is only recorded makes none, and keeps its log.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from wallaroo_reference.serving.checkpointing import Checkpoints
 from wallaroo_reference.serving.feeder import Feeder, Outlet
 from wallaroo_reference.serving.journal import Journal
 from wallaroo_reference.serving.outbox import Outbox
+from wallaroo_reference.serving.recorded_run import RecordedRun
 from wallaroo_reference.serving.valve import Valve
 from wallaroo_reference.serving.worker import Post, Worker
 
@@ -32,7 +33,7 @@ class Durable:
     """The durable side of a run. Methods belong to the loop's thread, unless they say otherwise.
 
     Args:
-        recovery: the open checkpoint; it is closed with this.
+        on_disk: the open checkpoint, or what records a run without one; it is closed with this.
         machine: the machine, which has been restored.
         edges: the run's edges.
         valve: closed until what the log holds is processed.
@@ -44,7 +45,7 @@ class Durable:
 
     def __init__(
         self,
-        recovery: Recovery,
+        on_disk: Recovery | RecordedRun,
         machine: Machine,
         edges: Edges,
         valve: Valve,
@@ -54,7 +55,8 @@ class Durable:
         clock: Callable[[], int],
         failed: Callable[[str], None],
     ) -> None:
-        self._recovery = recovery
+        self._on_disk = on_disk
+        self._log = on_disk.log
         self._machine = machine
         self._edges = edges
         self._valve = valve
@@ -66,12 +68,12 @@ class Durable:
             edges.sinks,
             edges.dead_letters,
             lambda: machine.sequence,
-            recovery.log.durable_sequence,
+            self._log.durable_sequence,
             failed,
         )
         self._feeder: Feeder
         self._journal: Journal
-        self._checkpoints: Checkpoints
+        self._checkpoints: Checkpoints | None = None
 
     @property
     def sinks(self) -> Mapping[SinkId, Outlet]:
@@ -81,7 +83,9 @@ class Durable:
     @property
     def details(self) -> Mapping[str, int | float | str]:
         """Figures of the run's progress; in any thread."""
-        return {"checkpoints": self._checkpoints.stored, "log_bytes": self._recovery.log.size}
+        if self._checkpoints is None:
+            return {}
+        return {"checkpoints": self._checkpoints.stored, "log_bytes": self._log.size}
 
     @property
     def waiting(self) -> int:
@@ -92,27 +96,32 @@ class Durable:
         """Know what feeds the machine; call it before `start`."""
         to_log, to_store = self._workers
         self._feeder = feeder
-        feeder.logged.update(self._recovery.generators())
-        self._checkpoints = Checkpoints(
-            self._recovery,
-            self._machine,
-            feeder,
-            self._outbox,
-            self._edges.dead_letters,
-            to_store,
-            interval=self._interval,
-            clock=self._clock,
-            failed=self._failed,
-            on_stored=self._log_was_cut,
-        )
+        feeder.logged.update(self._on_disk.generators())
+        sync = self._log.sync
+        if isinstance(self._on_disk, RecordedRun):
+            sync = self._on_disk.sync
+        else:
+            self._checkpoints = Checkpoints(
+                self._on_disk,
+                self._machine,
+                feeder,
+                self._outbox,
+                self._edges.dead_letters,
+                to_store,
+                interval=self._interval,
+                clock=self._clock,
+                failed=self._failed,
+                on_stored=self._log_was_cut,
+            )
         self._journal = Journal(
-            self._recovery.log,
+            self._log,
             feeder,
             self._outbox,
             self._valve,
             to_log,
+            sync,
             failed=self._failed,
-            log_is_full=self._checkpoints.soon,
+            log_is_full=self._log_is_full,
         )
         self._valve.close("replay")
 
@@ -126,13 +135,14 @@ class Durable:
         def processed() -> None:
             self._edges.go_on_behind(self._generators())
             caught_up()
-            if self._recovery.log.full:
+            if self._log.full:
                 self._valve.close("log")
-                self._checkpoints.soon()
+                self._log_is_full()
             self._valve.open("replay")
 
-        self._checkpoints.start()
-        self._feeder.begin_with(self._recovery.later(), processed)
+        if self._checkpoints is not None:
+            self._checkpoints.start()
+        self._feeder.begin_with(self._on_disk.later(), processed)
 
     def deliver(self, source: str, payloads: Sequence[bytes], at: int) -> None:
         """Take frames."""
@@ -156,17 +166,23 @@ class Durable:
             await asyncio.sleep(_LOOK)
 
     async def last_checkpoint(self) -> None:
-        """Make a checkpoint of all that was processed."""
-        await self._checkpoints.last()
+        """Make a checkpoint of all that was processed, if there are any."""
+        if self._checkpoints is not None:
+            await self._checkpoints.last()
 
     def close(self) -> None:
-        """Do nothing more, and close the checkpoint; the log is not synced."""
+        """Do nothing more, and close what is on disk; the log is not synced."""
         self._journal.abandon()
-        self._checkpoints.abandon()
+        if self._checkpoints is not None:
+            self._checkpoints.abandon()
         self._outbox.abandon()
         for worker in self._workers:
             worker.close()
-        self._recovery.close()
+        self._on_disk.close()
+
+    def _log_is_full(self) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.soon()
 
     def _log_was_cut(self) -> None:
         self._journal.room_was_made()

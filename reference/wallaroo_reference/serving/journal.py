@@ -1,4 +1,4 @@
-"""Between the edges and the feeder of a run with a checkpoint: every record into the input log.
+"""Between the edges and the feeder of a run with an input log: every record into the input log.
 
 A record is logged before it is processed, and it is on disk soon after: one sync serves all records
 that came while the one before it was being done. Connections are closed in order only once what
@@ -40,7 +40,8 @@ class Journal:
         feeder: gets the records.
         outbox: is told what is on disk.
         valve: is closed while the log takes nothing more.
-        worker: syncs the log.
+        worker: has the log synced.
+        sync: syncs it; returns its `durable_sequence`.
         failed: called with an error's text if the log takes nothing any more, ever.
         log_is_full: called when the log has its most bytes.
     """
@@ -52,6 +53,7 @@ class Journal:
         outbox: Outbox,
         valve: Valve,
         worker: Worker,
+        sync: Callable[[], int],
         *,
         failed: Callable[[str], None],
         log_is_full: Callable[[], None],
@@ -61,6 +63,7 @@ class Journal:
         self._outbox = outbox
         self._valve = valve
         self._worker = worker
+        self._sync_log = sync
         self._failed = failed
         self._log_is_full = log_is_full
         self._waiting: deque[_Frames | list[Value | Tick | End]] = deque()  # for the disk
@@ -163,7 +166,7 @@ class Journal:
     def _sync(self) -> None:
         if not self._syncing:
             self._syncing = True
-            self._worker.submit(self._log.sync, self._synced)
+            self._worker.submit(self._sync_log, self._synced)
 
     def _synced(self, result: int | Exception) -> None:
         self._syncing = False

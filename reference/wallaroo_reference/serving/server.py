@@ -25,6 +25,7 @@ from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.edges import Edges
+from wallaroo.transport.input_log import SEGMENTS
 from wallaroo.transport.listener import Address
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.stop_clock import StopClock
@@ -35,6 +36,7 @@ from wallaroo_reference.machine import Machine
 from wallaroo_reference.options import CheckpointOptions
 from wallaroo_reference.serving.durable import Durable
 from wallaroo_reference.serving.feeder import Feeder
+from wallaroo_reference.serving.recorded_run import RecordedRun
 from wallaroo_reference.serving.valve import Valve
 from wallaroo_reference.serving.watch import Watch
 
@@ -94,32 +96,27 @@ class Server:
         self._timed = application.time_decides
         self._machine = make_machine()
         self._durable: Durable | None = None
-        recovery = None
+        self._checkpoint = checkpoint or CheckpointOptions()
+        on_disk = self._open(application)
         try:
-            if checkpoint is not None and checkpoint.directory is not None:
-                recovery = Recovery(
-                    checkpoint.directory,
-                    application,
-                    partitions=options.partitions,
-                    log_bytes=checkpoint.log_bytes,
-                )
-                recovery.restore(self._machine)
-                recovery.generators()  # refused now, if one cannot be read
+            if isinstance(on_disk, Recovery):
+                on_disk.restore(self._machine)
+                on_disk.generators()  # refused now, if one cannot be read
             self._edges = Edges(application, options, self._thread, self, addresses, clock)
         except BaseException:
-            if recovery is not None:
-                recovery.close()
+            if on_disk is not None:
+                on_disk.close()
             raise
         self._clock = StopClock(options, self._thread, self._edges, lambda: self._machine.sequence)
         valve = Valve(self._edges)
-        if recovery is not None and checkpoint is not None:
+        if on_disk is not None:
             self._durable = Durable(
-                recovery,
+                on_disk,
                 self._machine,
                 self._edges,
                 valve,
                 self._thread.post,
-                interval=checkpoint.interval,
+                interval=self._checkpoint.interval,
                 clock=clock,
                 failed=self._fail,
             )
@@ -138,6 +135,30 @@ class Server:
         if isinstance(self._machine, (MeasuredCompiled, MeasuredInterpreter)):
             self._feeder.watch = Watch(self._machine, self._edges)
         self._edges.open(self._start)
+
+    def _open(self, application: Application) -> Recovery | RecordedRun | None:
+        """Return the checkpoint, or what records a run without one; `None`: neither is asked for.
+
+        Raises:
+            WallarooError: it cannot be used.
+        """
+        asked, partitions = self._checkpoint, self._options.partitions
+        if asked.directory is not None:
+            return Recovery(
+                asked.directory,
+                application,
+                partitions=partitions,
+                log_bytes=asked.log_bytes,
+                record=asked.record,
+            )
+        if asked.record is not None:
+            return RecordedRun(
+                asked.record,
+                application,
+                partitions=partitions or 1,
+                segment_bytes=max(1, asked.log_bytes // SEGMENTS),
+            )
+        return None
 
     @property
     def addresses(self) -> Mapping[str, Address]:
@@ -255,7 +276,7 @@ class Server:
         if problem is not None:
             self._clock.input_ended(problem)
         ended = self._edges.listened_to & self._unended
-        if self._durable is None or self._timed:
+        if not self._lasts or self._timed:
             self.take([End(name, self._now()) for name in ended])
         else:  # it would change nothing, and the next run on the checkpoint reads on
             self._ended(ended)
@@ -284,6 +305,11 @@ class Server:
 
     # -- this in both threads ---------------------------------------------------------------------
 
+    @property
+    def _lasts(self) -> bool:
+        """Whether what is open at the end goes on in the next run."""
+        return self._checkpoint.directory is not None
+
     def _is_stuck(self) -> bool:
         return self._clock.requested_for() > self._options.stop_timeout + _GRACE
 
@@ -292,5 +318,5 @@ class Server:
             problem,
             self._machine.findings,
             late=self._machine.late,
-            open_windows=0 if self._is_stuck() or self._durable else self._machine.open_windows,
+            open_windows=0 if self._is_stuck() or self._lasts else self._machine.open_windows,
         )

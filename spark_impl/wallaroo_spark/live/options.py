@@ -23,6 +23,7 @@ class SparkOptions:
         trigger: milliseconds from one micro-batch's start to the next; 0: as soon as possible.
         batch_bytes: most payload bytes of a micro-batch.
         log_bytes: size of the input log at which reading from the sources stops.
+        record: directory in which the whole input log is kept; `None`: it is not.
     """
 
     settings: SessionSettings
@@ -30,6 +31,7 @@ class SparkOptions:
     trigger: int = 0
     batch_bytes: int = 4 << 20
     log_bytes: int = 256 << 20
+    record: Path | None = None
 
     @property
     def default_partitions(self) -> int:
@@ -73,6 +75,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="size of the input log from which senders have to wait (256 MiB)",
     )
     parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="DIR",
+        help="keep all input here, for `wallaroo rerun`; it takes as much of the disk as comes in",
+    )
+    parser.add_argument(
         "--throughput",
         action="store_true",
         help="run the JVM for throughput, not for a quick start and low latency",
@@ -105,6 +113,7 @@ def spark_options(given: Mapping[str, Any]) -> SparkOptions:
         trigger=given.get("trigger", 0),
         batch_bytes=given.get("batch_bytes", SparkOptions.batch_bytes),
         log_bytes=given.get("log_bytes", SparkOptions.log_bytes),
+        record=given.get("record"),
     )
 
 

@@ -29,12 +29,13 @@ from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.listener import Address
 from wallaroo.transport.loop_thread import LoopThread
+from wallaroo.transport.recording import Recording
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo_spark.jvm.java import find_java
 from wallaroo_spark.jvm.pickling import pickle_application, states_of_main
 from wallaroo_spark.jvm.process import SubmittingJvm
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, temporary_parent
-from wallaroo_spark.live.checkpoint import Checkpoint
+from wallaroo_spark.live.checkpoint import ENGINE, Checkpoint
 from wallaroo_spark.live.delivery import Delivery
 from wallaroo_spark.live.intake import Intake
 from wallaroo_spark.live.log_feed import LogFeed
@@ -167,7 +168,20 @@ class Server:
             default_partitions=own.default_partitions,
         )
         self._up.callback(checkpoint.close)
-        log = InputLog.open(checkpoint.input_log, own.log_bytes)
+        place, kept = checkpoint.input_log, None
+        if own.record is not None:
+            recording = Recording(
+                own.record,
+                ENGINE,
+                self._application,
+                checkpoint.partitions,
+                checkpoint=own.checkpoint,
+            )
+            self._up.callback(recording.close)
+            kept = recording.input_log
+            if own.checkpoint is None:
+                place = kept  # the temporary directory may be on another file system
+        log = InputLog.open(place, own.log_bytes, kept=kept)
         self._up.callback(log.close)
         checkpoint.check_input(log.first_sequence, log.next_sequence)
         self._checkpoint = checkpoint
@@ -206,7 +220,8 @@ class Server:
             counts_from_progress=True,
             least=lambda: 0.0 if self._delivery.batches else _FIRST_BATCH,
         )
-        arrival = self._now if self._application.time_decides else lambda: 0
+        timed = self._application.time_decides or own.record is not None
+        arrival = self._now if timed else lambda: 0
         self._delivery = Delivery(
             self._application,
             self._edges,

@@ -35,7 +35,7 @@ ROOT = "/sim"
 _NAMES = (
     *("open", "close", "read", "write", "pread", "pwrite", "lseek", "dup", "fsync", "fdatasync"),
     *("ftruncate", "truncate", "fstat", "stat", "lstat", "chmod", "listdir", "scandir"),
-    *("rename", "replace", "unlink", "remove", "mkdir", "rmdir", "urandom"),
+    *("link", "rename", "replace", "unlink", "remove", "mkdir", "rmdir", "urandom"),
 )
 # fmt: on
 _real: dict[str, Any] = {name: getattr(os, name) for name in _NAMES}
@@ -419,6 +419,12 @@ def _change_rename(machine: Machine, old: str, new: Any) -> None:
     machine.disk.rename(old, os.fspath(new))
 
 
+def _change_link(machine: Machine, old: str, new: Any) -> None:
+    machine.world.call(f"link {old}")
+    machine.must("link", old)
+    machine.disk.link(old, os.fspath(new))
+
+
 def _change_remove(machine: Machine, path: str) -> None:
     machine.world.call(f"remove {path}")
     machine.must("remove", path)
@@ -452,6 +458,7 @@ def _scanned(machine: Machine, path: str) -> _Scan:
 
 
 _PATHS: dict[str, Callable[..., Any]] = {
+    "link": _change_link,
     "rename": _change_rename,
     "replace": _change_rename,
     "unlink": _change_remove,

@@ -211,6 +211,18 @@ class Disk:
             raise _error(errno.ENOENT, path)
         folder.name(name, None)
 
+    def link(self, old: str, new: str) -> None:
+        """Give a file a second name.
+
+        Raises:
+            OSError: there is nothing under the old name, or the new one is taken.
+        """
+        node = self.find(old)
+        folder, name = self.folder_of(new)
+        if name in folder.names:
+            raise _error(errno.EEXIST, new)
+        folder.name(name, node)
+
     def rename(self, old: str, new: str) -> None:
         """Rename within a folder.
 

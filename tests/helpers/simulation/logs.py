@@ -13,9 +13,9 @@ from simulation.world import Broken, Crash, World
 from wallaroo.records import Frame, Record, Tick, with_times_that_never_decrease
 from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
 
-_PATH = "/sim/checkpoint/input"
-_SEGMENT = 300  # bytes
-_MOST = 3000
+PATH = "/sim/checkpoint/input"
+SEGMENT = 300  # bytes
+MOST = 3000
 
 Action: TypeAlias = Literal["append", "records", "sync", "drop", "read", "reopen"]
 
@@ -115,7 +115,7 @@ class LogRun:
     def _open(self, gaps: int) -> bool:
         """Open the log and check what is in it; return whether it could be opened."""
         try:
-            self._log = log = InputLog.open(_PATH, _MOST, segment_bytes=_SEGMENT)
+            self._log = log = self._opened()
         except InputLogError as error:
             if self.machine.troubled:
                 raise self.machine.end() from error
@@ -138,6 +138,9 @@ class LogRun:
         self._reserve = self.machine.disk.room is None
         self._starved = False
         return True
+
+    def _opened(self) -> InputLog:
+        return InputLog.open(PATH, MOST, segment_bytes=SEGMENT)
 
     def _act(self, action: Action, number: int) -> None:
         """Do one thing; what fails must have a cause."""

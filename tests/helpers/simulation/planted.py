@@ -17,6 +17,7 @@ from simulation.planting import PLANTED, Planted, plant, without
 from wallaroo.frames import FrameParser
 from wallaroo.transport import blocks, dead_letters, input_log, log_files, private, sink
 from wallaroo.transport.input_log import InputLog, InputLogError
+from wallaroo.transport.kept_files import KeptFiles
 from wallaroo.transport.listener import Connection, Listener
 from wallaroo.transport.segment import Segment
 from wallaroo.transport.sink import Chunk, TCPSink
@@ -93,6 +94,12 @@ def _no_checksums() -> contextlib.AbstractContextManager[Any]:
 
 
 PLANTED.append(Planted("log", "checksums are not looked at", _no_checksums, 40))
+
+# -- a recording -----------------------------------------------------------------------------------
+
+without("recording", "a new file gets no second name", (KeptFiles, "add"))
+without("recording", "a restart gives no second names", (KeptFiles, "_link"))
+without("recording", "a second name is not synced", (KeptFiles, "add"), kind=Folder)
 
 # -- the edges -------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from simulation import checkpoints, logs, serving
+from simulation import checkpoints, logs, recordings, serving
 from simulation.calls import installed
 from simulation.world import Broken
 
@@ -38,6 +38,7 @@ SUBJECTS = {
     "checkpoint": Subject(checkpoints.drawn, checkpoints.run, checkpoints.smaller),
     "server": Subject(serving.drawn, serving.run, serving.smaller),
     "log": Subject(logs.drawn, logs.run, logs.smaller),
+    "recording": Subject(logs.drawn, recordings.run, logs.smaller),
 }
 
 

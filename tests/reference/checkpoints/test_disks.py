@@ -14,6 +14,7 @@ from wallaroo_reference.checkpoints.store import Store
 import wallaroo
 from wallaroo.frames import frames
 from wallaroo.transport import input_log
+from wallaroo.transport.recording import RecordedLog
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
@@ -73,11 +74,13 @@ def disk(monkeypatch):
 
 
 @pytest.mark.parametrize("problem", [errno.ENOSPC, errno.EROFS])
+@pytest.mark.parametrize("recorded", [False, True], ids=["checkpoint", "only recorded"])
 def test_while_the_disk_takes_nothing_nothing_is_read_and_nothing_lost(
-    serve, receiver, disk, problem, monkeypatch, caplog
+    serve, receiver, disk, problem, recorded, monkeypatch, caplog, tmp_path
 ):
+    own = {"checkpoint": None, "record": tmp_path / "r"} if recorded else {}
     monkeypatch.setattr("wallaroo_reference.serving.journal._RETRY", 0.02)
-    handle = serve(counting(receiver))
+    handle = serve(counting(receiver), own=own)
     with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
         sock.sendall(frames([b"a"]))
         eventually(lambda: receiver.so_far == [b"a 1\n"])
@@ -94,6 +97,8 @@ def test_while_the_disk_takes_nothing_nothing_is_read_and_nothing_lost(
     handle.stop()
     assert handle.wait(20).exit_code == 0
     assert receiver.data == b"a 1\nb 2\n" + b"".join([b"c %d\n" % n for n in range(3, 10_003)])
+    if recorded:
+        assert RecordedLog(tmp_path / "r").following == 10_002
 
 
 def test_recover_1_outputs_wait_for_the_disk(serve, receiver, disk, monkeypatch):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from receiving import Receiver, eventually
+from wallaroo_reference.replay.rerunning import Lines, Rerun
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.options import spark_options
 from wallaroo_spark.live.serve import Server
@@ -17,6 +18,7 @@ from wallaroo.engine import ServeOptions
 from wallaroo.frames import frames
 from wallaroo.loading import load_module
 from wallaroo.testing import Session
+from wallaroo.transport.recording import RecordedLog
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -109,9 +111,10 @@ def serve():
     """Serve an application on a clock of the test's, and make sure that it has ended."""
     handles = []
 
-    def start(application, clock, checkpoint=None, **options):
+    def start(application, clock, checkpoint=None, record=None, **options):
         options = {"partitions": 2, "stop_timeout": PATIENCE, **options}
-        own = spark_options({"checkpoint": checkpoint})
+        small = {} if record is None else {"log_bytes": 800}  # several files, deleted elsewhere
+        own = spark_options({"checkpoint": checkpoint, "record": record, **small})
         handles.append(Server(application, ServeOptions(**options), own, clock=clock))
         return handles[-1]
 
@@ -251,7 +254,8 @@ def test_recover_1_after_a_kill_time_goes_on_though_nothing_comes(serve, receive
 
 
 @shared
-def test_time_5_ends_of_stdin_and_of_generators_let_all_windows_fire(serve, reference):
+def test_time_5_ends_of_stdin_and_of_generators_let_all_windows_fire(serve, reference, tmp_path):
+    """And a recording of the run gives the same when it is run again."""
     session()
     told = []
     for engine in ("spark", "reference"):
@@ -263,10 +267,20 @@ def test_time_5_ends_of_stdin_and_of_generators_let_all_windows_fire(serve, refe
         app = built(1, lines, numbers)
         options = {"stdin": io.BytesIO(b"a 1\nb 2\na 11\na 3\nb 25\n"), "stdout": out}
         if engine == "spark":
-            summary = serve(app, Clock(), **options).wait(PATIENCE)
+            summary = serve(app, Clock(), record=tmp_path / "r", **options).wait(PATIENCE)
         else:
             summary = reference.serve(app, ServeOptions(**options)).wait(PATIENCE)
         assert (summary.exit_code, summary.open_windows, summary.problem) == (0, 0, None)
         told.append((sorted(out.getvalue().splitlines()), summary.late, summary.dead_letters))
     assert told[0] == told[1]
     assert told[0][2] == {("g", None, "raised"): 1}
+    assert run_again(app, tmp_path / "r") == told[0]
+
+
+def run_again(app, directory):
+    """Return the outputs, late messages and dead letters of a recording of Spark."""
+    assert len(list((directory / "input").glob("*.log"))) > 1
+    log, out = RecordedLog(directory), io.BytesIO()
+    again = Rerun(app, log, until=log.following, on_error="skip")
+    again.run([Lines(out, None)], lambda: None)
+    return sorted(out.getvalue().splitlines()), again.machine.late, again.dead_letters

@@ -1,0 +1,1 @@
+"""Commands of the reference engine: rerun, explain."""

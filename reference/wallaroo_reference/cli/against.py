@@ -1,0 +1,261 @@
+"""``wallaroo rerun --against``: where two versions of an application first differ, and why.
+
+Each version runs in a process of its own, since both may bring modules of one name. What they print
+as lines of JSON is compared line by line; they come in the order of the records, so the first that
+differs is the first difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from wallaroo import readable
+from wallaroo.errors import UsageError, WallarooError
+from wallaroo.keys import encode_key, key_from_json
+from wallaroo.text import escaped
+from wallaroo.trace import NOT_COMPARED
+
+_NOT_COMPARED = frozenset({*NOT_COMPARED, "number"})
+
+Line: TypeAlias = dict[str, Any]
+"""What `wallaroo rerun --json` prints: a kind, and what there is of it."""
+
+
+def against(options: argparse.Namespace) -> int:
+    """Run the command: 0 if the two agree, 1 if they differ."""
+    if options.outputs is not None or options.dead_letters is not None:
+        raise UsageError("--against writes no files: run each of the two without it")
+    with ExitStack() as up:
+        apps = (options.app, options.against)
+        streams = [up.enter_context(_running(options, app)) for app in apps]
+        pair = _first_difference(apps, *streams)
+    if pair is None:
+        print(escaped(f"{options.app} and {options.against} do the same"))
+        return 0
+    for line in _told(options, *pair):
+        print(escaped(line))
+    return 1
+
+
+@contextmanager
+def _running(options: argparse.Namespace, app: str) -> Iterator[Iterator[bytes]]:
+    """Yield the lines of a version.
+
+    Raises:
+        WallarooError: it could not be run.
+    """
+    with _started(_command("rerun", options, app, ["--json"])) as stream:
+        yield _lines(stream, app)
+
+
+@contextmanager
+def _started(command: Sequence[str]) -> Iterator[Iterable[bytes]]:
+    """Yield what a command prints; it is ended with the block."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:  # noqa: S603 - this program
+        assert process.stdout is not None
+        try:
+            yield process.stdout
+        finally:
+            process.kill()
+
+
+def _printed(command: Sequence[str]) -> str:
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, encoding="utf-8")  # noqa: S603 - this program
+    return done.stdout
+
+
+def _lines(stream: Iterable[bytes], app: str) -> Iterator[bytes]:
+    ended = False
+    for line in stream:
+        ended = line.startswith(b'{"end"')
+        if not line.startswith(b'{"finding"'):  # findings are not compared
+            yield line
+    if not ended:
+        raise WallarooError(f"{app} could not be run to the end: see above")
+
+
+def _command(command: str, options: argparse.Namespace, app: str, more: Sequence[str]) -> list[str]:
+    common = ["--on-error", options.on_error, "--progress", "none"]
+    if options.until is not None:
+        common += ["--until", str(options.until)]
+    unread = len(options.unread_arguments)
+    read = options.app_arguments[: len(options.app_arguments) - unread]
+    arguments = [*read, "--", *options.unread_arguments]
+    start = [sys.executable, "-m", "wallaroo", "--log-level", "error", command]
+    return [*start, str(options.directory), app, *common, *more, *arguments]
+
+
+@dataclass(frozen=True)
+class _Version:
+    """One of the two, and its first line that differs.
+
+    Args:
+        app: how it was named.
+        module: the name of its own module.
+        line: the line.
+    """
+
+    app: str
+    module: str
+    line: Line
+
+
+def _first_difference(
+    apps: Sequence[str], one: Iterator[bytes], other: Iterator[bytes]
+) -> tuple[_Version, _Version] | None:
+    """Return the first lines that differ in what is compared; `None`: there are none."""
+    modules = [json.loads(next(lines))["begin"]["module"] for lines in (one, other)]
+    for ours, theirs in zip(one, other, strict=False):  # both end with a line of their own kind
+        if ours != theirs:
+            pair = json.loads(ours), json.loads(theirs)
+            if _compared(pair[0], modules[0]) != _compared(pair[1], modules[1]):
+                first, second = map(_Version, apps, modules, pair)
+                return first, second
+    return None
+
+
+def _compared(line: Line, module: str) -> Any:
+    """Return what is compared of a line: no texts of errors, no module's name."""
+    ((kind, form),) = line.items()
+    if kind == "dead_letter":
+        return kind, {name: form[name] for name in form if name not in _NOT_COMPARED}
+    for part in ("state", "accumulator"):
+        if part in form:
+            form = {**form, part: _without(form[part], f"{module}.")}
+    return kind, form
+
+
+def _without(structure: Any, module: str) -> Any:
+    """Return a structure whose types do not name their module, which may be another file."""
+    if not isinstance(structure, list):
+        return structure
+    named = 1 if structure[:1] == ["global"] else 0
+    return [
+        part.removeprefix(module)
+        if index == named and isinstance(part, str)
+        else _without(part, module)
+        for index, part in enumerate(structure)
+    ]
+
+
+def _told(options: argparse.Namespace, *both: _Version) -> Iterator[str]:
+    """Yield the first difference, and what is behind it."""
+    names = " and ".join([one.app for one in both])
+    places = [_place(one.line) for one in both]
+    record = min(places)
+    if record == _AT_THE_END:
+        yield f"{names} give the same outputs and dead letters, and:"
+    else:
+        yield f"{names} first differ at record {record}:"
+    first = min([_entity(one.line) for one in both])
+    lacking = [record == _AT_THE_END and _entity(one.line) != first for one in both]
+    until = None if any(lacking) else _first_visit(options, both)
+    for one, place, lacks in zip(both, places, lacking, strict=True):
+        # A line that comes later in the log than the other has nothing to do with it.
+        text = _line_text(one.line) if place == record else "nothing comes of it"
+        yield f"  {one.app}: {'there is no such entity' if lacks else text}"
+    if until is not None:
+        yield f"  The entity is first different after record {until}."
+    for one, place, lacks in zip(both, places, lacking, strict=True):
+        asked = _asked(one.line)
+        if place != record:  # why does nothing come of it?
+            asked = ["--record", str(record)]
+        if until is not None:
+            asked += ["--until", str(until + 1)]
+        if asked and not lacks:
+            yield ""
+            yield f"{one.app}:"
+            for line in _printed(_command("explain", options, one.app, asked)).splitlines():
+                yield f"  {line}"
+
+
+def _first_visit(options: argparse.Namespace, both: Sequence[_Version]) -> int | None:
+    """Return after which record an entity is different; `None`: it is none, or nobody knows."""
+    if any("entity" not in one.line for one in both):
+        return None
+    visits: list[list[tuple[int, Any]]] = []
+    for one in both:
+        asked = [*_asked(one.line), "--visits", str(_VISITS), "--json"]
+        form = json.loads(_printed(_command("explain", options, one.app, asked)) or "null")
+        if form is None or form["visits"] > _VISITS:
+            return None
+        visits.append(
+            [
+                (visit["lineage"][0], _without(visit["state_after"], f"{one.module}."))
+                for visit in form["last"]
+            ]
+        )
+    for ours, theirs in itertools.zip_longest(*visits, fillvalue=(_AT_THE_END, None)):
+        if ours != theirs:
+            return min(ours[0], theirs[0])
+    return None
+
+
+_VISITS = 10_000  # of an entity, among which the first is looked for that makes a difference
+_AT_THE_END = sys.maxsize
+
+
+def _entity(line: Line) -> tuple[str, bytes]:
+    """Return what entities are sorted by, which is the same for all other lines."""
+    form = line.get("entity")
+    if form is None:
+        return _NO_ENTITY
+    return form["partition"], encode_key(key_from_json(form["key"]))
+
+
+_NO_ENTITY = ("\U0010ffff", b"")  # after all entities
+
+
+def _place(line: Line) -> int:
+    """Return the record that a line is of, which may be the end."""
+    if "output" in line:
+        return int(line["output"]["record"])
+    return int(line["dead_letter"]["lineage"][0]) if "dead_letter" in line else _AT_THE_END
+
+
+def _line_text(line: Line) -> str:
+    for kind, form in line.items():
+        match kind:
+            case "output":
+                written = base64.b64decode(form["data"])
+                return f"output {form['number']} of {form['sink']} is {written!r:.200}"
+            case "dead_letter":
+                step = "" if form["step"] is None else f" at {form['step']!r}"
+                return f"dead letter {form['number']}, {form['reason']}{step}"
+            case "entity":
+                name = f"{form['partition']}[{readable.ascii_key(key_from_json(form['key']))}]"
+                return f"{name} is {readable.structure_text(form['state'])}"
+            case "window":
+                key = readable.ascii_key(key_from_json(form["key"]))
+                shown = readable.structure_text(form["accumulator"])
+                return f"a window of {form['step']}[{key}] is open, with {shown}"
+            case "late":
+                return f"{form['step']}: {form['number']} late messages {form['what']}"
+            case "finding":
+                return f"finding {form['kind']} at {form['step']!r}"
+            case "end":
+                return "nothing more" if form["ended"] is None else f"it ended: {form['ended']}"
+    return "nothing more"
+
+
+def _asked(line: Line) -> list[str]:
+    """Return the options of `wallaroo explain` about a line; none: it cannot be asked."""
+    for kind, form in line.items():
+        match kind:
+            case "output":
+                return ["--sink", form["sink"], "--output", str(form["number"])]
+            case "dead_letter":
+                return ["--dead-letter", str(form["number"])]
+            case "entity":
+                key = ascii(key_from_json(form["key"]))
+                return ["--literal", "--entity", form["partition"], key]
+    return []

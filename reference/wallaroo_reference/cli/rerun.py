@@ -1,0 +1,102 @@
+"""``wallaroo rerun``: an application on recorded input."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from contextlib import ExitStack
+from typing import Any
+
+from wallaroo import readable
+from wallaroo.cli.application import load_named_application
+from wallaroo.cli.output import application_output, results_on
+from wallaroo.errors import UsageError
+from wallaroo.loading import load_module
+from wallaroo.text import escaped
+from wallaroo_reference.cli.opening import buffered, opened, progress
+from wallaroo_reference.replay.rerunning import (
+    Files,
+    JSONLines,
+    LetterFile,
+    Lines,
+    Rerun,
+    Taker,
+    sink_of,
+)
+
+
+def rerun(options: argparse.Namespace) -> int:
+    """Run the command."""
+    if options.sink is not None and not options.stdout:
+        raise UsageError("--sink goes with --stdout: it says whose outputs are printed")
+    if options.against is not None:
+        from wallaroo_reference.cli.against import against
+
+        return against(options)
+    began = time.monotonic()
+    with ExitStack() as up:
+        takers: list[Taker] = []
+        results = up.enter_context(results_on(sys.stdout))
+        steps = up.enter_context(application_output())
+        application = load_named_application(options, placeholders=True)
+        steps.know(application)
+        log, until = opened(options)
+        told: JSONLines | None = None
+        if options.stdout:
+            only = None if options.sink is None else sink_of(options.sink, application)
+            takers.append(Lines(up.enter_context(buffered(results)), only))
+        if options.json:
+            told = JSONLines(up.enter_context(buffered(results)))
+            told.line({"begin": {"module": load_module(options.app).name, "records": until}})
+            takers.append(told)
+        if options.outputs is not None:
+            files = Files(options.outputs, list(application.sinks))
+            up.callback(files.close)
+            takers.append(files)
+        if options.dead_letters is not None:
+            letters = LetterFile(options.dead_letters)
+            up.callback(letters.close)
+            takers.append(letters)
+        one = Rerun(application, log, until=until, on_error=options.on_error)
+        tell = up.enter_context(progress(options, until))
+        one.run(takers, lambda: tell(one.records, one.made, one.letters))
+        if told is not None:
+            told.end(one)
+    if not options.json:
+        stream_of_report = sys.stderr if options.stdout else sys.stdout
+        for line in _report(one, time.monotonic() - began):
+            print(escaped(line), file=stream_of_report)
+    return 0 if one.machine.ended is None else 1
+
+
+def _report(one: Rerun, seconds: float) -> list[str]:
+    """Return what a rerun did, in numbers."""
+    machine = one.machine
+    rate = one.records / seconds if seconds else 0
+    lines = [f"{one.records:,} records in {seconds:.1f} s, {rate:,.0f} records/s"]
+    for (pipeline, index), number in one.outputs.items():
+        lines.append(f"  {pipeline}/{index}: {number:,} outputs")
+    if one.letters:
+        lines.append(f"  dead letters: {one.letters:,}")
+        for (pipeline, step, reason), number in sorted(one.dead_letters.items(), key=str):
+            place = pipeline if step is None else f"{pipeline}, {step}"
+            lines.append(f"    {number:,} {reason}: {place}")
+    counts: dict[str, int] = {}
+    for cells in machine.cells():
+        if cells.kind == "partition":
+            counts[cells.name] = cells.count()
+    lines += [f"  entities of {name}: {number:,}" for name, number in counts.items()]
+    if machine.open_windows:
+        lines.append(f"  open windows: {machine.open_windows:,}")
+    lines += [f"  late: {line}" for line in readable.late_lines(machine.late)]
+    for finding in machine.findings:
+        lines.append(f"  finding: {readable.wrapped(_finding(finding))[0]}")
+        lines += [f"  {line}" for line in readable.wrapped(_finding(finding))[1:]]
+    if machine.ended is not None:
+        lines.append(f"  ended early: {readable.ended_line(machine.ended)}")
+    return lines
+
+
+def _finding(finding: Any) -> str:
+    return " ".join([line.strip() for line in readable.finding_lines(finding)])

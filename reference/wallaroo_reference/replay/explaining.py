@@ -1,0 +1,234 @@
+"""Where an output, a dead letter, or an entity of a recorded run comes from."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from wallaroo.errors import WallarooError
+from wallaroo.keys import Key, encode_key
+from wallaroo.topology import Application, SinkId
+from wallaroo.transport.recording import RecordedLog
+from wallaroo_reference.replay.feeding import feed
+from wallaroo_reference.replay.steps import ABSENT, Step, Watched
+
+EntityName: TypeAlias = tuple[str, bytes]
+"""A state partition and a key, canonically encoded."""
+
+Told: TypeAlias = Callable[[int], None]
+"""Is told now and then how many records have been processed."""
+
+_TOLD_EVERY = 256  # records
+
+
+@dataclass
+class Visits:
+    """The visits of one entity.
+
+    Args:
+        partition: its state partition.
+        key: its key.
+        count: how many visits there were.
+        last: the last of them, in order.
+    """
+
+    partition: str
+    key: Key
+    last: deque[Step]
+    count: int = 0
+
+
+@dataclass
+class Explanation:
+    """What an output, or a dead letter, comes from.
+
+    Args:
+        end: the step that made it; its `way` leads there from a record.
+        history: the visits before it of the entities on the way, in the order of the way.
+    """
+
+    end: Step
+    history: list[Visits] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A recorded log, and the application that is run on it.
+
+    Args:
+        application: the application.
+        log: the log.
+        until: the number of the first record that is left out.
+        on_error: ``stop`` ends the run at the first dead letter.
+        told: is told of the progress.
+    """
+
+    application: Application
+    log: RecordedLog
+    until: int
+    on_error: str = "skip"
+    told: Told = lambda _: None
+
+    def output(self, sink: SinkId, number: int, visits: int) -> Explanation:
+        """Return where an output comes from.
+
+        Args:
+            sink: its sink.
+            number: how many outputs that sink has had before it.
+            visits: most visits of each entity that are returned.
+
+        Raises:
+            WallarooError: there is no such output, or the log cannot be read.
+        """
+        if sink not in self.application.sinks:
+            known = ", ".join([f"{pipeline}/{index}" for pipeline, index in self.application.sinks])
+            raise WallarooError(
+                f"application {self.application.name!r} has no sink {sink[0]}/{sink[1]}; it has "
+                f"{known or 'none'}"
+            )
+        search = _Search(number, f"sink {sink[0]}/{sink[1]} has", "outputs")
+
+        def on_output(at: SinkId, step: Step) -> None:
+            if at == sink:
+                search.meet(step)
+
+        def watch(machine: Watched) -> None:
+            machine.on_output = on_output
+
+        self._run(watch, search)
+        return self._with_history(search.result(), visits)
+
+    def dead_letter(self, number: int, visits: int) -> Explanation:
+        """Return where a dead letter comes from; see `output`.
+
+        Raises:
+            WallarooError: there is no such dead letter, or the log cannot be read.
+        """
+        search = _Search(number, "there are", "dead letters")
+
+        def watch(machine: Watched) -> None:
+            machine.on_dead_letter = search.meet
+
+        self._run(watch, search)
+        return self._with_history(search.result(), visits)
+
+    def record(self, number: int) -> list[Step]:
+        """Return all that is done with a record, in order.
+
+        Raises:
+            WallarooError: there is no such record, or the log cannot be read.
+        """
+        if number >= self.until:
+            raise WallarooError(f"the records are numbered 0 to {self.until - 1:,}")
+        steps: list[Step] = []
+
+        def on_step(step: Step) -> None:
+            if step.lineage[0] == number:
+                steps.append(step)
+
+        def watch(machine: Watched) -> None:
+            machine.on_step = on_step
+
+        self._run(watch, None, number + 1)
+        if not steps:
+            raise WallarooError(f"the run ends before record {number:,}")
+        return steps
+
+    def entity(self, partition: str, key: Key, visits: int) -> Visits:
+        """Return the last visits of an entity.
+
+        Raises:
+            WallarooError: there is no such state partition or entity, or the log cannot be read.
+        """
+        if partition not in self.application.partition:
+            known = ", ".join(map(repr, self.application.partition)) or "none"
+            raise WallarooError(
+                f"application {self.application.name!r} has no state partition {partition!r}; it "
+                f"has {known}"
+            )
+        found = Visits(partition, key, deque(maxlen=visits))
+        self._visits([found], self.until)
+        if not found.count:
+            raise WallarooError(f"no message has met the entity {key!r:.80} of {partition!r}")
+        return found
+
+    def _with_history(self, end: Step, visits: int) -> Explanation:
+        met = [step for step in end.way() if visits and step.what == "state computation"]
+        histories: dict[EntityName, Visits] = {}
+        for step in met:
+            name = entity_name(step)
+            if name is not None:
+                visited = Visits(name[0], step.key, deque(maxlen=visits))
+                histories.setdefault(name, visited)
+        if histories:
+            # It met them for the first time on this way: what came before lies before its record.
+            self._visits(list(histories.values()), end.lineage[0])
+        return Explanation(end, list(histories.values()))
+
+    def _visits(self, wanted: list[Visits], until: int) -> None:
+        by_name = {(one.partition, encode_key(one.key)): one for one in wanted}
+
+        def on_visit(step: Step) -> None:
+            name = entity_name(step)
+            if name is not None and name in by_name:
+                by_name[name].count += 1
+                by_name[name].last.append(step)
+
+        def watch(machine: Watched) -> None:
+            machine.on_visit = on_visit
+
+        self._run(watch, None, until)
+
+    def _run(
+        self, watch: Callable[[Watched], None], search: _Search | None, until: int | None = None
+    ) -> None:
+        partitions = self.log.identity.partitions
+        machine = Watched(self.application, partitions=partitions, on_error=self.on_error)
+        watch(machine)
+        until = self.until if until is None else until
+        for number in feed(self.application, self.log, machine, until=until):
+            for outputs in machine.outputs.values():
+                outputs.clear()
+            machine.dead_letters.clear()
+            if search is not None and search.found is not None:
+                return
+            if not number % _TOLD_EVERY:
+                self.told(number)
+
+
+class _Search:
+    """The step that something is made at, by its number."""
+
+    def __init__(self, number: int, has: str, what: str) -> None:
+        self.found: Step | None = None
+        self._number = number
+        self._met = 0
+        self._has = has
+        self._what = what
+
+    def meet(self, step: Step) -> None:
+        if self._met == self._number:
+            self.found = step
+        self._met += 1
+
+    def result(self) -> Step:
+        if self.found is None:
+            raise WallarooError(
+                f"{self._has} {self._met:,} {self._what}, numbered from 0: there is no number "
+                f"{self._number:,}"
+            )
+        return self.found
+
+
+def entity_name(step: Step) -> EntityName | None:
+    """Return which entity a step has visited; `None`: none."""
+    place = step.place
+    if place is None or place.stateful is None or not _has_key(step):
+        return None
+    return place.stateful.partition, encode_key(step.key)
+
+
+def _has_key(step: Step) -> bool:
+    return step.what == "state computation" and step.new_state is not ABSENT

@@ -1,0 +1,261 @@
+"""An application on a recorded log, from its first record on, and who takes what comes out."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from wallaroo.errors import WallarooError
+from wallaroo.text import escaped
+from wallaroo.topology import Application, SinkId
+from wallaroo.trace import DeadLetter, sorted_entities, sorted_windows
+from wallaroo.transport.recording import RecordedLog
+from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.replay.feeding import feed
+
+_AT_ONCE = 64  # frames that are fed before what came out is taken
+
+
+class Taker(Protocol):
+    """Takes what comes out of a rerun.
+
+    Attributes:
+        each: it wants to be called after each record.
+    """
+
+    each: bool
+
+    def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
+        """Take outputs of a sink, numbered from `first`; they came of `record` if it wants each."""
+
+    def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
+        """Take dead letters, numbered from `first`."""
+
+
+class Rerun:
+    """An application on a recorded log.
+
+    Args:
+        application: what to run.
+        log: the log.
+        until: the number of the first record that is left out.
+        on_error: ``stop`` ends the run at the first dead letter (dead-4).
+
+    Attributes:
+        machine: what runs it.
+        records: number of records that have been processed.
+        outputs: number of outputs by sink.
+        dead_letters: number of dead letters by (pipeline, step, reason).
+    """
+
+    def __init__(
+        self, application: Application, log: RecordedLog, *, until: int, on_error: str
+    ) -> None:
+        self.machine = Interpreter(
+            application, partitions=log.identity.partitions, on_error=on_error
+        )
+        self.records = 0
+        self.outputs: dict[SinkId, int] = dict.fromkeys(application.sinks, 0)
+        self.dead_letters: Counter[tuple[str, str | None, str]] = Counter()
+        self._letters = 0
+        self._application = application
+        self._log = log
+        self._until = until
+
+    @property
+    def made(self) -> int:
+        """Number of outputs of all sinks."""
+        return sum(self.outputs.values())
+
+    @property
+    def letters(self) -> int:
+        """Number of dead letters."""
+        return self._letters
+
+    def run(self, takers: Sequence[Taker], told: Callable[[], None]) -> None:
+        """Run it to its end.
+
+        Args:
+            takers: take what comes out.
+            told: called after some records.
+
+        Raises:
+            WallarooError: the log cannot be read, or does not fit the application.
+        """
+        machine = self.machine
+        at_once = 1 if any(taker.each for taker in takers) else _AT_ONCE
+        for number in feed(
+            self._application, self._log, machine, until=self._until, at_once=at_once
+        ):
+            self.records = number
+            for sink, outputs in machine.outputs.items():
+                if outputs:
+                    for taker in takers:
+                        taker.outputs(number - 1, sink, self.outputs[sink], outputs)
+                    self.outputs[sink] += len(outputs)
+                    outputs.clear()
+            if machine.dead_letters:
+                self._take_letters(takers)
+            told()
+
+    def _take_letters(self, takers: Sequence[Taker]) -> None:
+        letters = self.machine.dead_letters
+        for taker in takers:
+            taker.letters(self._letters, letters)
+        self._letters += len(letters)
+        for letter in letters:
+            self.dead_letters[letter.pipeline, letter.step, letter.reason.value] += 1
+        letters.clear()
+
+
+class Lines:
+    """Outputs as lines on a stream; one that does not end in a newline gets one.
+
+    Args:
+        stream: where.
+        only: the sink whose outputs are wanted; `None`: those of all.
+    """
+
+    each = False
+
+    def __init__(self, stream: IO[bytes], only: SinkId | None) -> None:
+        self._stream = stream
+        self._only = only
+
+    def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
+        """See `Taker`."""
+        if self._only in (None, sink):
+            write = self._stream.write
+            for output in outputs:
+                write(output if output.endswith(b"\n") else output + b"\n")
+
+    def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
+        """See `Taker`."""
+
+
+class Files:
+    """The bytes that each sink's peer would get, in a file for each sink. `close` it.
+
+    Args:
+        directory: it is made if it is missing; files in it are replaced.
+        sinks: the sinks.
+    """
+
+    each = False
+
+    def __init__(self, directory: Path, sinks: Sequence[SinkId]) -> None:
+        if len({file_name(sink) for sink in sinks}) < len(sinks):
+            raise WallarooError(f"two sinks would share a file in {directory}: use --json instead")
+        directory.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as up:
+            self._files = {
+                sink: up.enter_context((directory / file_name(sink)).open("wb")) for sink in sinks
+            }
+            self.close = up.pop_all().close
+
+    def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
+        """See `Taker`."""
+        self._files[sink].write(b"".join(outputs))
+
+    def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
+        """See `Taker`."""
+
+
+class LetterFile:
+    """Dead letters as lines of JSON, as ``wallaroo run --dead-letters`` writes them. `close` it.
+
+    Args:
+        path: the file, which is replaced.
+    """
+
+    each = False
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w", encoding="ascii")
+        self.close = self._file.close
+
+    def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
+        """See `Taker`."""
+
+    def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
+        """See `Taker`."""
+        for letter in letters:
+            print(json.dumps(letter.to_json()), file=self._file)
+
+
+class JSONLines:
+    """Everything as lines of JSON, in the order in which it came.
+
+    Args:
+        stream: where.
+    """
+
+    each = True
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
+        """See `Taker`."""
+        for number, output in enumerate(outputs, first):
+            data = base64.b64encode(output).decode("ascii")
+            form = {"sink": f"{sink[0]}/{sink[1]}", "number": number, "record": record}
+            self.line({"output": {**form, "data": data}})
+
+    def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
+        """See `Taker`."""
+        for number, letter in enumerate(letters, first):
+            self.line({"dead_letter": {"number": number, **letter.to_json()}})
+
+    def line(self, form: Mapping[str, Any]) -> None:
+        """Write a line."""
+        self._stream.write(json.dumps(form).encode("ascii") + b"\n")
+
+    def end(self, rerun: Rerun) -> None:
+        """Write what there is at the end: entities, windows, late messages, findings."""
+        machine = rerun.machine
+        for entity in sorted_entities(machine.entities()):
+            self.line({"entity": entity.to_json()})
+        for window in sorted_windows(machine.windows()):
+            self.line({"window": window.to_json()})
+        for (step, what), number in sorted(machine.late.items()):
+            self.line({"late": {"step": step, "what": what, "number": number}})
+        for finding in machine.findings:
+            self.line({"finding": finding.to_json()})
+        ended = machine.ended
+        self.line(
+            {
+                "end": {
+                    "records": rerun.records,
+                    "outputs": {f"{name}/{index}": n for (name, index), n in rerun.outputs.items()},
+                    "dead_letters": rerun.letters,
+                    "ended": None if ended is None else ended.to_json(),
+                }
+            }
+        )
+
+
+def file_name(sink: SinkId) -> str:
+    """Return the name of the file of a sink's outputs: ``PIPELINE.INDEX``."""
+    name = "".join([one if one.isalnum() or one in " -_." else "_" for one in sink[0]])
+    return f"{name}.{sink[1]}"
+
+
+def sink_of(text: str, application: Application) -> SinkId:
+    """Return the sink that ``PIPELINE/INDEX`` names.
+
+    Raises:
+        WallarooError: the application has none of that name.
+    """
+    for pipeline, index in application.sinks:
+        if text in (f"{pipeline}/{index}", escaped(f"{pipeline}/{index}")):
+            return pipeline, index
+    known = ", ".join([f"{pipeline}/{index}" for pipeline, index in application.sinks])
+    raise WallarooError(
+        f"application {application.name!r} has no sink {text}; it has {known or 'none'}"
+    )

@@ -1,0 +1,174 @@
+"""``wallaroo run --record``: the whole input log is kept, whatever happens to the run."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+
+import pytest
+from recorded import VOTES, called, lines_of, record
+from running import Run, wallaroo
+from wallaroo_reference.checkpoints.recovery import Recovery
+
+from wallaroo.errors import UsageError
+from wallaroo.loading import load_application
+from wallaroo.transport.identity import CheckpointError
+from wallaroo.transport.input_log import InputLog, InputLogError
+from wallaroo.transport.recording import RecordedLog, Recording
+
+
+def framed(*words):
+    return b"".join([struct.pack(">I", len(word)) + word.encode() for word in words])
+
+
+@pytest.fixture
+def app(tmp_path):
+    path = tmp_path / "votes.py"
+    path.write_text(VOTES)
+    return path
+
+
+def run(app, *options, data=b""):
+    return wallaroo("run", app, *options, "--stdin", "--stdout", data=data)
+
+
+def killed(app, *options, words):
+    """Send words to a run, one for each frame, and kill it once they are on disk."""
+    running = Run(app, *options)
+    try:
+        with running.connect() as sock:
+            for word in words:
+                sock.sendall(framed(word))
+            sock.shutdown(socket.SHUT_WR)
+            assert sock.recv(1) == b""
+        running.process.kill()
+        running.wait()
+    finally:
+        running.end()
+
+
+def test_what_a_killed_run_has_taken_is_in_its_recording(app, tmp_path, capfd):
+    killed(app, "--record", tmp_path / "r", words=["ann", "bob 1", "bob 2"])
+    found = lines_of(capfd, tmp_path / "r", app)
+    assert found["end"][0]["records"] == 3
+    assert len(found["output"]) == 5
+    code, out, _ = called(capfd, "checkpoint", tmp_path / "r")
+    assert code == 0
+    assert "recording    3 records" in out
+
+
+def test_it_is_run_again_as_it_ran(app, tmp_path, capfd):
+    done = run(app, "--record", tmp_path / "r", data=b"ann bob\nbad\nann\n")
+    assert done.returncode == 0, done.stderr
+    code, out, _ = called(capfd, "rerun", tmp_path / "r", app, "--stdout")
+    assert code == 0
+    assert out.encode() == done.stdout == b"ann 1\nbob 1\nann 2\n"
+    application = load_application(app, placeholders=True)
+    with pytest.raises(CheckpointError, match="holds a recording already"):
+        Recording(tmp_path / "r", "reference", application, 1, checkpoint=None)
+
+
+def test_with_a_checkpoint_it_goes_on_after_a_kill_and_keeps_what_the_log_drops(
+    app, tmp_path, capfd
+):
+    options = ["--checkpoint", tmp_path / "c", "--record", tmp_path / "r", "--log-bytes", "400"]
+    words = [f"word{number}" for number in range(40)]
+    killed(app, *options, words=words[:20])
+    done = run(app, *options, data="".join([f"{word}\n" for word in words[20:]]).encode())
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(FileNotFoundError):
+        (tmp_path / "c" / "input" / f"{0:020d}.log").stat()  # it was cut
+    code, _, err = called(capfd, "rerun", tmp_path / "c", app)
+    assert code == 1
+    assert "begins at record" in err
+    found = lines_of(capfd, tmp_path / "r", app)
+    assert found["end"][0]["outputs"] == {"words/0": 40}
+    assert found["entity"][0]["state"][3] == ["dict", [[["str", "count"], ["int", "0x28"]]]]
+
+
+def test_a_log_whose_beginning_was_not_recorded_is_refused(tmp_path):
+    log = log_of(tmp_path, "log", None)
+    for number in range(9):
+        log.append("a", [b"%d" % number * 100])
+    log.sync()
+    log.drop_before(5)
+    log.close()
+    (tmp_path / "kept").mkdir()
+    with pytest.raises(InputLogError, match="they cannot be recorded"):
+        log_of(tmp_path, "log", tmp_path / "kept")
+
+
+def test_a_recording_and_a_checkpoint_are_not_taken_for_each_other(app, tmp_path, capfd):
+    application = load_application(app, placeholders=True)
+    record(tmp_path / "r", application, [("words", b"ann")])
+    with pytest.raises(CheckpointError, match="holds a recording, which --record made"):
+        Recovery(tmp_path / "r", application, partitions=None, log_bytes=1 << 20)
+    Recovery(tmp_path / "c", application, partitions=None, log_bytes=1 << 20).close()
+    with pytest.raises(CheckpointError, match="holds a checkpoint, and no recording"):
+        Recording(tmp_path / "c", "reference", application, 1, checkpoint=None)
+    with pytest.raises(UsageError, match="name one directory"):
+        Recording(tmp_path / "c", "reference", application, 1, checkpoint=tmp_path / "c")
+    assert called(capfd, "checkpoint", tmp_path / "r", "--verify")[0] == 0
+    code, _, err = called(capfd, "checkpoint", tmp_path / "r", "--entities")
+    assert code == 1
+    assert "holds input and no state" in err
+
+
+def log_of(tmp_path, name, kept, **options):
+    return InputLog.open(tmp_path / name, 1000, segment_bytes=100, kept=kept, **options)
+
+
+def test_another_runs_recording_is_not_gone_on_with(tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    one = log_of(tmp_path, "one", kept)
+    one.append("a", [b"1"])
+    one.close()
+    with pytest.raises(InputLogError, match="holds the records of another run"):
+        log_of(tmp_path, "two", kept)
+
+
+def test_another_file_system_is_refused_with_what_to_do(tmp_path, monkeypatch):
+    def link(*_):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "link", link)
+    (tmp_path / "kept").mkdir()
+    with pytest.raises(InputLogError, match="Take a directory beside the checkpoint"):
+        log_of(tmp_path, "log", tmp_path / "kept")
+
+
+def test_a_file_that_was_only_begun_when_a_crash_came_is_taken_again(tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    other = log_of(tmp_path, "other", kept)
+    other.close()  # no records: a file as an attempt leaves it
+    log = log_of(tmp_path, "log", kept)
+    log.append("a", [b"1"])
+    log.close()
+    again = log_of(tmp_path, "log", kept)
+    again.close()
+    (file,) = kept.glob("*.log")
+    assert file.samefile(tmp_path / "log" / file.name)
+
+
+def test_a_recording_is_for_one_run_at_a_time(app, tmp_path, monkeypatch):
+    monkeypatch.setattr("wallaroo.transport.checkpoint._LOCK_TIMEOUT", 0)
+    application = load_application(app, placeholders=True)
+    one = Recording(tmp_path / "r", "reference", application, 1, checkpoint=None)
+    with pytest.raises(CheckpointError, match="in use by another run"):
+        Recording(tmp_path / "r", "reference", application, 1, checkpoint=None)
+    one.close()
+
+
+def test_a_recording_can_be_read_while_a_run_writes_it(app, tmp_path):
+    application = load_application(app, placeholders=True)
+    recording = Recording(tmp_path / "r", "reference", application, 1, checkpoint=None)
+    log = InputLog.open(recording.input_log, 1 << 20, kept=recording.input_log)
+    for number in range(3):
+        log.append("words", [b"ann"])
+        assert RecordedLog(tmp_path / "r").following == number + 1
+    log.close()
+    recording.close()

@@ -1,0 +1,144 @@
+"""A recorded run: its whole input log, kept for `wallaroo rerun` and `wallaroo explain`.
+
+A recording has the layout of a checkpoint without an engine's part: an identity, a lock, and the
+input log. A run writes it with ``--record``; with ``--checkpoint`` too, the files of the
+checkpoint's log get second names in it (`wallaroo.transport.kept_files`).
+
+To read one, or a checkpoint whose log is whole, changes nothing; a run may be using it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from wallaroo.errors import UsageError, WallarooError
+from wallaroo.topology import Application
+from wallaroo.transport.blocks import CorruptSegmentError
+from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory, trust
+from wallaroo.transport.identity import IDENTITY, CheckpointError, read_identity
+from wallaroo.transport.input_log import InputLogError
+from wallaroo.transport.log_files import read
+from wallaroo.transport.log_records import Run
+from wallaroo.transport.private import make_private
+
+
+class Recording:
+    """The directory of ``--record``, locked by this run while it is open.
+
+    Args:
+        directory: the directory; if it is missing it is made, and only its owner can use it.
+        engine: name of the engine that runs.
+        application: what it runs.
+        partitions: number of partitions.
+        checkpoint: the directory of the run's checkpoint, with which a recording goes on; `None`:
+            there is none, so a recording that has records is refused.
+
+    Raises:
+        CheckpointError: it cannot be written, others can write it, it is in use or damaged, or
+            belongs to something else.
+        UsageError: it is the checkpoint.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        engine: str,
+        application: Application,
+        partitions: int,
+        *,
+        checkpoint: Path | None,
+    ) -> None:
+        if checkpoint is not None and directory.absolute() == checkpoint.absolute():
+            raise UsageError(
+                f"--record and --checkpoint name one directory, {directory}. Take another one for "
+                f"the recording, such as {directory}.recorded"
+            )
+        try:
+            self._directory = CheckpointDirectory(directory, engine)
+            try:
+                make_private(self.input_log)
+                self._identify(engine, application, partitions, goes_on=checkpoint is not None)
+            except BaseException:
+                self.close()
+                raise
+        except OSError as error:
+            raise CheckpointError(
+                f"the recording {directory} cannot be written: {error.strerror}"
+            ) from error
+
+    @property
+    def input_log(self) -> Path:
+        """The directory of the input log."""
+        return self._directory.input_log
+
+    def close(self) -> None:
+        """Give up the lock."""
+        self._directory.close()
+
+    def _identify(
+        self, engine: str, application: Application, partitions: int, *, goes_on: bool
+    ) -> None:
+        directory = self._directory
+        if not directory.is_new:
+            directory.identify(engine, application, partitions, recording=True)
+        if not goes_on:
+            segments, _ = read(self.input_log)
+            if segments and segments[-1].next:
+                raise CheckpointError(
+                    f"{directory.directory} holds a recording already. Take another directory for "
+                    "this run"
+                )
+        if directory.is_new:
+            directory.write_identity(engine, application, partitions, recording=True)
+
+
+class RecordedLog:
+    """A whole input log on disk, of a recording or a checkpoint, to be read.
+
+    Args:
+        directory: what ``--record`` or ``--checkpoint`` named.
+
+    Attributes:
+        identity: whose it is.
+        following: number after the last record.
+        torn: what is wrong at its end, if an append was cut off there, as by a crash.
+
+    Raises:
+        WallarooError: there is none, others can write it, it is damaged, or its beginning was cut.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            trust(directory)
+            self.identity = read_identity(directory / IDENTITY)
+            self._segments, torn = read(directory / INPUT)
+        except FileNotFoundError as error:
+            raise WallarooError(
+                f"{directory} holds neither a recording nor a checkpoint: there is no "
+                f"{error.filename}"
+            ) from None
+        except OSError as error:
+            raise InputLogError(f"{error.filename} cannot be read: {error.strerror}") from error
+        if not self._segments:
+            raise WallarooError(f"{directory} holds no input log: {INPUT} has no files")
+        if first := self._segments[0].first:
+            raise WallarooError(
+                f"the input log in {directory} begins at record {first:,}: those before it were "
+                "deleted when a checkpoint had their effect. Record a run from its beginning with: "
+                "wallaroo run … --record DIR"
+            )
+        self.following = self._segments[-1].next
+        self.torn = None if torn is None else f"{self._segments[-1].path}: {torn}"
+
+    def runs(self, until: int) -> Iterator[Run]:
+        """Yield the records before number `until`, one run for each block.
+
+        Raises:
+            InputLogError: a file was changed meanwhile.
+        """
+        for segment in self._segments:
+            try:
+                yield from segment.runs(0, until)
+            except (OSError, CorruptSegmentError) as error:
+                raise InputLogError(f"the input log's file {segment.path}: {error}") from error
