@@ -18,12 +18,12 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
-from types import CodeType
+from functools import partial
 from typing import Any, Literal, cast
 
 from wallaroo.aggregations import WindowBounds
 from wallaroo.canonical import structure_or_kind
+from wallaroo.findings import Finding
 from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.judging.results import items_of, pair_of, written_of
 from wallaroo.keys import SINGLE_KEY, Key, partition_number, show_key
@@ -31,15 +31,7 @@ from wallaroo.operations import Windowed
 from wallaroo.records import End, Tick, Value
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, SinkId, Step
-from wallaroo.trace import (
-    DeadLetter,
-    Ended,
-    Entity,
-    Finding,
-    Lineage,
-    OpenWindow,
-    Reason,
-)
+from wallaroo.trace import DeadLetter, Ended, Entity, Lineage, OpenWindow, Reason
 from wallaroo.windows import RangeWindows, SessionWindows
 from wallaroo_reference.compiled.clocks import FOREVER, Times
 from wallaroo_reference.compiled.codegen import Program
@@ -91,7 +83,7 @@ class Compiled:
         program = Program(application)
         self._spots = program.spots
         names = self.names(program)
-        self.link(program, application.name, names)
+        program.link(names)
         self._feeds = {source: names[name] for source, name in program.functions.items()}
         self._fires: list[Callable[..., None]] = [names[f"fire_{one}"] for one in self._windows]
 
@@ -229,16 +221,6 @@ class Compiled:
             names[f"write_{index}"] = outputs.append
         return names
 
-    def link(self, program: Program, name: str, names: dict[str, Any]) -> None:
-        """Add the generated functions to the names that they refer to.
-
-        Args:
-            program: the program.
-            name: the application's, for tracebacks.
-            names: see `names`.
-        """
-        exec(_code(program.source, name), names)  # noqa: S102 - our own text; users' names enter it only as identifiers and by repr
-
     # -- what generated code calls off the usual path ---------------------------------------------
 
     def fail(self, names: Mapping[str, Any]) -> None:
@@ -367,11 +349,6 @@ def _time_of(result: Any) -> int:
 
 def _itself(state: Any) -> Any:
     return state
-
-
-@lru_cache(maxsize=256)  # compiling is most of a short run's cost, and many applications are alike
-def _code(source: str, name: str) -> CodeType:
-    return compile(source, f"<compiled {name!r}>", "exec")
 
 
 def compiles(application: Application) -> bool:
