@@ -32,9 +32,9 @@ EXAMPLES = [example for path in chapters() for example in examples(path, evaluat
 
 def cases():
     """Return (example, engine) for all; what needs no engine is run once."""
-    pairs = []
+    pairs, installed = [], engine_names()
     for example in EXAMPLES:
-        engines = engine_names() if example.parsed.kind in ("application", "session") else ["-"]
+        engines = installed if example.parsed.kind in ("application", "session") else ["-"]
         for engine in engines:
             name = example.parsed.name if engine == "-" else f"{example.parsed.name}-{engine}"
             pairs.append(pytest.param(example, engine, id=name, marks=marks(example, engine)))

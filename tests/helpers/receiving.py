@@ -37,6 +37,11 @@ class Receiver:
         return [bytes(got) for got in self._got]
 
     @property
+    def so_far(self) -> bytes:
+        """What all connections have brought by now."""
+        return b"".join(self._got)
+
+    @property
     def data(self) -> bytes:
         """What the only connection brought."""
         (data,) = self.got(1)
