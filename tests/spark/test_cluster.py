@@ -28,7 +28,7 @@ from wallaroo.loading import load_application, load_module
 # One cluster and one session serve both tests, since each starts six processes of Java and Spark.
 pytestmark = [
     pytest.mark.alone,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.xdist_group("cluster"),
 ]
 
@@ -51,8 +51,8 @@ def market():
     """Payloads by pipeline, and all of them as an input log: market data, then orders."""
     feed = load_module(EXAMPLES / "market_feed.py").module
     symbols = (EXAMPLES / "data" / "symbols.txt").read_text().split()
-    data = list(feed.generate_market_data(2000, 7, symbols))
-    orders = list(feed.generate_orders(2000, 7, symbols))
+    data = list(feed.generate_market_data(1000, 7, symbols))
+    orders = list(feed.generate_orders(1000, 7, symbols))
     return data, orders
 
 
@@ -120,11 +120,10 @@ def where():
 def test_order_2_bounded_cases_on_a_cluster(cluster, spark_engine, reference, market):
     cases = [
         Case(application, log, batches, partitions=4)
-        for application, log in [
-            (example("word_count"), [("Split and Count", line) for line in WORDS]),
-            (example("market_spread", *CLOCK), market_log(market)),
+        for application, log, batches in [
+            (example("word_count"), [("Split and Count", line) for line in WORDS], None),
+            (example("market_spread", *CLOCK), market_log(market), (100, 1000)),
         ]
-        for batches in (None, (100, 1000))
     ]
     spread = Case(where(), [("p", b"%d" % key) for key in range(20)], (10,), partitions=4)
     *found, places = spark_engine.run_many([*cases, spread])
