@@ -37,9 +37,9 @@ class Receiver:
         return [bytes(got) for got in self._got]
 
     @property
-    def so_far(self) -> bytes:
-        """What all connections have brought by now."""
-        return b"".join(self._got)
+    def so_far(self) -> list[bytes]:
+        """What each connection has brought by now."""
+        return [bytes(got) for got in self._got]
 
     @property
     def data(self) -> bytes:

@@ -152,7 +152,7 @@ def test_recover_1_a_worker_is_killed_and_the_job_completes(
         )
         send(run, *data, to="Market Data")
         send(run, *orders[:500], to="Orders")
-        eventually(lambda: receiver.so_far, PATIENCE)
+        eventually(lambda: any(receiver.so_far), PATIENCE)
         assert cluster.kill_worker(0), "it had an executor"
         send(run, *orders[500:], to="Orders")
         run.stop()

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial
-from types import CodeType
-from typing import Any
+from functools import partial
 
 from wallaroo.keys import SINGLE_KEY, identity
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
@@ -52,10 +50,6 @@ class Program(Text):
         self.functions: dict[str, str] = {}  # source -> name of its function
         for index, source in enumerate(application.sources):
             self._source(index, source)
-
-    def link(self, names: dict[str, Any]) -> None:
-        """Make the functions, and add them to the names that they refer to."""
-        exec(_code(self.source, self._application.name), names)  # noqa: S102 - our own text; users' names enter it only as identifiers and by repr
 
     def _source(self, index: int, pipeline: str) -> None:
         nodes = self._application.nodes
@@ -329,11 +323,6 @@ class Program(Text):
     def _loops(self) -> tuple[tuple[str, str], ...]:
         assert self.spot is not None
         return self.spot.loops
-
-
-@lru_cache(maxsize=256)  # compiling is most of a short run's cost, and many applications are alike
-def _code(source: str, name: str) -> CodeType:
-    return compile(source, f"<compiled {name!r}>", "exec")
 
 
 def _context(application: Application) -> tuple[str, ...]:

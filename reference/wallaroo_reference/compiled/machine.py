@@ -18,7 +18,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
+from types import CodeType
 from typing import Any, Literal, cast
 
 from wallaroo.aggregations import WindowBounds
@@ -31,7 +32,14 @@ from wallaroo.operations import Windowed
 from wallaroo.records import End, Tick, Value
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, SinkId, Step
-from wallaroo.trace import DeadLetter, Ended, Entity, Lineage, OpenWindow, Reason
+from wallaroo.trace import (
+    DeadLetter,
+    Ended,
+    Entity,
+    Lineage,
+    OpenWindow,
+    Reason,
+)
 from wallaroo.windows import RangeWindows, SessionWindows
 from wallaroo_reference.compiled.clocks import FOREVER, Times
 from wallaroo_reference.compiled.codegen import Program
@@ -83,7 +91,7 @@ class Compiled:
         program = Program(application)
         self._spots = program.spots
         names = self.names(program)
-        program.link(names)
+        self.link(program, application.name, names)
         self._feeds = {source: names[name] for source, name in program.functions.items()}
         self._fires: list[Callable[..., None]] = [names[f"fire_{one}"] for one in self._windows]
 
@@ -221,6 +229,16 @@ class Compiled:
             names[f"write_{index}"] = outputs.append
         return names
 
+    def link(self, program: Program, name: str, names: dict[str, Any]) -> None:
+        """Add the generated functions to the names that they refer to.
+
+        Args:
+            program: the program.
+            name: the application's, for tracebacks.
+            names: see `names`.
+        """
+        exec(_code(program.source, name), names)  # noqa: S102 - our own text; users' names enter it only as identifiers and by repr
+
     # -- what generated code calls off the usual path ---------------------------------------------
 
     def fail(self, names: Mapping[str, Any]) -> None:
@@ -349,6 +367,11 @@ def _time_of(result: Any) -> int:
 
 def _itself(state: Any) -> Any:
     return state
+
+
+@lru_cache(maxsize=256)  # compiling is most of a short run's cost, and many applications are alike
+def _code(source: str, name: str) -> CodeType:
+    return compile(source, f"<compiled {name!r}>", "exec")
 
 
 def compiles(application: Application) -> bool:

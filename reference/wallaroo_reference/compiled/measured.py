@@ -41,7 +41,7 @@ class MeasuredCompiled(Compiled):
         for index, (name, store) in enumerate(self.stores.items()):
             names[f"states_{index}"] = _Visits(store.entities, probes.visits[name])
         names["enter"] = self._enter_and_note
-        program.link(names)
+        self.link(program, application.name, names)
         self._measured: tuple[dict[str, Callable[[Sequence[Any], int], None]], Any] = (
             {source: names[name] for source, name in program.functions.items()},
             [names[f"fire_{one}"] for one in application.window_steps],

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from in_process import Done, wallaroo_here
+from commands_here import Done, wallaroo_here
 from load_runs import result
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.presentation.files import write_json

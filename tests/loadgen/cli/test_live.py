@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
-from in_process import wallaroo_here
+from commands_here import wallaroo_here
 from prometheus_client.parser import text_string_to_metric_families
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.presentation.metrics import exposition

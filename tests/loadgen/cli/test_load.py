@@ -23,7 +23,7 @@ from xml.etree import ElementTree as ET
 
 import psutil
 import pytest
-from in_process import Done, wallaroo_here
+from commands_here import Done, wallaroo_here
 
 WALLAROO = [sys.executable, "-m", "wallaroo"]
 TARGET = Path(__file__).parents[1] / "target.py"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from in_process import wallaroo_here
+from commands_here import wallaroo_here
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "word_count.py"
 

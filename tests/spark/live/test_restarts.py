@@ -34,7 +34,7 @@ def test_stop_1_and_dead_4_each_start_meets_what_the_log_has_again(
     assert summary.problem == (
         "the stop was given up after 0.1 s, with 3 frames received and not processed"
     )
-    assert receiver.so_far == b""
+    assert b"".join(receiver.so_far) == b""
     for start in (1, 2):
         handle = spark_engine.serve(build(receiver.port), options(tmp_path, **given))
         eventually(lambda: jvm_of(os.getpid()), PATIENCE)
@@ -42,7 +42,7 @@ def test_stop_1_and_dead_4_each_start_meets_what_the_log_has_again(
         summary = handle.wait(PATIENCE)
         assert summary.exit_code == 1
         assert "step 'number' of pipeline 'p', message 1" in summary.problem
-        assert receiver.so_far == b"a 1\n" * start
+        assert b"".join(receiver.so_far) == b"a 1\n" * start
         assert len(dead.read_text().splitlines()) == start
         assert not psutil.pid_exists(jvm)
 

@@ -41,7 +41,7 @@ def in_session(spark_engine):
 def test_stop_1_what_was_received_is_delivered(in_session, receiver):
     handle = in_session.serve(build(receiver.port), options())
     send(handle, "a", "b", "a")
-    eventually(lambda: receiver.so_far, PATIENCE)
+    eventually(lambda: any(receiver.so_far), PATIENCE)
     send(handle, "b", *"ccc")
     handle.stop()
     summary = handle.wait(PATIENCE)
