@@ -17,9 +17,10 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime
 
 from wallaroo.errors import EngineNotFoundError
 from wallaroo.extras import install_command
+from wallaroo.findings import Finding
 from wallaroo.records import Frame, Record, with_times_that_never_decrease
 from wallaroo.topology import Application, SinkId
-from wallaroo.trace import Finding, InputLog, Trace
+from wallaroo.trace import InputLog, Trace
 
 if TYPE_CHECKING:
     from wallaroo.metrics.registry import Registry

@@ -12,9 +12,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wallaroo.findings import Finding
 from wallaroo.keys import Key, show_key
 from wallaroo.topology import SinkId
-from wallaroo.trace import DeadLetter, Ended, Entity, Finding, OpenWindow, Reason, Trace
+from wallaroo.trace import DeadLetter, Ended, Entity, OpenWindow, Reason, Trace
 
 NOTHING = "(none)"
 WIDTH = 88

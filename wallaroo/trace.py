@@ -11,11 +11,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from wallaroo.json_fields import a_number, a_text, a_text_or_none, some_bytes
 from wallaroo.keys import Key, encode_key, key_from_json, key_to_json
 from wallaroo.topology import SinkId
 from wallaroo.user_code.failure import Cause, UserFrame
+
+if TYPE_CHECKING:
+    from wallaroo.findings import Finding
 
 Lineage: TypeAlias = tuple[int, ...]
 """(sequence, index in the first multi output, index in the second, …) (order-1).
@@ -103,14 +107,18 @@ class DeadLetter:
         """
         payload, key = form["payload"], form["key"]
         return cls(
-            *(_lineage(form["lineage"]), _text_or_none(form["source"]), _text(form["pipeline"])),
-            *(_text_or_none(form["step"]), _number(form.get("position", -1))),
-            None if form["sink"] is None else _number(form["sink"]),
+            *(
+                _lineage_from(form["lineage"]),
+                a_text_or_none(form["source"]),
+                a_text(form["pipeline"]),
+            ),
+            *(a_text_or_none(form["step"]), a_number(form.get("position", -1))),
+            None if form["sink"] is None else a_number(form["sink"]),
             None if key is None else key_from_json(key),
             Reason(form["reason"]),
-            _text_or_none(form["error_type"]),
-            _text(form.get("error", "")),
-            None if payload is None else _bytes(payload),
+            a_text_or_none(form["error_type"]),
+            a_text(form.get("error", "")),
+            None if payload is None else some_bytes(payload),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -132,48 +140,6 @@ class DeadLetter:
             "causes": [
                 {**cause._asdict(), "where": _frames_to_json(cause.where)} for cause in self.causes
             ],
-        }
-
-
-class FindingKind(StrEnum):
-    """The kinds of finding about an application that `isolated` mode reports."""
-
-    UNFLAGGED_MUTATION = "unflagged-mutation"
-    SHARED_MESSAGE = "shared-message"
-    COMPONENT_ALTERED = "component-altered"
-    IMMUTABLE_STATE = "immutable-state"
-    UNPORTABLE = "unportable"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A fault of the application itself, with which `trusting` mode may give wrong results.
-
-    Args:
-        kind: the kind of fault.
-        pipeline: the pipeline where it was found first.
-        step: the computation's name; for a decoder the decoder's name.
-        key: the entity's key, `None` if there is no entity.
-        lineage: the message at which it was found first.
-        text: what happened and what to write instead, for people.
-    """
-
-    kind: FindingKind
-    pipeline: str
-    step: str
-    key: Key | None
-    lineage: Lineage
-    text: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the finding as JSON."""
-        return {
-            "kind": self.kind.value,
-            "pipeline": self.pipeline,
-            "step": self.step,
-            "key": None if self.key is None else key_to_json(self.key),
-            "lineage": list(self.lineage),
-            "text": self.text,
         }
 
 
@@ -199,8 +165,8 @@ class Entity:
     @classmethod
     def from_json(cls, form: Any) -> Entity:
         """Return the entity whose `to_json` is `form`; raises as `DeadLetter.from_json`."""
-        key, number = key_from_json(form["key"]), _number(form["number"])
-        return cls(_text(form["partition"]), key, number, form["state"])
+        key, number = key_from_json(form["key"]), a_number(form["number"])
+        return cls(a_text(form["partition"]), key, number, form["state"])
 
     def to_json(self) -> dict[str, Any]:
         """Return the entity as JSON."""
@@ -234,8 +200,8 @@ class OpenWindow:
     @classmethod
     def from_json(cls, form: Any) -> OpenWindow:
         """Return the window whose `to_json` is `form`; raises as `DeadLetter.from_json`."""
-        bounds = _number(form["start"]), _number(form["end"])
-        return cls(_text(form["step"]), key_from_json(form["key"]), *bounds, form["accumulator"])
+        bounds = a_number(form["start"]), a_number(form["end"])
+        return cls(a_text(form["step"]), key_from_json(form["key"]), *bounds, form["accumulator"])
 
     def to_json(self) -> dict[str, Any]:
         """Return the window as JSON."""
@@ -284,11 +250,11 @@ class Ended:
             raise ValueError(f"no run ends by {kind!r}")
         return cls(
             kind,
-            _text(form["pipeline"]),
-            _text_or_none(form["step"]),
-            _lineage(form["lineage"]),
-            _text_or_none(form["error_type"]),
-            None if sink is None else _number(sink),
+            a_text(form["pipeline"]),
+            a_text_or_none(form["step"]),
+            _lineage_from(form["lineage"]),
+            a_text_or_none(form["error_type"]),
+            None if sink is None else a_number(sink),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -346,18 +312,21 @@ class Trace:
         """
         try:
             sinks = [
-                ((_text(one["pipeline"]), _number(one["sink"])), one["outputs"])
+                ((a_text(one["pipeline"]), a_number(one["sink"])), one["outputs"])
                 for one in form["outputs"]
             ]
             ended = form.get("ended")
             return cls(
-                {sink: tuple([_bytes(output) for output in outputs]) for sink, outputs in sinks},
+                {
+                    sink: tuple([some_bytes(output) for output in outputs])
+                    for sink, outputs in sinks
+                },
                 tuple([DeadLetter.from_json(one) for one in form.get("dead_letters", ())]),
                 tuple([Entity.from_json(one) for one in form.get("entities", ())]),
                 None if ended is None else Ended.from_json(ended),
                 windows=tuple([OpenWindow.from_json(one) for one in form.get("windows", ())]),
                 late={
-                    (_text(step), _text(which)): _number(number)
+                    (a_text(step), a_text(which)): a_number(number)
                     for step, which, number in form.get("late", ())
                 },
             )
@@ -416,27 +385,7 @@ def _frames_to_json(frames: tuple[UserFrame, ...]) -> list[dict[str, Any]]:
     return [frame._asdict() for frame in frames]
 
 
-def _text(value: Any) -> str:
-    if type(value) is not str:
-        raise TypeError(f"a text is expected, not {value!r:.80}")
-    return value
-
-
-def _text_or_none(value: Any) -> str | None:
-    return None if value is None else _text(value)
-
-
-def _number(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError(f"a whole number is expected, not {value!r:.80}")
-    return value
-
-
-def _bytes(value: Any) -> bytes:
-    return base64.b64decode(_text(value), validate=True)
-
-
-def _lineage(value: Any) -> Lineage:
+def _lineage_from(value: Any) -> Lineage:
     if not isinstance(value, list) or not value:
         raise TypeError(f"a lineage is a list of whole numbers, not {value!r:.80}")
-    return tuple([_number(one) for one in value])
+    return tuple([a_number(one) for one in value])

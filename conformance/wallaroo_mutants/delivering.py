@@ -13,9 +13,9 @@ from wallaroo_reference.serving.server import Server
 
 from wallaroo.engine import Summary
 from wallaroo.topology import Sink, SinkId
+from wallaroo.transport.connection import Connection
 from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.edges import Edges, OutputSink
-from wallaroo.transport.listener import Connection
 from wallaroo.transport.sink import Chunk, TCPSink
 from wallaroo_mutants.engine import edge
 

@@ -17,7 +17,7 @@ from wallaroo.engine import Capabilities, Case, Summary
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.frames import FrameParser
 from wallaroo.trace import Trace
-from wallaroo.transport.listener import Connection
+from wallaroo.transport.connection import Connection
 from wallaroo.transport.sink import TCPSink
 from wallaroo_mutants.delivering import DELIVERY_MUTANTS
 from wallaroo_mutants.engine import edge

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from wallaroo.findings import Finding
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import SinkId
-from wallaroo.trace import DeadLetter, Ended, Entity, Finding, OpenWindow
+from wallaroo.trace import DeadLetter, Ended, Entity, OpenWindow
 from wallaroo_reference.kept import Cells, Moment
 from wallaroo_reference.meter import Meter
 

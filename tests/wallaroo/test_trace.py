@@ -9,18 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wallaroo.findings import Finding, FindingKind
 from wallaroo.keys import encode_key
-from wallaroo.trace import (
-    DeadLetter,
-    Ended,
-    Entity,
-    Finding,
-    FindingKind,
-    Reason,
-    Trace,
-    canonical_json,
-    sorted_entities,
-)
+from wallaroo.trace import DeadLetter, Ended, Entity, Reason, Trace, canonical_json, sorted_entities
 from wallaroo.user_code.failure import Cause, UserFrame, describe_error
 
 

@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import Any
 
 from wallaroo.errors import WallarooError
+from wallaroo.findings import Finding
 from wallaroo.keys import Key, show_key
 from wallaroo.readable import trace_text
 from wallaroo.topology import Application, SinkId
-from wallaroo.trace import DeadLetter, Entity, Finding, OpenWindow, Trace
+from wallaroo.trace import DeadLetter, Entity, OpenWindow, Trace
 from wallaroo.user_code.failure import describe_error
 
 

@@ -19,9 +19,9 @@ from typing import Protocol
 from wallaroo.config import TCPSinkConfig, TCPSourceConfig
 from wallaroo.engine import Progress, ServeOptions, Summary
 from wallaroo.errors import UnsupportedTopology, WallarooParameterError
+from wallaroo.findings import Finding
 from wallaroo.records import End, Value
 from wallaroo.topology import Application, Sink, SinkId
-from wallaroo.trace import Finding
 from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.generators import Generators, LoggedSource
 from wallaroo.transport.listener import Address, Listener, listening_sources

@@ -23,10 +23,11 @@ from uuid import UUID
 
 from wallaroo.canonical import structure
 from wallaroo.components import Component
+from wallaroo.findings import Finding, FindingKind
 from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.keys import Key
 from wallaroo.topology import Application
-from wallaroo.trace import Finding, FindingKind, Lineage, Reason
+from wallaroo.trace import Lineage, Reason
 from wallaroo_reference.isolated.copies import ATOMS, PROTOCOL, Frozen, thaw
 from wallaroo_reference.places import FrozenEntity, Place
 

@@ -41,12 +41,13 @@ from typing import Any
 
 from wallaroo.canonical import structure_or_kind
 from wallaroo.components import EventTime
+from wallaroo.findings import Finding
 from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.keys import partition_number
 from wallaroo.records import End, Tick, Unportable, Value
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, Source
-from wallaroo.trace import Entity, Finding, Lineage, OpenWindow, Reason
+from wallaroo.trace import Entity, Lineage, OpenWindow, Reason
 from wallaroo_reference.isolated.calls import call_user_code
 from wallaroo_reference.isolated.copies import packed, thaw
 from wallaroo_reference.isolated.walk import Context, RunIsOver, Walk

@@ -44,20 +44,19 @@ pytestmark = pytest.mark.xdist_group("generated")  # once, not once for each wor
 
 @pytest.fixture(scope="module")
 def generated() -> list[ConformanceCase]:
-    return [case for part in range(3) for case in generate(1_000, SEED + part)]
+    return [case for part in range(2) for case in generate(1_000, SEED + part)]
 
 
 def test_every_operator_is_reached(generated: list[ConformanceCase]) -> None:
-    some = generated[:2_000]
-    pipelines = [pipeline for case in some for pipeline in case.pipelines]
-    partitions = [spec for case in some for spec in case.partitions]
+    pipelines = [pipeline for case in generated for pipeline in case.pipelines]
+    partitions = [spec for case in generated for spec in case.partitions]
     assert {pipeline.decoder for pipeline in pipelines} == set(DECODERS)
     assert {sink for pipeline in pipelines for sink in pipeline.sinks} == set(ENCODERS)
-    assert {step.operator for case in some for _, _, step in case.steps()} == set(STEPS)
-    assert {step.route for case in some for _, _, step in case.steps()} == set(ROUTES)
+    assert {step.operator for case in generated for _, _, step in case.steps()} == set(STEPS)
+    assert {step.route for case in generated for _, _, step in case.steps()} == set(ROUTES)
     assert {spec.builder for spec in partitions} == set(BUILDERS)
     assert {spec.keys for spec in partitions} == {None, *KEY_LISTS, *U64_KEY_LISTS}
-    assert {entry.payload for case in some for entry in case.inputs} == set(PAYLOADS)
+    assert {entry.payload for case in generated for entry in case.inputs} == set(PAYLOADS)
 
 
 @pytest.mark.parametrize("tone", ["any", "tame"])
@@ -73,9 +72,10 @@ def test_every_pair_of_operators_in_a_row_is_reached(tone: Tone) -> None:
 
 
 def test_every_rule_s_precondition_is_reached(generated: list[ConformanceCase]) -> None:
-    observations = observe(load_engine("reference"), generated)
+    # The last is met after 264 cases, and 636 timed ones.
+    observations = observe(load_engine("reference"), generated[:1_000])
     met = {law.id for one in observations for law in exercised(facts_of(one))}
-    timed = observe_timed(load_engine("reference"), generate_timed(1_500, 3, tame=False))
+    timed = observe_timed(load_engine("reference"), generate_timed(1_000, 3, tame=False))
     met |= {law.id for one in timed for law in exercised(facts_of_timed(one))}
     assert {law.id for law in LAWS} - met == set()
 

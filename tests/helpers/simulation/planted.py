@@ -16,9 +16,10 @@ from simulation.disk import File, Folder
 from simulation.planting import PLANTED, Planted, plant, without
 from wallaroo.frames import FrameParser
 from wallaroo.transport import blocks, dead_letters, input_log, log_files, private, sink
+from wallaroo.transport.connection import Connection
 from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.kept_files import KeptFiles
-from wallaroo.transport.listener import Connection, Listener
+from wallaroo.transport.listener import Listener
 from wallaroo.transport.segment import Segment
 from wallaroo.transport.sink import Chunk, TCPSink
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,25 +10,16 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from commands_here import Done, wallaroo_here
 from load_runs import result
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.presentation.files import write_json
 
-from wallaroo.cli.main import main
-
-Done = subprocess.CompletedProcess[str]
 MACHINE = {"processor": "Quick <b>One</b>", "processors": 2, "python": "3.11.7"}
 
 
 def compare(*words: str | Path) -> Done:
-    return subprocess.run(
-        [sys.executable, "-m", "wallaroo", "compare", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, "NO_COLOR": "1"},
-    )
+    return wallaroo_here("compare", *words)
 
 
 @pytest.fixture
@@ -59,7 +49,9 @@ def outcomes(path: Path) -> dict[str, str]:
 
 
 def test_not_worse_is_exit_0(write: Callable[..., Path]) -> None:
-    done = compare(write("before.json"), write("after.json"), "--bound", "0.25")
+    words = [write("before.json"), write("after.json"), "--bound", "0.25"]
+    command = [sys.executable, "-m", "wallaroo", "compare", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("not worse within 25 %") == 2
     assert done.stdout.splitlines()[-1] == "not worse"
@@ -154,9 +146,7 @@ def test_a_history_that_is_too_short_is_exit_6(write: Callable[..., Path], tmp_p
     assert "cannot tell; 10 files or more are needed" in done.stdout
 
 
-def test_what_cannot_be_meant_is_exit_2(
-    write: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_meant_is_exit_2(write: Callable[..., Path], tmp_path: Path) -> None:
     file = write("good.json", 2)
     bad = tmp_path / "bad.json"
     bad.write_text("{}")
@@ -178,8 +168,7 @@ def test_what_cannot_be_meant_is_exit_2(
         (["--history", empty], "no file of wallaroo load --json with a valid run"),
         ([file, file, "--html", tmp_path / "no" / "x.html"], "no such directory"),
     ]:
-        code = main(["compare", *map(str, words)])
-        error = capsys.readouterr().err
-        assert code == 2, (words, error)
-        assert message in error
-        assert len(error.splitlines()) == 1
+        done = compare(*words)
+        assert done.returncode == 2, (words, done.stderr)
+        assert message in done.stderr
+        assert len(done.stderr.splitlines()) == 1

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
+from commands_here import wallaroo_here
 from prometheus_client.parser import text_string_to_metric_families
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.presentation.metrics import exposition
@@ -148,10 +149,7 @@ def test_there_is_nothing_else(live: Live) -> None:
     ],
 )
 def test_an_address_that_cannot_be_is_exit_2(where: str, message: str) -> None:
-    words = ["echo", "--to", "127.0.0.1:9", "--live", where]
-    done = subprocess.run(
-        [*WALLAROO, "load", *words], capture_output=True, text=True, timeout=90, check=False
-    )
+    done = wallaroo_here("load", "echo", "--to", "127.0.0.1:9", "--live", where)
     assert done.returncode == 2
     assert message in done.stderr
 

@@ -23,6 +23,7 @@ from xml.etree import ElementTree as ET
 
 import psutil
 import pytest
+from commands_here import Done, wallaroo_here
 
 WALLAROO = [sys.executable, "-m", "wallaroo"]
 TARGET = Path(__file__).parents[1] / "target.py"
@@ -30,10 +31,9 @@ TIMES = "--duration 1 --warmup 0.2 --cooldown 0.1 --drain 2 --wait 15"
 SHORT = ["--rate", "400", *TIMES.split()]
 SLOW = ("--delay", "1.0")
 
-Done = subprocess.CompletedProcess[str]
-
 
 def load(*words: str) -> Done:
+    """Run a load test as a user does, in a process that measures and nothing else."""
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}
     return subprocess.run(
         [*WALLAROO, "load", *words],
@@ -43,6 +43,11 @@ def load(*words: str) -> Done:
         check=False,
         env=environment,
     )
+
+
+def refused(*words: str) -> Done:
+    """Run a load test that measures nothing, in this process."""
+    return wallaroo_here("load", *words)
 
 
 @pytest.fixture
@@ -115,7 +120,7 @@ def test_a_terminal_shows_the_run_while_it_goes_on(addresses: Callable[..., list
 
 
 def test_a_command_that_cannot_be_started_is_told(free_port: Callable[[], int]) -> None:
-    done = load("echo", "--to", f"127.0.0.1:{free_port()}", "--start", "/no/such", "--wait", "1")
+    done = refused("echo", "--to", f"127.0.0.1:{free_port()}", "--start", "/no/such", "--wait", "1")
     assert done.returncode == 4
     assert "INVALID: the application cannot be started: " in done.stdout
     assert "'/no/such'" in done.stdout
@@ -124,7 +129,7 @@ def test_a_command_that_cannot_be_started_is_told(free_port: Callable[[], int]) 
 def test_an_address_that_is_taken_is_told_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         at = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = load("echo", "--to", at, "--listen", at, "--wait", "0.5")
+        done = refused("echo", "--to", at, "--listen", at, "--wait", "0.5")
     assert done.returncode == 4
     said = (
         f"INVALID: cannot listen at {at}: Address already in use; --listen HOST:0 takes a free port"
@@ -134,7 +139,7 @@ def test_an_address_that_is_taken_is_told_in_one_line() -> None:
 
 def test_nobody_listens(free_port: Callable[[], int]) -> None:
     port = free_port()
-    done = load("echo", "--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--wait", "0.5")
+    done = refused("echo", "--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--wait", "0.5")
     assert done.returncode == 4
     assert f"INVALID: nobody listens at 127.0.0.1:{port} (waited 0.5 s)" in done.stdout
     assert "Traceback" not in done.stderr
@@ -143,7 +148,7 @@ def test_nobody_listens(free_port: Callable[[], int]) -> None:
 def test_no_sink_connects(free_port: Callable[[], int]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         to = f"127.0.0.1:{silent.getsockname()[1]}"
-        done = load("echo", "--to", to, "--listen", "127.0.0.1:0", "--wait", "1")
+        done = refused("echo", "--to", to, "--listen", "127.0.0.1:0", "--wait", "1")
     assert done.returncode == 4
     assert "no sink connected in 1 s" in done.stdout
 
@@ -151,7 +156,7 @@ def test_no_sink_connects(free_port: Callable[[], int]) -> None:
 def test_our_own_address_is_taken(addresses: Callable[..., list[str]]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = load("echo", *addresses(), "--listen", listen, "--wait", "1")
+        done = refused("echo", *addresses(), "--listen", listen, "--wait", "1")
     assert done.returncode == 4
     assert "Address already in use" in done.stdout
 
@@ -230,7 +235,7 @@ def test_ctrl_c_leaves_a_partial_report(
     ],
 )
 def test_what_cannot_be_meant_is_exit_2(words: list[str], message: str) -> None:
-    done = load(*words)
+    done = refused(*words)
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stdout == ""
@@ -268,17 +273,12 @@ def test_compare(addresses: Callable[..., list[str]], tmp_path: Path) -> None:
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda words: load(*words), runs))
 
-    def compare(*words: str) -> Done:
-        return subprocess.run(
-            [*WALLAROO, "compare", *words], capture_output=True, text=True, check=False
-        )
-
-    worse = compare(str(fast), str(slow), "--metric", "p50")
+    worse = wallaroo_here("compare", fast, slow, "--metric", "p50")
     assert worse.returncode == 1, worse.stdout + worse.stderr
     assert "WORSE" in worse.stdout
     assert "slow.json: p50" in worse.stdout
-    assert compare(str(slow), str(fast), "--metric", "p50").returncode == 0
-    assert compare(str(fast), str(slow), "--metric", "p50", "--bound", "3").returncode == 0
+    assert wallaroo_here("compare", slow, fast, "--metric", "p50").returncode == 0
+    assert wallaroo_here("compare", fast, slow, "--metric", "p50", "--bound", "3").returncode == 0
 
 
 def test_a_listener_that_closes_in_the_middle(

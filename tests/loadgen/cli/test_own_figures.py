@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands_here import wallaroo_here
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "word_count.py"
 
@@ -49,6 +50,6 @@ def test_the_two_latencies_agree_within_what_lies_between(
 
 @pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:99999"])
 def test_an_address_that_is_none_is_refused_before_anything_is_sent(address: str) -> None:
-    done = load("--to", "127.0.0.1:1", "--metrics", address)
+    done = wallaroo_here("load", "word_count", "--to", "127.0.0.1:1", "--metrics", address)
     assert done.returncode == 2
     assert "--metrics" in done.stderr

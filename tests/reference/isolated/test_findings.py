@@ -14,8 +14,8 @@ from finding_parts import CountsCalls, Message, Seen, count, decode, encode, fir
 
 import wallaroo
 from wallaroo import testing
+from wallaroo.findings import FindingKind
 from wallaroo.loading import load_application
-from wallaroo.trace import FindingKind
 
 # -- altered and not said so ---------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 from finding_parts import CountsCalls, Message, Seen, count
 
-from wallaroo.trace import FindingKind
+from wallaroo.findings import FindingKind
 
 
 class AddsAttribute:

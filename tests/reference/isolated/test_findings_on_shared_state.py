@@ -7,7 +7,7 @@ from typing import Any
 
 import wallaroo
 from wallaroo.engine import Case, load_engine
-from wallaroo.trace import FindingKind
+from wallaroo.findings import FindingKind
 
 
 class Page:

@@ -11,8 +11,8 @@ from small_windows import arrivals, built, sink
 import wallaroo
 from wallaroo import testing
 from wallaroo.engine import Case, load_engine
+from wallaroo.findings import FindingKind
 from wallaroo.topology import Codec
-from wallaroo.trace import FindingKind
 
 
 class Seen:

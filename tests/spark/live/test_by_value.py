@@ -128,15 +128,27 @@ def test_build_2_check_refuses_what_run_refuses(tmp_path, capsys):
     assert main(["check", str(tmp_path / "locked.py")]) == 0
 
 
+KEPT = """
+class Kept:
+    count = 0
+
+
+def made():
+    return Kept()
+"""
+
 SCRIPT = """
 import sys
 from pathlib import Path
 import wallaroo
 from wallaroo.engine import ServeOptions, load_engine
+from wallaroo.loading import load_module
+
+made = load_module(Path(sys.argv[2])).module.made
 
 class Count:
     def __init__(self):
-        self.count = 0
+        self.kept = made()
 
     class Of:  # reached by the other's name
         def __init__(self, name):
@@ -152,8 +164,8 @@ def name(message):
 
 @wallaroo.state_computation(name="number")
 def number(message, state):
-    state.count += 1
-    return f"{message.name} {state.count}", True
+    state.kept.count += 1
+    return f"{message.name} {state.kept.count}", True
 
 @wallaroo.encoder
 def line(message):
@@ -181,21 +193,32 @@ if __name__ == "__main__":
 
 
 @pytest.mark.alone
-def test_recover_1_a_script_of_its_own_definitions_goes_on_from_its_checkpoint(tmp_path):
-    script = tmp_path / "script.py"
+@pytest.mark.timeout(900)  # three starts of Spark
+def test_recover_1_a_script_goes_on_though_a_file_has_moved_but_not_without_a_class(tmp_path):
+    before, after = tmp_path / "before" / "kept.py", tmp_path / "after" / "kept.py"
+    script, checkpoint = tmp_path / "script.py", tmp_path / "checkpoint"
     script.write_text(SCRIPT)
-    printed = []
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, str(script), str(tmp_path / "checkpoint")],
-            input=b"a\nb\na\n",
-            capture_output=True,
-            timeout=240,
-            check=False,
+    before.parent.mkdir()
+    before.write_text(KEPT)
+
+    def run(kept, given):
+        command = [sys.executable, str(script), str(checkpoint), str(kept)]
+        return subprocess.run(
+            command, input=given, capture_output=True, text=True, timeout=240, check=False
         )
-        assert done.returncode == 0, done.stderr.decode()
-        assert (
-            b"state partition 'counts': its builder, Count, is defined in the main" in done.stderr
-        )
-        printed.append(done.stdout)
-    assert printed == [b"a 1\nb 1\na 2\n", b"a 3\nb 2\na 4\n"]
+
+    done = run(before, "a\nb\na\n")
+    assert (done.returncode, done.stdout) == (0, "a 1\nb 1\na 2\n"), done.stderr
+    assert "state partition 'counts': its builder, Count, is defined in the main" in done.stderr
+    before.parent.rename(after.parent)
+    done = run(after, "a\nb\n")
+    assert (done.returncode, done.stdout) == (0, "a 3\nb 2\n"), done.stderr
+    others = [path for path in [checkpoint, *checkpoint.iterdir()] if path.stat().st_mode & 0o077]
+    assert others == []
+    # And if it has changed so that its state cannot be read, that is said.
+    after.write_text(KEPT.replace("Kept", "Other"))
+    done = run(after, "a\n")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "its class Kept of the file kept.py is not there" in done.stderr
+    assert f"the checkpoint {checkpoint} does not fit the application" in done.stderr
+    assert "Traceback" not in done.stderr

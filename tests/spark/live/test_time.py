@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from live_on_spark import send
 from receiving import Receiver, eventually
 from wallaroo_reference.replay.rerunning import Lines, Rerun
 from wallaroo_spark.jvm.session import session
@@ -15,7 +16,6 @@ from wallaroo_spark.live.serve import Server
 
 import wallaroo
 from wallaroo.engine import ServeOptions
-from wallaroo.frames import frames
 from wallaroo.loading import load_module
 from wallaroo.testing import Session
 from wallaroo.transport.recording import RecordedLog
@@ -81,6 +81,16 @@ def line(message):
     return f"{message}\n"
 
 
+class Counted:
+    count = 0
+
+
+@wallaroo.state_computation(name="number", state=Counted)
+def number(message, state):
+    state.count += 1
+    return f"{message} number {state.count}"
+
+
 @wallaroo.key_extractor
 def first_word(message):
     return message.split()[0]
@@ -100,13 +110,6 @@ def built(port, *pipelines):
 
 
 @pytest.fixture
-def receiver():
-    receiver = Receiver()
-    yield receiver
-    receiver.close()
-
-
-@pytest.fixture
 def serve():
     """Serve an application on a clock of the test's, and make sure that it has ended."""
     handles = []
@@ -122,15 +125,6 @@ def serve():
     for handle in handles:
         handle.stop()
         handle.wait(PATIENCE)
-
-
-def send(handle, *messages, to="p"):
-    """Send, half-close, and wait until the source has closed its side: all is logged."""
-    payloads = [one if isinstance(one, bytes) else one.encode() for one in messages]
-    with socket.create_connection(handle.addresses[to], timeout=PATIENCE) as sock:
-        sock.sendall(frames(payloads))
-        sock.shutdown(socket.SHUT_WR)
-        assert sock.recv(1) == b""
 
 
 def processed(handle):
@@ -217,39 +211,51 @@ def visits_of_the_example(port):
 
 
 @pytest.mark.alone
-def test_recover_1_after_a_kill_time_goes_on_though_nothing_comes(serve, receiver, tmp_path):
+def test_recover_1_after_a_kill_state_and_time_go_on(serve, receiver, tmp_path):
     clock, checkpoint, visited = Clock(), tmp_path / "checkpoint", Receiver()
     sink = wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)
     numbers = wallaroo.source("g", wallaroo.GenSourceConfig(Numbers(100)))
     counted = source().key_by(first_word).to(TEN_SECONDS.over(Count))
+    numbered = source("n").key_by(first_word).to(number)
     app = wallaroo.build_application(
-        "app", counted.to_sink(sink), numbers.to_sink(sink), visits_of_the_example(visited.port)
+        "app",
+        *(each.to_sink(sink) for each in (counted, numbers, numbered)),
+        visits_of_the_example(visited.port),
     )
     log = list(load_module(EXAMPLES / "access_log.py").module.generate(400, seed=1))
     handle = serve(app, clock, checkpoint)
     send(handle, *log[:250], to="Requests")
     send(handle, "a", "b", "a")
+    send(handle, "x", "y", to="n")
     processed(handle)
     eventually(lambda: committed(checkpoint), PATIENCE)
     before = handle.progress()
     assert (before.dead_letters, before.details["windows"] > 2) == (1, True)
-    handle.kill()
+    with socket.create_connection(handle.addresses["p"], timeout=60) as open_still:
+        open_still.sendall(b"\0")  # half a header, so nothing that the restart would process
+        handle.kill()
+        with pytest.raises(ConnectionResetError):
+            open_still.recv(1)
+    assert handle.wait().problem == "it was killed"
     clock.now += 10 * SECOND
     again = handle.restart()
+    assert again.addresses == handle.addresses
     try:
         written(again, 2)  # and nothing of the generator, which has ended
+        send(again, "x", "z", to="n")
         send(again, *log[250:], to="Requests")
         summary = stopped(again)
     finally:
         again.kill()
     assert (summary.exit_code, summary.dead_letters) == (0, {})
     assert summary.open_windows == 0  # none is lost: they are in the checkpoint
-    lines = sorted(b"".join(receiver.got(4)).decode().splitlines())
-    assert lines == sorted([*map(str, range(100)), "a from 0: 2", "b from 0: 1"])
+    lines = sorted(b"".join(receiver.got(6)).decode().splitlines())
+    numbered = ["x number 1", "x number 2", "y number 1", "z number 1"]
+    assert lines == sorted([*map(str, range(100)), "a from 0: 2", "b from 0: 1", *numbered])
     session = Session(app, start=NOON)
     session.send("Requests", *log)
     assert b"".join(visited.got(2)) == b"".join(session.outputs["Requests", 0])
-    assert before.written - 100 > 0
+    assert before.written - 102 > 0
     visited.close()
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from listening import Edge
 
 from wallaroo.transport.loop_thread import LoopThread
 
@@ -26,3 +27,16 @@ def eventually():
             time.sleep(0.002)
 
     return wait
+
+
+@pytest.fixture
+def edge(loop_thread):
+    edges = []
+
+    def make(*names, **options):
+        edges.append(Edge(loop_thread, *(names or ["a"]), **options))
+        return edges[-1]
+
+    yield make
+    for each in edges:
+        each.close()

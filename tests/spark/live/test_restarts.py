@@ -1,0 +1,67 @@
+"""Runs that end, and runs that go on from their checkpoints: each has a Spark of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from live_on_spark import PATIENCE, build, jvm_of, options, send
+from receiving import eventually
+
+pytestmark = pytest.mark.alone
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+COMMAND = str(Path(sys.executable).with_name("wallaroo"))
+
+
+def test_stop_1_and_dead_4_each_start_meets_what_the_log_has_again(
+    spark_engine, receiver, tmp_path
+):
+    dead = tmp_path / "dead.jsonl"
+    given = {"on_error": "stop", "dead_letters": dead}
+    # The timeout holds while Spark comes up, too.
+    handle = spark_engine.serve(build(receiver.port), options(tmp_path, stop_timeout=0.1, **given))
+    send(handle, "a", "bad", "a")
+    handle.stop()
+    summary = handle.wait(PATIENCE)
+    assert summary.exit_code == 1
+    assert summary.problem == (
+        "the stop was given up after 0.1 s, with 3 frames received and not processed"
+    )
+    assert b"".join(receiver.so_far) == b""
+    for start in (1, 2):
+        handle = spark_engine.serve(build(receiver.port), options(tmp_path, **given))
+        eventually(lambda: jvm_of(os.getpid()), PATIENCE)
+        jvm = jvm_of(os.getpid())
+        summary = handle.wait(PATIENCE)
+        assert summary.exit_code == 1
+        assert "step 'number' of pipeline 'p', message 1" in summary.problem
+        assert b"".join(receiver.so_far) == b"a 1\n" * start
+        assert len(dead.read_text().splitlines()) == start
+        assert not psutil.pid_exists(jvm)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_jvm_does_not_outlive_us(number, receiver):
+    command = [COMMAND, "run", str(EXAMPLES / "word_count.py"), "--engine", "spark"]
+    command += ["--in", "127.0.0.1:0", "--out", f"127.0.0.1:{receiver.port}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        try:
+            # The sink's log line may come before.
+            assert any(b"listening on 127.0.0.1:" in process.stderr.readline() for _ in range(3))
+            jvm = None
+            while jvm is None:
+                jvm = jvm_of(process.pid)
+            time.sleep(1)  # the command takes signals for a clean stop from just after that on
+            process.send_signal(number)
+            process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
+    assert process.returncode == (0 if number == signal.SIGTERM else -signal.SIGKILL)
+    eventually(lambda: not psutil.pid_exists(jvm))

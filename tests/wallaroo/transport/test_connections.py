@@ -1,0 +1,222 @@
+"""A sender's connection on real sockets: frames in order, how it ends, senders that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import struct
+import threading
+
+import pytest
+from listening import PAYLOADS, STREAM, closed_by_peer, told_that_all_is_taken
+
+from wallaroo.frames import frames
+
+
+def test_frame_1_cut_at_every_byte(edge, eventually):
+    e = edge()
+    for cut in range(len(STREAM) + 1):
+        with e.connect() as sock:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.sendall(STREAM[:cut])
+            sock.sendall(STREAM[cut:])
+            sock.shutdown(socket.SHUT_WR)
+            assert closed_by_peer(sock)
+    assert e.delivered["a"] == PAYLOADS * (len(STREAM) + 1)
+    assert e.listener.received == {"a": len(e.delivered["a"])}
+    assert e.listener.dropped == {"a": 0}
+
+
+def test_frame_3_a_claim_of_4_gib_closes_that_connection_alone(edge, eventually, caplog):
+    e = edge("a", "b")
+    with e.connect() as good, e.connect() as bad, e.connect("b") as other:
+        good.sendall(STREAM[:5])
+        bad.sendall(frames([b"before"]) + b"\xff\xff\xff\xff" + frames([b"after"]))
+        peer = bad.getsockname()[1]
+        assert closed_by_peer(bad)
+        good.sendall(STREAM[5:])
+        other.sendall(STREAM)
+        eventually(lambda: len(e.order) == 2 * len(PAYLOADS) + 1)
+    assert e.delivered["a"] == [b"before", *PAYLOADS]
+    assert e.listener.dropped == {"a": 1, "b": 0}
+    (record,) = [r for r in caplog.records if r.levelno == logging.ERROR]
+    assert record.getMessage() == (
+        "source a: header ff ff ff ff claims a payload of 4294967295 bytes; at most 1048576 are "
+        f"taken (max_size) from 127.0.0.1:{peer}; the connection is closed (frame-3)"
+    )
+
+
+def test_frame_4_a_frame_the_connection_ends_in_is_dropped_and_counted(edge, eventually, caplog):
+    e = edge()
+    for cut in (1, 4, 6):
+        with e.connect() as sock:
+            sock.sendall(STREAM + STREAM[:cut])
+    with e.connect() as sock:
+        sock.sendall(STREAM + STREAM[:2])
+        sock.shutdown(socket.SHUT_WR)
+        assert closed_by_peer(sock)
+    eventually(lambda: e.listener.dropped == {"a": 4})
+    assert e.delivered["a"] == 4 * PAYLOADS
+    assert "ended inside a frame; its 6 bytes are dropped (frame-4)" in caplog.text
+
+
+def test_frame_4_a_reset_connection_is_one_that_ends(edge, eventually):
+    e = edge()
+    sock = e.connect()
+    sock.sendall(STREAM + b"\0")
+    eventually(lambda: len(e.order) == len(PAYLOADS))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+    eventually(lambda: e.listener.dropped == {"a": 1})
+
+
+def test_frame_4_a_half_closed_connection_stays_until_all_before_is_sequenced(
+    loop_thread, edge, eventually
+):
+    closings = []
+    e = edge(when_sequenced=closings.append)
+    with e.connect() as sock:
+        sock.sendall(STREAM)
+        sock.shutdown(socket.SHUT_WR)
+        eventually(lambda: closings)
+        assert e.delivered["a"] == PAYLOADS
+        sock.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            sock.recv(1)
+        loop_thread.post(closings[0])
+        sock.settimeout(20)
+        assert closed_by_peer(sock)
+
+
+def test_frame_4_only_what_is_sequenced_is_closed_in_order(loop_thread, edge, eventually):
+    closings = []
+    e = edge(when_sequenced=closings.append)
+    with e.connect() as taken, e.connect() as open_still, e.connect() as waiting:
+        for number, sock in enumerate((taken, waiting), 1):
+            sock.sendall(STREAM)
+            sock.shutdown(socket.SHUT_WR)
+            eventually(lambda number=number: len(closings) == number)
+        open_still.sendall(STREAM)
+        eventually(lambda: len(e.order) == 3 * len(PAYLOADS))
+        loop_thread.call(closings[0])
+        e.close()
+        loop_thread.call(closings[1])  # it comes too late
+        assert told_that_all_is_taken(taken)
+        assert not told_that_all_is_taken(waiting)
+        assert not told_that_all_is_taken(open_still)
+
+
+def test_frame_4_a_refused_header_is_answered_by_a_reset(edge):
+    e = edge()
+    with e.connect() as sock:
+        sock.sendall(b"\xff" * 4)
+        assert not told_that_all_is_taken(sock)
+
+
+def test_frame_4_a_stop_closes_in_order_once_all_is_sequenced(loop_thread, edge, eventually):
+    closings = []
+    e = edge(when_sequenced=closings.append)
+    with e.connect() as sock, e.connect() as silent:
+        sock.sendall(STREAM + b"\0")
+        eventually(lambda: len(e.order) == len(PAYLOADS))
+        stopping = threading.Thread(target=loop_thread.run, args=(e.listener.stop(),))
+        stopping.start()
+        eventually(lambda: len(closings) == 2)
+        assert stopping.is_alive(), "it waits until what it has read is sequenced"
+        for close in closings:
+            loop_thread.call(close)
+        stopping.join()
+        assert told_that_all_is_taken(sock)
+        assert told_that_all_is_taken(silent)
+
+
+def test_frame_4_a_stop_that_is_given_up_resets(loop_thread, edge, eventually):
+    closings = []
+    e = edge(when_sequenced=closings.append)
+    with e.connect() as sock:
+        sock.sendall(STREAM)
+        eventually(lambda: len(e.order) == len(PAYLOADS))
+        stopping = asyncio.run_coroutine_threadsafe(e.listener.stop(), loop_thread._loop)
+        eventually(lambda: closings)
+        stopping.cancel()
+        e.close()
+        assert not told_that_all_is_taken(sock)
+
+
+def test_frame_5_frames_of_a_connection_keep_their_order(edge, eventually):
+    e = edge()
+    payloads = [b"%d" % n for n in range(20_000)]
+
+    def send(tag):
+        with e.connect() as sock:
+            sock.sendall(frames([tag + payload for payload in payloads]))
+
+    senders = [threading.Thread(target=send, args=(tag,)) for tag in (b"x", b"y", b"z")]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+    eventually(lambda: len(e.order) == 3 * len(payloads))
+    for tag in (b"x", b"y", b"z"):
+        assert [p[1:] for p in e.delivered["a"] if p.startswith(tag)] == payloads
+
+
+def test_dead_2_200_connections_at_once_one_of_them_sending_garbage(edge, eventually):
+    e = edge()
+    socks = [e.connect() for _ in range(200)]
+    for number, sock in enumerate(socks):
+        sock.sendall(b"GET / HTTP/1.1\r\n\r\n" if number == 77 else frames([b"%d" % number] * 3))
+    assert closed_by_peer(socks[77])
+    eventually(lambda: len(e.order) == 199 * 3)
+    for sock in socks:
+        sock.close()
+    assert sorted(set(e.delivered["a"]), key=int) == [b"%d" % n for n in range(200) if n != 77]
+    assert e.listener.dropped == {"a": 1}
+
+
+def test_one_connection_too_many_is_reset_and_the_others_go_on(edge, eventually, caplog):
+    e = edge("a", "b", max_connections=2)
+    with e.connect() as one, e.connect("b") as two:
+        eventually(lambda: len(e.listener._connections) == 2)
+        with pytest.raises(ConnectionResetError), e.connect() as three:
+            three.recv(1)
+        one.sendall(STREAM)
+        two.close()
+        eventually(lambda: len(e.order) == len(PAYLOADS))
+        eventually(lambda: len(e.listener._connections) == 1)
+        with e.connect() as four:
+            four.sendall(STREAM)
+            eventually(lambda: len(e.order) == 2 * len(PAYLOADS))
+    assert e.listener.refused == {"a": 1, "b": 0}
+    assert caplog.messages == [
+        "source a: a connection is refused: 2 are open, the most it takes (--max-connections)"
+    ]
+
+
+def test_dead_peers_are_noticed(edge, eventually):
+    e = edge()
+    with e.connect() as sock:
+        sock.sendall(STREAM)
+        eventually(lambda: e.order)
+        (connection,) = e.listener._connections
+        accepted = connection._transport.get_extra_info("socket")
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+
+
+def test_frame_4_an_idle_connection_is_closed_and_makes_room(edge, eventually, caplog):
+    e = edge(max_connections=1, idle_timeout=0.05)
+    with e.connect() as silent:
+        silent.sendall(STREAM + b"\0\0")
+        assert told_that_all_is_taken(silent)
+        eventually(lambda: not e.listener._connections)
+        with e.connect() as healthy:
+            healthy.sendall(STREAM)
+            healthy.shutdown(socket.SHUT_WR)
+            assert told_that_all_is_taken(healthy)
+    assert e.delivered["a"] == 2 * PAYLOADS
+    assert e.listener.dropped == {"a": 1}
+    assert "has sent nothing for 0.05 s; the connection is closed (--idle-timeout)" in caplog.text
+    assert "its 2 bytes are dropped (frame-4)" in caplog.text

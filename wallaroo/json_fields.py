@@ -1,0 +1,43 @@
+"""Fields of JSON that somebody else wrote, each judged as it is read."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+
+def a_text(value: Any) -> str:
+    """Return a text.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if type(value) is not str:
+        raise TypeError(f"a text is expected, not {value!r:.80}")
+    return value
+
+
+def a_text_or_none(value: Any) -> str | None:
+    """Return a text or `None`; raises as `a_text`."""
+    return None if value is None else a_text(value)
+
+
+def a_number(value: Any) -> int:
+    """Return a whole number.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if type(value) is not int:
+        raise TypeError(f"a whole number is expected, not {value!r:.80}")
+    return value
+
+
+def some_bytes(value: Any) -> bytes:
+    """Return the bytes that a text has in base64.
+
+    Raises:
+        TypeError: it is no text.
+        ValueError: it is no base64.
+    """
+    return base64.b64decode(a_text(value), validate=True)
