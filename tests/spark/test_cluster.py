@@ -7,30 +7,26 @@ import ctypes
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import psutil
 import pyspark
 import pytest
-from live_on_spark import PATIENCE, send
-from receiving import Receiver, eventually
 from wallaroo_spark.jvm.java import MODULE_OPTIONS
 from wallaroo_spark.jvm.session import close_session, session
 from wallaroo_spark.jvm.settings import SessionSettings
 
 import wallaroo
-from wallaroo.engine import Case, ServeOptions
+from wallaroo.engine import Case
+from wallaroo.frames import frames
 from wallaroo.loading import load_application, load_module
 
-# One cluster and one session serve both tests, since each starts six processes of Java and Spark.
-pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.timeout(600),
-    pytest.mark.xdist_group("cluster"),
-]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONF = {
@@ -51,8 +47,8 @@ def market():
     """Payloads by pipeline, and all of them as an input log: market data, then orders."""
     feed = load_module(EXAMPLES / "market_feed.py").module
     symbols = (EXAMPLES / "data" / "symbols.txt").read_text().split()
-    data = list(feed.generate_market_data(1000, 7, symbols))
-    orders = list(feed.generate_orders(1000, 7, symbols))
+    data = list(feed.generate_market_data(2000, 7, symbols))
+    orders = list(feed.generate_orders(2000, 7, symbols))
     return data, orders
 
 
@@ -61,15 +57,10 @@ def market_log(market):
     return [("Market Data", each) for each in data] + [("Orders", each) for each in orders]
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory, java_home):
-    directory = tmp_path_factory.mktemp("cluster")
-    with contextlib.closing(Cluster(directory, java_home, workers=2)) as running:
-        session(SessionSettings(master=running.url, conf=CONF))
-        try:
-            yield running
-        finally:
-            close_session()
+@pytest.fixture
+def cluster(tmp_path, java_home):
+    with contextlib.closing(Cluster(tmp_path, java_home, workers=2)) as running:
+        yield running
 
 
 def example(name, *arguments):
@@ -126,7 +117,11 @@ def test_order_2_bounded_cases_on_a_cluster(cluster, spark_engine, reference, ma
         ]
     ]
     spread = Case(where(), [("p", b"%d" % key) for key in range(20)], (10,), partitions=4)
-    *found, places = spark_engine.run_many([*cases, spread])
+    session(SessionSettings(master=cluster.url, conf=CONF))
+    try:
+        *found, places = spark_engine.run_many([*cases, spread])
+    finally:
+        close_session()
     for case, trace in zip(cases, found, strict=True):
         assert trace.comparable() == reference.run(case).comparable()
     assert len(set(places.outputs["p", 0])) == 2  # both executors hold state
@@ -135,30 +130,83 @@ def test_order_2_bounded_cases_on_a_cluster(cluster, spark_engine, reference, ma
 # -- live ------------------------------------------------------------------------------------
 
 
-def test_recover_1_a_worker_is_killed_and_the_job_completes(
-    cluster, spark_engine, reference, market
-):
+class Receiver:
+    """A sink's peer, which keeps all that comes."""
+
+    def __init__(self):
+        self.data = bytearray()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._receive, daemon=True)
+        self._thread.start()
+
+    def wait_for(self, length, run):
+        while len(self.data) < length:
+            assert run.poll() is None, "the run has ended"
+            time.sleep(0.02)
+
+    def close(self):
+        self._listener.close()
+        self._thread.join(10)
+
+    def _receive(self):
+        with contextlib.suppress(OSError), self._listener.accept()[0] as connection:
+            while data := connection.recv(1 << 16):
+                self.data += data
+
+
+@contextlib.contextmanager
+def served(cluster, receiver, log):
+    """Run market spread on the cluster; yield the process and its ports by source."""
+    command = [
+        *(sys.executable, "-m", "wallaroo", "run", str(EXAMPLES / "market_spread.py")),
+        *("--engine", "spark", "--master", cluster.url, "--partitions", "2"),
+        *[part for pair in CONF.items() for part in ("--conf", "=".join(pair))],
+        *("--progress", "none", "--stop-timeout", "60", *CLOCK),
+        *("--in", "127.0.0.1:0,127.0.0.1:0", "--out", f"127.0.0.1:{receiver.port}"),
+    ]
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(command, stderr=stderr)
+    try:
+        ports = {}
+        while len(ports) < 2:
+            assert process.poll() is None, log.read_text()
+            for name, port in re.findall(
+                r"source (Orders|Market Data) listening on .*:(\d+)\n", log.read_text()
+            ):
+                ports[name] = int(port)
+            time.sleep(0.05)
+        yield process, ports
+    finally:
+        process.kill()
+        process.wait()
+
+
+def send(port, payloads):
+    """Send frames, and return when they are sequenced (frame-4)."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(frames(payloads))
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(1) == b""
+
+
+def test_recover_1_a_worker_is_killed_and_the_job_completes(cluster, reference, market, tmp_path):
     data, orders = market
     trace = reference.run(Case(example("market_spread", *CLOCK), market_log(market)))
     expected = b"".join(trace.outputs["Orders", 0])
-    with contextlib.closing(Receiver()) as receiver:
-        application = load_application(
-            EXAMPLES / "market_spread.py",
-            ("--in", "127.0.0.1:0,127.0.0.1:0", "--out", f"127.0.0.1:{receiver.port}", *CLOCK),
-        )
-        own = {"master": cluster.url, "conf": CONF}
-        run = spark_engine.serve(
-            application, ServeOptions(partitions=2, stop_timeout=PATIENCE, options=own)
-        )
-        send(run, *data, to="Market Data")
-        send(run, *orders[:500], to="Orders")
-        eventually(lambda: any(receiver.so_far), PATIENCE)
+    with (
+        contextlib.closing(Receiver()) as receiver,
+        served(cluster, receiver, tmp_path / "log") as (run, ports),
+    ):
+        send(ports["Market Data"], data)
+        send(ports["Orders"], orders[:500])
+        receiver.wait_for(1, run)
         assert cluster.kill_worker(0), "it had an executor"
-        send(run, *orders[500:], to="Orders")
-        run.stop()
-        summary = run.wait(PATIENCE)
-        assert (summary.exit_code, summary.problem) == (0, None)
-        assert receiver.data == expected
+        send(ports["Orders"], orders[500:])
+        receiver.wait_for(len(expected), run)
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(60) == 0
+    assert receiver.data == expected
 
 
 # -- the cluster -----------------------------------------------------------------------------
