@@ -37,6 +37,11 @@ class Receiver:
         return [bytes(got) for got in self._got]
 
     @property
+    def so_far(self) -> list[bytes]:
+        """What each connection has brought by now."""
+        return [bytes(got) for got in self._got]
+
+    @property
     def data(self) -> bytes:
         """What the only connection brought."""
         (data,) = self.got(1)

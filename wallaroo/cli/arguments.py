@@ -6,6 +6,7 @@ import argparse
 import difflib
 import math
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 from wallaroo.config import parse_address
 from wallaroo.errors import WallarooParameterError
@@ -24,6 +25,20 @@ def address(text: str) -> tuple[str, int]:
 def own_address(text: str) -> tuple[str, int]:
     """Return the (host, port) of ``HOST:PORT`` or ``PORT``, which is on this machine only."""
     return address(text if ":" in text else f"127.0.0.1:{text}")
+
+
+def endpoint(text: str) -> str:
+    """Return the URL of an endpoint of OpenTelemetry, without a slash at its end."""
+    try:
+        url = urlsplit(text)
+        good = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        good = False
+    if not good or url.query or url.fragment:
+        raise argparse.ArgumentTypeError(
+            f"expected a URL such as http://127.0.0.1:4318, not {text!r}"
+        )
+    return text.rstrip("/")
 
 
 def count(text: str) -> int:

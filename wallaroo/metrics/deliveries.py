@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from wallaroo.metrics.following import Followed
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import SinkId
 
@@ -40,15 +41,17 @@ class _Read:
         arrived: nanoseconds, by the clock of `Deliveries`.
         frames: how many.
         open: number of sinks that have not delivered yet.
+        followed: a record of it that is followed.
     """
 
-    __slots__ = ("arrived", "frames", "open", "source")
+    __slots__ = ("arrived", "followed", "frames", "open", "source")
 
     def __init__(self, source: str, arrived: int, frames: int) -> None:
         self.source = source
         self.arrived = arrived
         self.frames = frames
         self.open = 0
+        self.followed: Followed | None = None
 
 
 class Deliveries:
@@ -80,8 +83,13 @@ class Deliveries:
         self._arrivals.append(_Read(source, self._clock(), records))
         self._registry.backlog += records
 
-    def handed_on(self, records: int) -> None:
-        """Note that the sinks have been given all that came of the records that waited first."""
+    def handed_on(self, records: int, followed: Followed | None = None) -> None:
+        """Note that the sinks have been given all that came of the records that waited first.
+
+        Args:
+            records: how many.
+            followed: one of them, if it was followed.
+        """
         self._registry.backlog -= records
         self._registry.processed += records
         waiting = self._arrivals
@@ -94,6 +102,9 @@ class Deliveries:
             done = _Read(first.source, first.arrived, records)
         else:
             waiting.popleft()
+        if followed is not None:
+            done.followed = followed
+            followed.arrived = time.time_ns() - (self._clock() - done.arrived)
         for id_, sink in self._sinks.items():
             total = sink.written + sink.pending
             new = total - self._made[id_]
@@ -104,6 +115,8 @@ class Deliveries:
                 sink.look()
         if done.open:
             self.look()
+        elif followed is not None:
+            self._end(followed)
 
     def look(self) -> None:
         """Pass the marks that sinks have reached; look again soon if some are left."""
@@ -141,3 +154,12 @@ class Deliveries:
         read.open -= 1
         if not read.open and read.source:
             self._registry.sources[read.source].latency.add(took, read.frames)
+        if read.followed is not None:
+            read.followed.delivered[id_] = time.time_ns()
+            if not read.open:
+                self._end(read.followed)
+
+    def _end(self, followed: Followed) -> None:
+        followed.ended = time.time_ns()
+        if self._registry.on_followed is not None:
+            self._registry.on_followed(followed)

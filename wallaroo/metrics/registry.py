@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wallaroo.metrics.figures import (
     Harvest,
@@ -30,6 +30,9 @@ from wallaroo.operations import Branch, Collect, Merge
 from wallaroo.topology import Application, Node, Sink, SinkId, Source, Step
 from wallaroo.trace import DeadLetter
 from wallaroo.user_code.failure import own_frame
+
+if TYPE_CHECKING:
+    from wallaroo.metrics.following import Followed
 
 RATE = 5
 """Seconds over which rates are taken."""
@@ -63,6 +66,7 @@ class Registry:
         thread_of: the package whose code that thread runs.
         phases: the engine's own figures by name, such as the milliseconds of a batch by phase.
         process: the process's figures.
+        on_followed: is given the records that were followed, in any thread; `None`: follow none.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class Registry:
         self.state = "starting"
         self.phases: dict[str, float] = {}
         self.process: dict[str, Any] = {}
+        self.on_followed: Callable[[Followed], None] | None = None
         self.lines = Timelines()
         self.letters: deque[tuple[float, int | None, DeadLetter]] = deque(maxlen=_LETTERS)
         self._asked: list[Callable[[], None]] = []

@@ -40,7 +40,8 @@ class Watch:
     def fed(self, records: int, seconds: float) -> None:
         """Note that records were processed in so many seconds, and sinks have their outputs."""
         self._metrics.busy_seconds += seconds
-        self._deliveries.handed_on(records)
+        follower = self._machine.follower
+        self._deliveries.handed_on(records, None if follower is None else follower.take())
         if time.monotonic() >= self._look_due:
             self._look()
 
