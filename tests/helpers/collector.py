@@ -1,9 +1,10 @@
-"""A collector of OpenTelemetry: takes OTLP over HTTP, and decodes it by the protocol's own schema."""
+"""A collector of OpenTelemetry: takes OTLP over HTTP, and decodes it by the protocol's schema."""
 
 from __future__ import annotations
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
@@ -22,14 +23,14 @@ class Collector:
         port: where it listens; 0 takes a free one.
     """
 
-    def __init__(self, port=0):
+    def __init__(self, port: int = 0) -> None:
         self.lock = threading.Lock()
-        self.metrics = []  # requests
-        self.spans = []
+        self.metrics: list[Any] = []  # requests
+        self.spans: list[Any] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
+            def do_POST(self) -> None:
                 content = self.rfile.read(int(self.headers["Content-Length"]))
                 assert self.headers["Content-Type"] == "application/x-protobuf"
                 if self.path == "/v1/metrics":
@@ -47,7 +48,7 @@ class Collector:
                 self.end_headers()
                 self.wfile.write(answer.SerializeToString())
 
-            def log_message(self, *_):
+            def log_message(self, *_: object) -> None:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
@@ -56,15 +57,15 @@ class Collector:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
-    def values(self):
+    def values(self) -> dict[Any, Any]:
         """Return the last value of each metric, by (name, the labels' values)."""
         found = {}
         with self.lock:
@@ -77,15 +78,15 @@ class Collector:
                         found[metric.name, labels] = getattr(point, point.WhichOneof("value"))
         return found
 
-    def traces(self):
+    def traces(self) -> list[Any]:
         """Return each trace as a tree: (name, lineage, error, [children]), in order."""
         with self.lock:
             spans = sorted(self.spans, key=lambda span: span.start_time_unix_nano)
-        children = {}
+        children: dict[bytes, list[Any]] = {}
         for span in spans:
             children.setdefault(span.parent_span_id, []).append(span)
 
-        def tree(span):
+        def tree(span: Any) -> Any:
             below = [tree(one) for one in children.get(span.span_id, [])]
             lineage = attributes(span)["wallaroo.lineage"]
             return span.name, lineage, span.status.message, below
@@ -93,6 +94,6 @@ class Collector:
         return [tree(span) for span in children.get(b"", [])]
 
 
-def attributes(of):
+def attributes(of: Any) -> dict[str, Any]:
     """Return the attributes of a span or a point, or of a resource."""
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in of.attributes}

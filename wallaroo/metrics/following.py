@@ -65,6 +65,12 @@ class Visits:
         else:
             self.left_out += 1
 
+    def merge(self, other: Visits) -> None:
+        """Add those that were made elsewhere."""
+        room = _MOST - len(self.kept)
+        self.kept += other.kept[:room]
+        self.left_out += other.left_out + len(other.kept[room:])
+
 
 @dataclass(slots=True)
 class Followed:

@@ -76,7 +76,7 @@ class Exporter:
         self._closed.set()
         self._thread.join(_TIMEOUT)
         self._to_metrics.shutdown()
-        self._to_traces.shutdown()
+        self._to_traces.shutdown()  # type: ignore[no-untyped-call]  # the SDK gives it no types
         self._thread.join(_TIMEOUT)
         self._process.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from typing import Any
 
 from opentelemetry.sdk.metrics.export import (
@@ -81,7 +82,7 @@ def _point(
         return NumberDataPoint(labels, began, now, value)
     # Estimates are no whole numbers, and whole numbers are asked for: they must add up.
     below = [0, *map(round, value.at_most(EDGES)), round(value.count)]
-    counts = [more - less for less, more in zip(below, below[1:], strict=False)]
+    counts = [more - less for less, more in pairwise(below)]
     return HistogramDataPoint(
         labels,
         began,

@@ -9,8 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opentelemetry.sdk.trace import Tracer
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace import (
+    Span,
+    SpanKind,
+    Status,
+    StatusCode,
+    Tracer,
+    set_span_in_context,
+)
 
 from wallaroo.metrics.following import Followed, Visit
 from wallaroo.operations import Branch, Collect, Merge
@@ -27,15 +33,14 @@ def make_spans(tracer: Tracer, application: Application, followed: Followed) -> 
         application: what the record went through.
         followed: the record.
     """
-    attributes = {
-        "wallaroo.source": _text(followed.source),
-        "wallaroo.lineage": str(followed.sequence),
-        "wallaroo.calls_left_out": followed.visits.left_out,
-    }
     root = tracer.start_span(
         f"frame {_text(followed.source)}",
         kind=SpanKind.CONSUMER,
-        attributes=attributes,
+        attributes={
+            "wallaroo.source": _text(followed.source),
+            "wallaroo.lineage": str(followed.sequence),
+            "wallaroo.calls_left_out": followed.visits.left_out,
+        },
         start_time=followed.arrived,
     )
     made: dict[int, _Made] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from wallaroo.aggregations import AggregationRecord
@@ -109,7 +110,7 @@ class MeasuredCompiled(Compiled):
 
         As for a dead letter, the line of the generated code and its variables tell it.
         """
-        frame = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename != self._file:
             frame = frame.f_back
         return None if frame is None else self.lineage_at(frame.f_lineno, frame.f_locals)

@@ -40,6 +40,7 @@ class LogFeed(Feed):
 
     Attributes:
         case: the case that goes with all input from now on.
+        choose: returns the sequence of one of a batch's records that is to be followed, or `None`.
         planned: Spark has been given the records before this sequence.
         committed: Spark has committed the records before this sequence.
         sources: what the log says of the sources before `planned`.
@@ -62,6 +63,7 @@ class LogFeed(Feed):
         self._told = resume.sequence  # `sources` knows the records before this sequence
         self._timed = timed
         self.case = case
+        self.choose: Callable[[Sequence[Run]], int | None] = lambda _: None
         self.planned = self.committed = log.first_sequence
         self._tasks = tasks
         self._batch_bytes = batch_bytes
@@ -170,9 +172,12 @@ class LogFeed(Feed):
             self.sources, self._told = after(self.sources, runs), end
         if not self._timed:
             runs = [run._replace(at=0) for run in runs]
+        case = self.case
+        if (follow := self.choose(runs)) is not None:
+            case = replace(case, follow=follow)
         parts = _divided(_joined(runs), self._tasks)
         return [
-            pack(HeadBlock({0: self.case}, part, None if number else (start, end)))
+            pack(HeadBlock({0: case}, part, None if number else (start, end)))
             for number, part in enumerate(parts)
         ]
 

@@ -218,6 +218,7 @@ class Server:
         if options.metrics is not None:
             self._delivery.watch = Watch(options.metrics, lambda: self._backlog, self._tell)
             self._up.callback(self._delivery.watch.close)
+            self._feed.choose = self._delivery.watch.choose
         self._intake = Intake(self._feed, self._edges, self._fail, arrival, self._delivery.watch)
         self._query = LiveQuery(
             plan(self._application).levels, own, checkpoint, self._feed, self._delivery

@@ -162,7 +162,8 @@ def test_a_collector_that_is_away_costs_a_line_and_nothing_else(app):
 def test_without_it_nothing_of_it_is_imported(app):
     code = (
         "import sys\nfrom wallaroo.cli.main import main\n"
-        f"main(['run', {str(app)!r}, '--metrics', '0', '--stdin', '--stdout', '--in', 'x:0', '--out', 'x:0'])\n"
+        f"main(['run', {str(app)!r}, '--metrics', '0', '--stdin', '--stdout', "
+        "'--in', 'x:0', '--out', 'x:0'])\n"
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]"
     )
     done = subprocess.run(
