@@ -62,6 +62,11 @@ def snapshot(
             "partitions": _partitions(registry),
             "dead_letters": sum([node.dead.total() for node in registry.nodes]),
             "phases": dict(registry.phases),
+            "executors": list(registry.executors),
+            "hosts": [
+                {"host": host, "records": records, "seconds": seconds}
+                for host, (records, seconds) in sorted(registry.hosts.items())
+            ],
             "process": dict(registry.process),
             "last": registry.lines.last(),
         }

@@ -20,6 +20,7 @@ EDGES = [digit * 10**power for power in range(3, 11) for digit in (1, 2, 5)]
 """Nanoseconds where the buckets of a histogram end: 1 µs to 50 s."""
 
 _NODE = ("kind", "pipeline", "name", "position")
+_EXECUTOR = ("executor", "host")
 NAMES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     "wallaroo_run": ("info", ("application", "engine"), "The run."),
     "wallaroo_ready": ("gauge", (), "1 while sources are read; /ready says why not."),
@@ -87,6 +88,25 @@ NAMES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
         "How far a window step's watermark is behind the last arrival.",
     ),
     "wallaroo_phase_seconds": ("gauge", ("phase",), "The last micro-batch by phase (Spark)."),
+    "wallaroo_executor_running_tasks": ("gauge", _EXECUTOR, "Tasks that run now (Spark)."),
+    "wallaroo_executor_tasks": ("counter", _EXECUTOR, "Tasks that have ended well (Spark)."),
+    "wallaroo_executor_failed_tasks": ("counter", _EXECUTOR, "Tasks that have failed (Spark)."),
+    "wallaroo_executor_seconds": ("counter", _EXECUTOR, "Time in tasks (Spark)."),
+    "wallaroo_executor_gc_seconds": (
+        "counter",
+        _EXECUTOR,
+        "Of this in Java's collections (Spark).",
+    ),
+    "wallaroo_host_records": (
+        "counter",
+        ("host",),
+        "Records decoded, and messages taken to their entities, by tasks on a host (Spark).",
+    ),
+    "wallaroo_host_seconds": (
+        "counter",
+        ("host",),
+        "Time of these in their Python workers (Spark).",
+    ),
 }
 """Kind, labels and meaning of each name; a counter gets the end `_total` where it is read."""
 
@@ -132,6 +152,16 @@ def values(registry: Registry) -> dict[str, list[tuple[list[str], Any]]]:
             add("wallaroo_partition_busiest_share", busiest["share"], partition["name"])
     for phase, seconds in figures["phases"].items():
         add("wallaroo_phase_seconds", seconds, phase)
+    for one in figures["executors"]:
+        executor = (one["executor"], one["host"])
+        add("wallaroo_executor_running_tasks", one["running"], *executor)
+        add("wallaroo_executor_tasks", one["tasks"], *executor)
+        add("wallaroo_executor_failed_tasks", one["failed"], *executor)
+        add("wallaroo_executor_seconds", one["seconds"], *executor)
+        add("wallaroo_executor_gc_seconds", one["gc_seconds"], *executor)
+    for host in figures["hosts"]:
+        add("wallaroo_host_records", host["records"], host["host"])
+        add("wallaroo_host_seconds", host["seconds"], host["host"])
     for one in (*figures["sources"], *figures["steps"], *figures["sinks"]):
         node = (one["kind"], one["pipeline"], one["name"], one["position"])
         add("wallaroo_node_received", one["received"], *node)

@@ -103,6 +103,26 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
     )
     phases = [(name, _duration(seconds)) for name, seconds in figures["phases"].items()]
     lines += _table(("last micro-batch", "time"), phases)
+    lines += _table(
+        ("executor", "host", "cores", "running", "tasks", "failed", "time", "collections"),
+        [
+            (
+                one["executor"],
+                one["host"],
+                *[f"{one[name]:,}" for name in ("cores", "running", "tasks", "failed")],
+                _duration(one["seconds"]),
+                _duration(one["gc_seconds"]),
+            )
+            for one in figures["executors"]
+        ],
+    )
+    lines += _table(
+        ("host", "records", "time"),
+        [
+            (one["host"], f"{one['records']:,}", _duration(one["seconds"]))
+            for one in figures["hosts"]
+        ],
+    )
     for letter in figures["last_dead_letters"][:_LETTERS]:
         where = letter["step"] or ("decoder" if letter["sink"] is None else "encoder")
         lines.append(

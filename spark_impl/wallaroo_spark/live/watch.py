@@ -82,6 +82,8 @@ class Watch:
         """
         for harvest in report.figures:
             self._metrics.add(harvest)
+        for host, (records, seconds) in report.worked.items():
+            self._metrics.worked(host, records, seconds)
         now = self._metrics.monotonic()
         done = []
         with self._lock:
@@ -120,8 +122,9 @@ class Watch:
         if self._metrics.on_followed is not None:
             self._metrics.on_followed(followed)
 
-    def progressed(self, progress: Any) -> None:
-        """Note what Spark says of the last micro-batch."""
+    def progressed(self, progress: Any, executors: list[dict[str, Any]]) -> None:
+        """Note what Spark says of the last micro-batch, and of its executors."""
+        self._metrics.executors = executors
         durations = dict(progress["durationMs"]) if progress is not None else {}
         self._metrics.phases = {name: value / 1000 for name, value in sorted(durations.items())}
 

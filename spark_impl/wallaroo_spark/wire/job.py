@@ -176,6 +176,7 @@ class Report:
         span: see `HeadBlock`.
         figures: what was seen of user code.
         visits: the calls made for the record that is followed.
+        worked: by host, how many records or messages its tasks processed, and in how many seconds.
     """
 
     finished: dict[int, Finished] = field(default_factory=dict)
@@ -186,11 +187,12 @@ class Report:
     span: tuple[int, int] | None = None
     figures: list[Harvest] = field(default_factory=list)
     visits: Visits = field(default_factory=Visits)
+    worked: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         entities = self.entities or self.counts or self.held
         told = self.finished or self.printed or entities or self.span
-        return bool(told or self.figures or self.visits.kept)
+        return bool(told or self.figures or self.visits.kept or self.worked)
 
     @classmethod
     def merged(cls, reports: Iterable[Report]) -> Report:
@@ -209,6 +211,9 @@ class Report:
         self.counts.update(other.counts)
         self.figures += other.figures
         self.visits.merge(other.visits)
+        for host, (records, seconds) in other.worked.items():
+            before = self.worked.get(host, (0, 0.0))
+            self.worked[host] = (before[0] + records, before[1] + seconds)
         self.held.update(other.held)
         self.span = other.span or self.span
 

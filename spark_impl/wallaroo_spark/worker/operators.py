@@ -9,6 +9,7 @@ import functools
 import gc
 import itertools
 import pickle
+import time
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
@@ -34,7 +35,7 @@ from wallaroo_spark.worker.captured_output import Printer, printing
 from wallaroo_spark.worker.faults import die_if_asked
 from wallaroo_spark.worker.flow import Flow
 from wallaroo_spark.worker.following import CallFollower, follower_of
-from wallaroo_spark.worker.measuring import looking
+from wallaroo_spark.worker.measuring import looking, worked
 from wallaroo_spark.worker.program import program_for, program_of
 from wallaroo_spark.worker.replay import replay
 from wallaroo_spark.worker.segments import Entities, Map, stored
@@ -55,6 +56,7 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
         levels: number of operators.
     """
     _set_aside()
+    began = time.monotonic()
     printer = Printer()
     flows: dict[int, Flow] = {}
     records = sum([len(run.items) for run in block.frames])
@@ -70,6 +72,7 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     outboxes = [(case, flow.outbox) for case, flow in flows.items()]
     tracks = {case: flow.tracker.track for case, flow in flows.items() if flow.tracker is not None}
     report = Report(printed=printer.finish(), span=block.span, figures=figures)
+    report.worked = worked(block.cases, records, time.monotonic() - began)
     if follower is not None:
         report.visits = follower.visits
     rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0], tracks)
@@ -90,6 +93,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
         shards: number of groups of each operator.
     """
     _set_aside()
+    began = time.monotonic()
     cases: Specs = {}
     messages: dict[Address, list[Messages]] = {}
     tracks: dict[Address, list[Track]] = {}
@@ -121,6 +125,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
             )
         report.figures = seen()
     report.printed = printer.finish()
+    report.worked = worked(cases, records, time.monotonic() - began)
     if follower is not None:
         report.visits = follower.visits
     return _rows(cases, outboxes, report, shards, shard)

@@ -88,7 +88,7 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
             connection.sendall(frames([b"a b a", b"\xff", b"bad c", b"a"]))
             eventually(lambda: figures()["sinks"][0]["written"] == 5, 300)
             eventually(lambda: figures()["processed"] == 4, 60)
-            eventually(lambda: figures()["phases"], 60)
+            eventually(lambda: figures()["phases"] and figures()["executors"], 60)
             eventually(lambda: figures()["sources"][0]["latency"]["whole"]["count"] == 4, 60)
         found = figures()
     finally:
@@ -113,6 +113,12 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
     assert source["latency"]["whole"]["count"] == 4
     assert found["phases"]["addBatch"] > 0
     assert found["backlog"] == 0
+    (executor,), (host,) = found["executors"], found["hosts"]
+    assert executor["executor"] == "driver"
+    assert executor["tasks"] >= 2
+    assert executor["seconds"] > 0
+    assert host["records"] == 4 + 5  # frames, and messages at the state step
+    assert host["seconds"] >= 5 * 0.005
     first = followed[0]
     assert (first.source, first.sequence, list(first.delivered)) == ("p", 0, [("p", 0)])
     words_of_it = [(0, 0), (0, 1), (0, 2)]
