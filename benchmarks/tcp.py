@@ -106,13 +106,13 @@ class Served:
 
 
 @contextmanager
-def closing_all() -> Iterator[Callable[[str], Served]]:
+def closing_all(make: Callable[[str], Served] = Served) -> Iterator[Callable[[str], Served]]:
     """Give a function that starts a contender after the last one has ended."""
     with contextlib.ExitStack() as stack:
 
         def start(contender: str) -> Served:
             stack.close()
-            served = Served(contender)
+            served = make(contender)
             stack.callback(served.close)
             return served
 

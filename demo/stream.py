@@ -32,6 +32,10 @@ class Receiver:
         """Return all that has come."""
         return b"".join(self._chunks)
 
+    def wait(self, seconds: float) -> None:
+        """Wait until the other side has closed the connection."""
+        self._thread.join(seconds)
+
     def close(self) -> None:
         """Stop listening; what is connected is read until its other side closes."""
         self._listener.close()
@@ -42,7 +46,7 @@ class Receiver:
         except OSError:
             return  # closed before the sink connected
         with connection:
-            while chunk := connection.recv(_READ):
+            while chunk := _read(connection):
                 self._chunks.append(chunk)
                 self.lines += chunk.count(b"\n")
 
@@ -58,6 +62,10 @@ class Sender:
         self._thread = threading.Thread(target=self._send, daemon=True)
         self._thread.start()
 
+    def wait(self, seconds: float) -> None:
+        """Wait until all is sent, and the source has closed its side."""
+        self._thread.join(seconds)
+
     def _send(self) -> None:
         try:
             with self._connection as connection:
@@ -68,3 +76,10 @@ class Sender:
                 connection.recv(1)  # the source closes its side once it has everything (frame-4)
         except OSError as error:
             self.error = error
+
+
+def _read(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(_READ)
+    except ConnectionResetError:  # the engine was killed
+        return b""

@@ -43,7 +43,11 @@ class Capabilities:
         partitions: it runs on more than one partition.
         batches: it can run the micro-batches that a case asks for.
         live: `serve` works.
-        recovery: it keeps recover-1 and recover-2 when it is killed.
+        recovery: it keeps recover-1 and recover-2 when it is killed and started again, served with
+            the engine's option ``checkpoint``, a directory of the run's own. If it has the option
+            ``checkpoint_interval``, that is a number of seconds.
+        always_logs: what it receives goes into a log on disk in every live run, also without a
+            checkpoint. So a sink that reads nothing does not soon stop it from reading.
         faults: kinds of fault `run` can inject, such as ``"task"``.
         unsupported_rules: ids of rules it does not keep at all.
         small: values of `Case.options` that make thresholds small, so that a few small messages
@@ -63,6 +67,7 @@ class Capabilities:
     batches: bool = True
     live: bool = True
     recovery: bool = False
+    always_logs: bool = False
     faults: frozenset[str] = frozenset()
     unsupported_rules: frozenset[str] = frozenset()
     small: Mapping[str, Any] = field(default_factory=dict)

@@ -43,6 +43,19 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class Unportable:
+    """Stands for the message of a `Value` of which a log can keep only why it cannot be pickled.
+
+    Such a record is a dead letter, reason `unportable`.
+
+    Args:
+        error: why.
+    """
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has moved on, and something is due (time-1).
 

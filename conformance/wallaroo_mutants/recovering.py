@@ -1,148 +1,101 @@
-"""A live server that recovers by running its log of frames again, and faults in this recovery."""
+"""Faults in how the reference engine recovers, which kills of a live server show."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from wallaroo_conformance.killing import Mutant
-from wallaroo_reference.engine import ReferenceEngine
-from wallaroo_reference.isolated.interpreter import Interpreter
-from wallaroo_reference.places import Store
-from wallaroo_reference.serving.server import serve
+from wallaroo_reference.checkpoints.collecting import Collector, Packed
+from wallaroo_reference.checkpoints.head import Head
+from wallaroo_reference.checkpoints.recovery import Recovery
+from wallaroo_reference.checkpoints.store import Store
+from wallaroo_reference.serving.checkpointing import Checkpoints
+from wallaroo_reference.serving.outbox import Outbox
 
-from wallaroo.engine import Capabilities, Handle, OnError, ServeOptions
-from wallaroo.topology import Application
-
-Log: TypeAlias = list[tuple[str, bytes]]
-"""What was received: (source, payload)."""
-
-Recover: TypeAlias = Callable[["Logging", Log], None]
-"""Runs a log on a machine without state; leaves there the outputs that are to be sent."""
+from wallaroo_mutants.engine import edge
 
 
-class Logging(Interpreter):
-    """An interpreter that logs what it is fed."""
+def _state_gone(_original: Any) -> Any:
+    def restore(self: Recovery, machine: Any) -> None:
+        if self.head is not None:
+            machine.go_on_from(self.head.moment)
 
-    def __init__(self, application: Application, log: Log, on_error: OnError = "skip") -> None:
-        super().__init__(application, on_error=on_error)
-        self._log = log
-
-    def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
-        """Log frames, then process them."""
-        self._log += [(source, payload) for payload in payloads]
-        super().feed(source, payloads, at)
-
-    def run_again(self, log: Log) -> None:
-        """Process frames that are in the log already."""
-        for source, payload in log:
-            super().feed(source, [payload])
-
-    def forget(self) -> None:
-        """Lose all entities."""
-        self._stores = {name: Store(store.partition) for name, store in self._stores.items()}
+    return restore
 
 
-class RecoveringEngine(ReferenceEngine):
-    """The reference engine with a log that outlives a kill.
+def _position_before_state(original: Any) -> Any:
+    def write(self: Store, head: Head, blobs: Any) -> None:
+        moment = replace(head.moment, sequence=max(0, head.moment.sequence - 1))
+        original(self, replace(head, moment=moment), blobs)
 
-    Args:
-        recover: what it does with the log after one.
-    """
-
-    def __init__(self, recover: Recover) -> None:
-        self._recover = recover
-
-    def capabilities(self) -> Capabilities:
-        """Return what it claims: recovery."""
-        return Capabilities(recovery=True)
-
-    def serve(self, application: Application, options: ServeOptions) -> Handle:
-        """Serve; this run and those after a restart share one log."""
-        log: Log = []
-
-        def machine() -> Logging:
-            fresh = Logging(application, log, options.on_error)
-            self._recover(fresh, log)
-            return fresh
-
-        return _Restarting(serve(application, machine, options))
+    return write
 
 
-class _Restarting:
-    """A handle whose server, after a restart, sends the outputs of the recovery."""
+def _stored_once(original: Any) -> Any:
+    def finish(self: Collector, next_blob: int) -> list[Packed]:
+        packed: list[Packed] = original(self, next_blob)
+        known: set[Any] = self.__dict__.setdefault("stored", set())
+        for place, cells in enumerate(packed):
+            for cell in list(cells):
+                if (place, cell) in known:
+                    del cells[cell]
+                known.add((place, cell))
+        self.first_blob = 0
+        return packed
 
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._handle, name)
-
-    def restart(self) -> Handle:
-        server: Any = self._handle.restart()
-        # Deliver no frames: the server then sends what the machine has given so far.
-        server._thread.call(server.deliver, next(iter(server.addresses)), [])
-        return _Restarting(server)
-
-
-def _again(machine: Logging, log: Log) -> None:
-    """Run the whole log again: outputs may be repeated, and the state is what it was."""
-    machine.run_again(log)
+    return finish
 
 
-def _forgetful(machine: Logging, log: Log) -> None:
-    machine.run_again(log)
-    machine.forget()
+def _replayed_twice(original: Any) -> Any:
+    def later(self: Recovery) -> Iterator[Any]:
+        yield from original(self)
+        yield from original(self)
+
+    return later
 
 
-def _last_doubled(machine: Logging, log: Log) -> None:
-    machine.run_again(log)
-    given = {sink: outputs[:] for sink, outputs in machine.outputs.items()}
-    machine.run_again(log[-1:])
-    for sink, outputs in machine.outputs.items():
-        outputs[:] = given[sink]
+def _handed_on_is_sent(_original: Any) -> Any:
+    return lambda self, sequence, made: True
 
 
-def _last_lost(machine: Logging, log: Log) -> None:
-    """Lose the last frame, whose outputs may have been sent before the kill."""
-    machine.run_again(log)
-    given = {sink: outputs[:] for sink, outputs in machine.outputs.items()}
-    machine.forget()
-    del log[-1:]
-    machine.run_again(log)
-    for sink, outputs in machine.outputs.items():
-        outputs[:] = given[sink]
-
-
-def _not_sent(machine: Logging, log: Log) -> None:
-    machine.run_again(log)
-    for outputs in machine.outputs.values():
-        outputs.clear()
-
-
-def _backwards(machine: Logging, log: Log) -> None:
-    machine.run_again(log)
-    for outputs in machine.outputs.values():
-        outputs.reverse()
-
-
-def _mutant(rule: str, name: str, says: str, recover: Recover) -> Mutant:
-    make = partial(RecoveringEngine, recover)
-    return Mutant(name, rule, says, make, "edges", shown_by="live")
+def _at_the_end_only(original: Any) -> Any:
+    return lambda self: original(self) if self._hurry else None
 
 
 RECOVERY_MUTANTS: tuple[Mutant, ...] = (
-    _mutant("recover-1", "state gone after a kill", "a checkpoint that forgets", _forgetful),
-    _mutant(
-        "recover-1", "last frame counted twice", "an offset saved before the state", _last_doubled
+    edge(
+        "recover-1", "state gone after a kill", "a checkpoint that forgets",
+        Recovery, "restore", _state_gone,
     ),
-    _mutant(
-        "recover-1", "last frame of the log lost", "a good block taken for a torn end", _last_lost
+    edge(
+        "recover-1", "last frame counted twice", "a position saved before the state",
+        Store, "write", _position_before_state,
     ),
-    _mutant("recover-2", "outputs under way lost", "what was handed on counts as sent", _not_sent),
-    _mutant("recover-2", "outputs repeated backwards", "a stack of what is to be sent", _backwards),
-)
+    edge(
+        "recover-1", "changed entity not stored", "noted when it was built, not when it changed",
+        Collector, "finish", _stored_once,
+    ),
+    edge(
+        "recover-1", "log replayed twice", "each of two owners replays it",
+        Recovery, "later", _replayed_twice,
+    ),
+    edge(
+        "recover-2", "outputs under way lost", "what was handed on counts as sent",
+        Outbox, "delivered", _handed_on_is_sent,
+    ),
+)  # fmt: skip
 
-RECOVERY_EQUIVALENT = _mutant("", "log run again", "all is repeated, in order", _again)
-"""What the mutants would be without their faults: the suite must not kill it."""
+RECOVERY_EQUIVALENT = replace(
+    edge(
+        "recover-1",
+        "log run again",
+        "all is repeated, in order",
+        Checkpoints,
+        "_begin",
+        _at_the_end_only,
+    ),
+    rule="",
+)
+"""Without checkpoints all is done again after a kill: the suite must not kill it."""

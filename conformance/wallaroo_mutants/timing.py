@@ -55,10 +55,10 @@ def never_ended(self: Watermarks, source: str) -> None:
 
 def only_own_frames(self: Watermarks, at: int, source: str | None) -> None:
     """Let time go on with frames only."""
-    if source is not None or self._first is None:
+    if source is not None or self.first is None:
         self.now = max(self.now, at)
-    if self._first is None:
-        self._first = self.now
+    if self.first is None:
+        self.first = self.now
     if source is not None:
         self._sources[source].last_frame = self.now
 
@@ -129,9 +129,9 @@ class LaterStepsFirst(Interpreter):
 
 
 def _expire(store: Any, now: int, after: int) -> None:
-    for known, visit in list(store._visits.items()):
+    for known, visit in list(store.visits.items()):
         if now - visit >= after:
-            del store._visits[known], store.entities[known]
+            del store.visits[known], store.entities[known]
 
 
 def expires_late(self: Store[Any], now: int) -> None:
@@ -147,4 +147,4 @@ def expires_early(self: Store[Any], now: int) -> None:
 def first_visit_counts(self: Store[Any], known: Hashable, now: int) -> None:
     """Note the first visit only."""
     if self.partition.expire_after is not None:
-        self._visits.setdefault(known, now)
+        self.visits.setdefault(known, now)

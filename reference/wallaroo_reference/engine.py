@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from wallaroo.engine import (
     Capabilities,
@@ -23,6 +24,10 @@ from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
 from wallaroo_reference.compiled.machine import Compiled, compiled_source, compiles
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.machine import Machine
+from wallaroo_reference.options import add_arguments, checkpoint_options
+
+if TYPE_CHECKING:
+    from wallaroo.transport.stored import StoredCheckpoint
 
 _LATE_IN_A_LONG_RUN: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 2}
 """`Case.options` under which the third frame's sequence number needs more than 32 bits."""
@@ -34,8 +39,8 @@ class ReferenceEngine:
     name = "reference"
 
     def capabilities(self) -> Capabilities:
-        """Return what it claims: everything but recovery and faults."""
-        return Capabilities(small=_LATE_IN_A_LONG_RUN)
+        """Return what it claims: everything but faults."""
+        return Capabilities(recovery=True, small=_LATE_IN_A_LONG_RUN)
 
     def check(self, application: Application) -> None:
         """Refuse nothing: it runs every application that can be built."""
@@ -78,6 +83,9 @@ class ReferenceEngine:
         compiled = options.isolation == "trusting" and compiles(application)
         partitions, on_error = options.partitions or 1, options.on_error
 
+        checkpoint = checkpoint_options(options.options)
+        keeps = checkpoint.directory is not None
+
         def machine() -> Machine:
             if options.metrics is not None:
                 probes = Probes(application, options.metrics, always=not compiled)
@@ -90,17 +98,25 @@ class ReferenceEngine:
                         partitions=partitions,
                         on_error=on_error,
                         follower=follower,
+                        keeps=keeps,
                     )
                 return MeasuredInterpreter(
-                    probes, partitions=partitions, on_error=on_error, follower=follower
+                    probes, partitions=partitions, on_error=on_error, follower=follower, keeps=keeps
                 )
             make = Compiled if compiled else Interpreter
-            return make(application, partitions=partitions, on_error=on_error)
+            return make(application, partitions=partitions, on_error=on_error, keeps=keeps)
 
-        return serve(application, machine, options)
+        return serve(application, machine, options, checkpoint)
+
+    def stored(self, directory: Path) -> StoredCheckpoint:
+        """Return the engine's part of a checkpoint, for `wallaroo checkpoint`."""
+        from wallaroo_reference.checkpoints.stored import ReferenceCheckpoint  # SQLite, only here
+
+        return ReferenceCheckpoint(directory)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add nothing: it has no options of its own."""
+        """Add the engine's own options of ``wallaroo run`` to `parser`."""
+        add_arguments(parser)
 
     def _machine(self, case: Case) -> Machine:
         partitions = case.partitions or 1
@@ -121,7 +137,9 @@ class CompiledEngine(ReferenceEngine):
 
     def capabilities(self) -> Capabilities:
         """Return what it claims: it has no `isolated` mode."""
-        return Capabilities(isolation=frozenset({"trusting"}), small=_LATE_IN_A_LONG_RUN)
+        return Capabilities(
+            isolation=frozenset({"trusting"}), recovery=True, small=_LATE_IN_A_LONG_RUN
+        )
 
     def run(self, case: Case) -> Trace:
         """Run one case in `trusting` mode.

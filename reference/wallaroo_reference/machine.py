@@ -11,6 +11,7 @@ from typing import Protocol
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended, Entity, Finding, OpenWindow
+from wallaroo_reference.kept import Cells, Moment
 from wallaroo_reference.meter import Meter
 
 
@@ -71,3 +72,12 @@ class Machine(Protocol):
 
     def entities(self) -> list[Entity]:
         """Return the state entities as they are now."""
+
+    def cells(self) -> Sequence[Cells]:
+        """Return the machine's state in pieces: its partitions' entities, its steps' windows."""
+
+    def moment(self) -> Moment:
+        """Return where the machine stands; call it between two records."""
+
+    def go_on_from(self, moment: Moment) -> None:
+        """Stand where a machine stood whose cells have been unpacked into this one's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +21,15 @@ from wallaroo.operations import (
 )
 from wallaroo.topology import Application, Node, Sink, SinkId, Source, StatePartition
 from wallaroo.trace import Reason
+from wallaroo_reference.kept import (
+    NOT_NOTED,
+    VISITED,
+    Kind,
+    UnpackError,
+    identity_of,
+    key_of_name,
+    name_of,
+)
 
 E = TypeVar("E")
 
@@ -63,12 +72,23 @@ class FrozenEntity:
 
 
 class Store(Generic[E]):
-    """The entities of one state partition, by the identities of their keys."""
+    """The entities of one state partition, by the identities of their keys.
+
+    Attributes:
+        keeps: note in `changed` which entities have changed.
+        visits: where entities expire, the arrival time of each one's last visit, oldest first.
+        changed: see `wallaroo_reference.kept.Cells`.
+    """
+
+    kind: Kind = "partition"
 
     def __init__(self, partition: StatePartition) -> None:
         self.partition = partition
+        self.name = partition.name
         self.entities: dict[Hashable, E] = {}
-        self._visits: dict[Hashable, int] = {}  # arrival time of the last visit, oldest first
+        self.keeps = False
+        self.changed: dict[Hashable, Any] = {}
+        self.visits: dict[Hashable, int] = {}
         keys = partition.keys
         self._listed = None if keys is None else {identity(key) for key in keys}
 
@@ -86,18 +106,25 @@ class Store(Generic[E]):
     def visit(self, known: Hashable, now: int) -> None:
         """Note that an entity, by its key's identity, is visited at arrival time `now` (key-4)."""
         if self.partition.expire_after is not None:
-            self._visits.pop(known, None)  # it goes to the end: visits are in order of time
-            self._visits[known] = now
+            self.visits.pop(known, None)  # it goes to the end: visits are in order of time
+            self.visits[known] = now
+            self.touch(known)
 
     def expire(self, now: int) -> None:
         """Forget the entities last visited `expire_after` or longer before `now` (key-4)."""
         expire_after = self.partition.expire_after
         assert expire_after is not None
-        while self._visits:
-            known = next(iter(self._visits))
-            if now - self._visits[known] < expire_after:
+        while self.visits:
+            known = next(iter(self.visits))
+            if now - self.visits[known] < expire_after:
                 return
-            del self._visits[known], self.entities[known]
+            del self.visits[known], self.entities[known]
+            self.touch(known)
+
+    def touch(self, known: Hashable) -> None:
+        """Note that an entity may have changed, or is gone."""
+        if self.keeps:
+            self.changed[known] = None
 
     def expect(self, key: Key, known: Hashable) -> None:
         """Refuse a key that is not listed, if the application lists its keys (route-3).
@@ -110,6 +137,55 @@ class Store(Generic[E]):
 
     def _lists(self, key: Key) -> bool:
         return self._listed is None or identity(key) in self._listed
+
+    # -- for checkpoints: see `wallaroo_reference.kept.Cells` ----------------------------------
+
+    def keep(self, dumps: Callable[[E], bytes], make: Callable[[bytes, bytes], E]) -> None:
+        """Begin to note what changes.
+
+        Args:
+            dumps: returns an entity's state as bytes.
+            make: returns the entity of a cell's name and these bytes.
+        """
+        self.keeps = True
+        self._dumps, self._make = dumps, make
+
+    def count(self) -> int:
+        """Return the number of entities."""
+        return len(self.entities)
+
+    def identities(self) -> list[Any]:
+        """Return the identities of the keys of all entities."""
+        return list(self.entities)
+
+    def named(self, known: Any) -> bytes:
+        """Return the canonical encoding of an entity's key."""
+        return name_of(known)
+
+    def packed(self, known: Any) -> bytes | None:
+        """Return when an entity was visited, and its state."""
+        if known not in self.entities:
+            return None
+        visited = VISITED.pack(self.visits.get(known, NOT_NOTED))
+        return visited + self._dumps(self.entities[known])
+
+    def unpack(self, cells: Iterable[tuple[bytes, bytes]]) -> None:
+        """Put in entities that were packed."""
+        entities, make, expires = self.entities, self._make, self.partition.expire_after is not None
+        for name, value in cells:
+            known = identity_of(name)
+            try:
+                entities[known] = make(name, value[VISITED.size :])
+            except Exception as error:
+                raise UnpackError(self, key_of_name(name), error) from error
+            if expires:
+                self.visits[known] = VISITED.unpack_from(value)[0]
+
+    def go_on_from(self, now: int) -> None:
+        """Put the visits in order; an entity of which none is noted was visited just `now`."""
+        known = {one: now if at == NOT_NOTED else at for one, at in self.visits.items()}
+        self.visits.clear()
+        self.visits.update(sorted(known.items(), key=lambda visit: visit[1]))
 
 
 def places(application: Application) -> list[Place]:

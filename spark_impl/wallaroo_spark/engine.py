@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
 from wallaroo.topology import Application
@@ -14,6 +15,7 @@ from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.options import add_arguments, spark_options
 from wallaroo_spark.live.serve import Server
+from wallaroo_spark.live.stored import StoredOnSpark
 
 
 class SparkEngine:
@@ -23,7 +25,9 @@ class SparkEngine:
 
     def capabilities(self) -> Capabilities:
         """Return what it can do."""
-        return Capabilities(recovery=True, faults=frozenset({"task"}), small=SMALL)
+        return Capabilities(
+            recovery=True, always_logs=True, faults=frozenset({"task"}), small=SMALL
+        )
 
     def check(self, application: Application) -> None:
         """Refuse components that cannot be sent to a worker."""
@@ -40,6 +44,10 @@ class SparkEngine:
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped."""
         return Server(application, options, spark_options(options.options))
+
+    def stored(self, directory: Path) -> StoredOnSpark:
+        """Return the engine's part of a checkpoint, for `wallaroo checkpoint`."""
+        return StoredOnSpark(directory)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the engine's own options of ``wallaroo run`` to `parser`."""

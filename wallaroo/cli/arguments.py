@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 import difflib
 import math
+import os
 from collections.abc import Iterable
+from typing import Any
 from urllib.parse import urlsplit
 
 from wallaroo.config import parse_address
-from wallaroo.errors import WallarooParameterError
+from wallaroo.errors import WallarooError, WallarooParameterError
+from wallaroo.keys import BadKeyError, Key, encode_key
 
+KEY_HELP = """\
+A KEY is text, or has its type before it: int:5, bytes:ab (its UTF-8 bytes), str:int:5 (the text
+"int:5")."""
 APP_HELP = "a Python file (word_count.py) or a module on the current directory or PYTHONPATH"
 
 
@@ -63,6 +69,37 @@ def rate(text: str) -> float:
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"expected messages a second, more than 0, not {text!r}")
     return number
+
+
+def key_of(text: str) -> Key:
+    """Return the key that `KEY_HELP` describes.
+
+    Raises:
+        WallarooError: it is none.
+    """
+    kind, colon, value = text.partition(":")
+    if not colon or kind not in ("int", "bytes", "str"):
+        return checked_key(text, text)
+    if kind == "int":
+        try:
+            return checked_key(int(value), text)
+        except ValueError:
+            raise WallarooError(f"key {text!r}: {value!r} is no whole number") from None
+    return checked_key(value if kind == "str" else os.fsencode(value), text)
+
+
+def checked_key(key: Any, text: str) -> Key:
+    """Return `key`, which was written as `text`.
+
+    Raises:
+        WallarooError: it is no key (route-2).
+    """
+    try:
+        encode_key(key)
+    except BadKeyError as error:
+        raise WallarooError(f"key {text!r:.80}: {error} (route-2)") from None
+    checked: Key = key
+    return checked
 
 
 def option_strings(parser: argparse.ArgumentParser) -> list[str]:

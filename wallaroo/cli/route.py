@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 import ast
-import os
 from typing import TYPE_CHECKING
 
 from wallaroo.cli.application import load_named_application
-from wallaroo.cli.arguments import APP_HELP, count
+from wallaroo.cli.arguments import APP_HELP, KEY_HELP, checked_key, count, key_of
 from wallaroo.cli.output import application_output
 from wallaroo.cli.terminal import print_table
 from wallaroo.errors import WallarooError
 from wallaroo.keys import (
     SINGLE_KEY,
-    BadKeyError,
     Key,
     encode_key,
     is_u64,
@@ -26,9 +24,8 @@ if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
 
 
-_EXAMPLES = """\
-A KEY is text, or has its type before it: int:5, bytes:ab (its UTF-8 bytes), str:int:5 (the text
-"int:5"). With --literal every KEY is a Python literal: 5, "a", b"\\x00", (1, "a").
+_EXAMPLES = f"""\
+{KEY_HELP} With --literal every KEY is a Python literal: 5, "a", b"\\x00", (1, "a").
 Without a KEY, the keys the application lists are shown.
 
 examples:
@@ -58,7 +55,7 @@ def register(subparsers: Subparsers) -> None:
 
 def route(options: argparse.Namespace) -> int:
     """Run the command: 0 if each key has a place in some state partition."""
-    read = _literal if options.literal else _key
+    read = _literal if options.literal else key_of
     keys = [read(text) for text in options.keys]
     with application_output():
         application = load_named_application(options, placeholders=True)
@@ -101,18 +98,6 @@ def _problem(key: Key, known: set[bytes] | None, *, u64: bool) -> str | None:
     return None
 
 
-def _key(text: str) -> Key:
-    kind, colon, value = text.partition(":")
-    if not colon or kind not in ("int", "bytes", "str"):
-        return _checked(text, text)
-    if kind == "int":
-        try:
-            return _checked(int(value), text)
-        except ValueError:
-            raise WallarooError(f"key {text!r}: {value!r} is no whole number") from None
-    return _checked(value if kind == "str" else os.fsencode(value), text)
-
-
 def _literal(text: str) -> Key:
     try:
         value = ast.literal_eval(text)
@@ -120,12 +105,4 @@ def _literal(text: str) -> Key:
         raise WallarooError(
             f"key {text!r} is no Python literal; write 5, \"'a'\", \"b'a'\" or \"(1, 'a')\""
         ) from None
-    return _checked(value, text)
-
-
-def _checked(key: Key, text: str) -> Key:
-    try:
-        encode_key(key)
-    except BadKeyError as error:
-        raise WallarooError(f"key {text!r:.80}: {error} (route-2)") from None
-    return key
+    return checked_key(value, text)

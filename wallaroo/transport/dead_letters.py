@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from wallaroo.errors import WallarooError
 from wallaroo.text import escaped
 from wallaroo.trace import DeadLetter
+from wallaroo.transport.private import sync_way_to
 from wallaroo.transport.rate_limit import RateLimited
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class DeadLetters:
         self._path = path
         self._fd = -1
         self._metrics = metrics
+        self._named = False  # the file's name is durable
+        self._in_doubt = False  # a sync has failed
         self._limited = RateLimited(_log, clock=clock)
         if path is not None:
             try:
@@ -93,6 +96,31 @@ class DeadLetters:
             self._metrics.add_dead_letters(letters)
         if self._fd >= 0:
             self._write(letters)
+
+    def sync(self) -> None:
+        """Make durable what was written, and the file's name; in any thread.
+
+        Raises:
+            DeadLetterFileError: the system could not. That is final, because nobody can know any
+                more what is on the disk.
+        """
+        if self._fd < 0 or self._path is None:
+            return
+        try:
+            if self._in_doubt:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            os.fsync(self._fd)
+            if not self._named:
+                sync_way_to(self._path)
+                self._named = True
+        except OSError as error:
+            if error.errno in (errno.EINVAL, errno.EBADF):  # a FIFO; closed
+                return
+            self._in_doubt = True
+            raise DeadLetterFileError(
+                f"dead letters in {self._path} could not be synced: {error.strerror}; nobody knows "
+                "whether the last are on the disk. A restart from the checkpoint writes them again"
+            ) from error
 
     def close(self) -> None:
         """Close the file, and log how many log lines were left out."""

@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Protocol
 
 from wallaroo.config import TCPSinkConfig, TCPSourceConfig
@@ -24,7 +23,7 @@ from wallaroo.records import End, Value
 from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.trace import Finding
 from wallaroo.transport.dead_letters import DeadLetters
-from wallaroo.transport.generators import GeneratorPosition, Generators
+from wallaroo.transport.generators import Generators, LoggedSource
 from wallaroo.transport.listener import Address, Listener, listening_sources
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.sink import TCPSink
@@ -96,7 +95,6 @@ class Edges:
         core: the engine's part.
         addresses: see `Listener`.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
-        positions: where generators stand that go on, see `Generators`.
 
     Attributes:
         sinks: by id.
@@ -117,7 +115,6 @@ class Edges:
         core: Core,
         addresses: Mapping[str, Address] | None = None,
         clock: Callable[[], int] = time.time_ns,
-        positions: Mapping[str, GeneratorPosition] = MappingProxyType({}),
     ) -> None:
         self._options = options
         self._loop = loop
@@ -125,7 +122,7 @@ class Edges:
         self._may_read = threading.Event()  # the thread that reads stdin
         self._may_read.set()
         sources = listening_sources(application.sources)
-        self._generators = Generators(application.sources, core.take, clock, positions)
+        self._generators = Generators(application.sources, core.take, clock)
         self.sinks = self._make_sinks(application.sinks)
         self._reader = self._make_reader(sources)
         self.dead_letters = DeadLetters(options.dead_letters, metrics=options.metrics)
@@ -195,6 +192,10 @@ class Edges:
         self._generators.resume()
         if self._listener.paused:
             self._listener.resume()
+
+    def go_on_behind(self, logged: Mapping[str, LoggedSource]) -> None:
+        """See `Generators.go_on_behind`."""
+        self._generators.go_on_behind(logged)
 
     def refuse(self) -> None:
         """Drop all connections and take nothing more in; what is on the way out goes on."""

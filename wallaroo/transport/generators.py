@@ -10,15 +10,16 @@ import asyncio
 import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
-from types import MappingProxyType
 from typing import Any
 
+from wallaroo.components import Generator
 from wallaroo.config import GenSourceConfig
 from wallaroo.generating import generate
-from wallaroo.records import End, Value
+from wallaroo.records import End, Unportable, Value
 from wallaroo.topology import Source
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.user_code.failure import describe_error
 
 _MOST = 64  # values handed on at once
@@ -29,18 +30,32 @@ _PICKLED, _UNPORTABLE = b"p", b"u"
 
 
 @dataclass(frozen=True)
-class GeneratorPosition:
-    """Where a generator source stands in a log that goes on.
+class LoggedSource:
+    """What a log has said of a source; a generator goes on behind it.
 
     Args:
         ended: it has ended.
-        last: its latest value that can be pickled; `None`: there is none.
+        last: its latest value that can be read back, as the log holds it; empty if there is none.
         behind: number of its values after that one, which are made once more and left out.
     """
 
     ended: bool = False
-    last: Any = None
+    last: bytes = b""
     behind: int = 0
+
+    def after(self, blob: bytes) -> LoggedSource:
+        """Return what is known after a further value, given as the log holds it."""
+        if decoded(blob)[1] is None:
+            return LoggedSource(last=blob)
+        return replace(self, behind=self.behind + 1)
+
+    def value(self) -> Any:
+        """Return the latest value that can be read back; `None` if there is none.
+
+        Raises:
+            CheckpointError: not by this code.
+        """
+        return _read_back(self.last) if self.last else None
 
 
 def encoded(value: Any) -> bytes:
@@ -61,6 +76,56 @@ def decoded(blob: bytes) -> tuple[bytes, str | None]:
     return blob[1:], None
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedValue(Value):
+    """A generator's value that a log holds; its `value` is `Unportable` if that is all it holds.
+
+    Args:
+        blob: what the log holds.
+    """
+
+    blob: bytes = b""
+
+    @property
+    def as_logged(self) -> Value:
+        """The record for `InputLog.append_records`."""
+        return Value(self.source, self.blob, self.at)
+
+
+def to_log(record: Value) -> LoggedValue:
+    """Return a value that a generator has made as a log is to hold it."""
+    blob = encoded(record.value)
+    hindered = decoded(blob)[1]
+    value = record.value if hindered is None else Unportable(hindered)
+    return LoggedValue(record.source, value, record.at, blob)
+
+
+def from_log(record: Value) -> LoggedValue:
+    """Return a value that is read back from a log.
+
+    Args:
+        record: as `InputLog` returns it.
+
+    Raises:
+        CheckpointError: it cannot be read back by this code.
+    """
+    blob = record.value
+    hindered = decoded(blob)[1]
+    value = _read_back(blob) if hindered is None else Unportable(hindered)
+    return LoggedValue(record.source, value, record.at, blob)
+
+
+def _read_back(blob: bytes) -> Any:
+    try:
+        return pickle.loads(decoded(blob)[0])  # noqa: S301 - our own log's
+    except Exception as error:
+        raise CheckpointError(
+            "a value of a generator cannot be read back from the checkpoint: "
+            f"{type(error).__name__}: {error}. Run the application that made it, or begin anew "
+            "with an empty directory"
+        ) from error
+
+
 class Generators:
     """The generator sources of an application. Methods belong to the loop's thread.
 
@@ -68,7 +133,6 @@ class Generators:
         sources: all sources of the application; those of other kinds are left out.
         take: takes records, in order; it may call `pause`.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
-        positions: where those stand that go on, by name; the others begin.
 
     Attributes:
         received: values per source.
@@ -79,20 +143,35 @@ class Generators:
         sources: Mapping[str, Source],
         take: Callable[[list[Value | End]], None],
         clock: Callable[[], int],
-        positions: Mapping[str, GeneratorPosition] = MappingProxyType({}),
     ) -> None:
         self._take = take
+        self._clock = clock
+        self._generators: dict[str, Generator] = {}
         self._running: dict[str, Iterator[Value | End]] = {}
         self.received: dict[str, int] = {}
         for name, source in sources.items():
             if isinstance(source.config, GenSourceConfig):
                 self.received[name] = 0
-                at = positions.get(name, GeneratorPosition())
-                values = generate(name, source.config.generator, clock, at.last)
-                if not at.ended:
-                    self._running[name] = islice(values, at.behind, None)
+                self._generators[name] = source.config.generator
+                self._running[name] = generate(name, source.config.generator, clock)
         self._paused = False
         self._scheduled = False
+
+    def go_on_behind(self, logged: Mapping[str, LoggedSource]) -> None:
+        """Go on behind what a log holds, before anything is made (graph-4).
+
+        Args:
+            logged: what it has said of sources; the others begin.
+
+        Raises:
+            CheckpointError: a value cannot be read back.
+        """
+        for name, source in logged.items():
+            if source.ended:
+                self._running.pop(name, None)
+            elif name in self._generators:
+                values = generate(name, self._generators[name], self._clock, source.value())
+                self._running[name] = islice(values, source.behind, None)
 
     def start(self) -> None:
         """Begin, in the running loop."""

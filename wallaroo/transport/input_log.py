@@ -25,9 +25,9 @@ batches of records, and drops those it has committed::
   dropped whole, with a warning that says how many bytes. Damage anywhere else is an error; so is
   a bad block at the end with a whole block after it (`wallaroo.transport.torn_end`).
 - Directory and files are for their owner alone; a directory that others can write is refused.
-- A write that fails raises `InputLogError`, `InputLogFullError` on a full disk, takes none of that
-  append's records, and leaves the log as it was: a later append may succeed. A failed sync is
-  final, because nobody can know any more what is on the disk.
+- A write that fails raises `InputLogError`, `InputLogFullError` on a full or read-only disk, takes
+  none of that append's records, and leaves the log as it was: a later append may succeed. A failed
+  sync is final, because nobody can know any more what is on the disk.
 - The log survives a disk that is full to the last byte: a reserve of a few KB is enough to begin a
   new file, and then the one before can be deleted.
 - Files of format 1, which have frames without times, are read; their frames arrived at 0. What is
@@ -56,18 +56,19 @@ from wallaroo.transport.log_files import (
     recover,
 )
 from wallaroo.transport.log_records import Group, Run, in_groups
+from wallaroo.transport.private import sync_directory
 from wallaroo.transport.segment import Segment
 
 __all__ = ["InputLog", "InputLogError", "InputLogFullError", "Kind", "Run"]
 
 _MAX_BLOCK = 4 << 20  # payload bytes of a block; a larger append becomes several
 _FRAME = Kind.FRAME
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _SEGMENTS = 8  # files of a full log, about: an eighth of the log is deleted at a time
 
 
 class InputLogFullError(InputLogError):
-    """The disk has no room for an append; the log is as before. A later append may succeed."""
+    """The disk is full or read-only; the log is as before. A later append may succeed."""
 
 
 class InputLog:
@@ -220,8 +221,7 @@ class InputLog:
         try:
             os.fsync(fd)
         except OSError as error:
-            self._broken = f"the input log {self.path} could not be synced: {error.strerror}"
-            raise InputLogError(self._broken) from error
+            raise self._not_synced(error) from error
         finally:
             os.close(fd)
         with self._lock:
@@ -239,7 +239,7 @@ class InputLog:
             try:
                 runs += segment.runs(from_sequence, to_sequence)
             except (OSError, CorruptSegmentError) as error:
-                raise InputLogError(f"the input log's file {segment.path}: {error}") from error
+                raise _unreadable(segment, error) from error
         held = sum([len(run.payloads) for run in runs])
         if held != to_sequence - from_sequence:
             raise InputLogError(
@@ -266,6 +266,9 @@ class InputLog:
             from_sequence: the batch's first record.
             max_bytes: of payloads; the first record goes in even if it alone is larger.
             max_records: number of records, 1 or more.
+
+        Raises:
+            InputLogError: the log cannot be read.
         """
         stop = self._durable
         if max_records is not None:
@@ -274,10 +277,13 @@ class InputLog:
             return max(stop, from_sequence)
         total = 0
         for segment in self._covering(from_sequence, stop):
-            for sequence, length in segment.sizes(from_sequence, stop):
-                total += length
-                if total > max_bytes and sequence > from_sequence:
-                    return sequence
+            try:
+                for sequence, length in segment.sizes(from_sequence, stop):
+                    total += length
+                    if total > max_bytes and sequence > from_sequence:
+                        return sequence
+            except (OSError, CorruptSegmentError) as error:
+                raise _unreadable(segment, error) from error
         return stop
 
     def drop_before(self, sequence: int) -> None:
@@ -299,9 +305,12 @@ class InputLog:
             while len(self._segments) > 1 and self._segments[0].next <= sequence:
                 try:
                     self._segments[0].path.unlink(missing_ok=True)
+                    # Each by itself: if a later one vanished first, the log would have a hole.
+                    sync_directory(self.path)
                 except OSError as error:
                     raise InputLogError(
-                        f"the input log's file {error.filename} cannot be deleted: {error.strerror}"
+                        f"the input log's file {self._segments[0].path} cannot be deleted: "
+                        f"{error.strerror}"
                     ) from error
                 del self._segments[0]
             keep_reserve(self.path)
@@ -345,6 +354,11 @@ class InputLog:
             f"the input log {self.path} cannot be written: {error.strerror}; {what} were not taken"
         )
 
+    def _not_synced(self, error: OSError) -> InputLogError:
+        """Take nothing from now on: nobody knows what is on the disk."""
+        self._broken = f"the input log {self.path} could not be synced: {error.strerror}"
+        return InputLogError(self._broken)
+
     def _let_go_of(self, last: Segment) -> None:
         """Begin a new file, if the last one is worth deleting."""
         if last.size >= self._segment_bytes or self._starved:
@@ -360,10 +374,17 @@ class InputLog:
         segment = self._segments[-1]
         try:
             os.fsync(self._fd)
+        except OSError as error:
+            raise self._not_synced(error) from error
+        try:
             fresh = create(self.path, segment.next, segment.latest_at)
-            fd = os.open(fresh.path, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
             raise self._refusal(error, "its records") from error
+        try:  # from here on there is a file that later ones must not contradict
+            sync_directory(self.path)
+            fd = os.open(fresh.path, os.O_WRONLY | os.O_APPEND)
+        except OSError as error:
+            raise self._not_synced(error) from error
         os.close(self._fd)
         self._fd = fd
         self._durable = segment.next
@@ -371,6 +392,10 @@ class InputLog:
             self._segments.pop()
         self._segments.append(fresh)
         return fresh
+
+
+def _unreadable(segment: Segment, error: Exception) -> InputLogError:
+    return InputLogError(f"the input log's file {segment.path}: {error}")
 
 
 def _parts(payloads: Sequence[bytes]) -> list[Sequence[bytes]]:

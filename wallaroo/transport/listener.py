@@ -121,8 +121,9 @@ class Listener:
         self.buffer = memoryview(bytearray(_READ))
         self._sources = sources
         self._sockets: dict[str, socket.socket] = {}
-        self._connections: set[Connection] = set()
-        self._opening: set[asyncio.Task[Any]] = set()
+        # In the order in which they came, which a set would not keep: the same run, the same way.
+        self._connections: dict[Connection, None] = {}
+        self._opening: dict[asyncio.Task[Any], None] = {}
         self._all_closed: asyncio.Future[None] | None = None
         self._limit = ConnectionLimit(max_connections)
         self._sweep = IdleSweep(self._connections, idle_timeout)
@@ -193,12 +194,12 @@ class Listener:
 
     def opened(self, connection: Connection) -> None:
         """Note a connection."""
-        self._connections.add(connection)
+        self._connections[connection] = None
         self.open[connection.source] += 1
 
     def closed(self, connection: Connection) -> None:
         """Forget a connection."""
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         self.open[connection.source] -= 1
         if self._all_closed and not self._connections and not self._all_closed.done():
             self._all_closed.set_result(None)
@@ -232,7 +233,7 @@ class Listener:
             in_child(accepted.close)
             accepted.setblocking(False)
             opening = loop.create_task(self._open(name, accepted))
-            self._opening.add(opening)
+            self._opening[opening] = None
             opening.add_done_callback(functools.partial(self._opened, accepted))
 
     def _refuse(self, name: str, accepted: socket.socket) -> None:
@@ -249,7 +250,7 @@ class Listener:
         )
 
     def _opened(self, sock: socket.socket, opening: asyncio.Task[Any]) -> None:
-        self._opening.discard(opening)
+        self._opening.pop(opening, None)
         if opening.cancelled():  # no transport owns the socket yet
             sock.close()
 

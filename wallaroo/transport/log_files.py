@@ -14,13 +14,20 @@ from pathlib import Path
 
 from wallaroo.errors import WallarooError
 from wallaroo.transport.blocks import CorruptSegmentError, file_header
-from wallaroo.transport.private import make_private, open_to_others, opener, write_durably
+from wallaroo.transport.private import (
+    make_private,
+    open_to_others,
+    opener,
+    sync_directory,
+    write_whole,
+)
 from wallaroo.transport.segment import Segment
 from wallaroo.transport.torn_end import block_behind
 
 _SUFFIX = ".log"
 _RESERVE = "reserve"
 _RESERVE_BYTES = 8192
+_AT_ONCE = 1 << 20  # bytes
 
 _log = logging.getLogger("wallaroo.input_log")
 
@@ -47,7 +54,7 @@ def locked(directory: Path) -> int:
 
 
 def create(directory: Path, first: int, at: int) -> Segment:
-    """Make an empty file whose name and contents survive a power failure.
+    """Make an empty file whose contents survive a power failure; its name does not yet.
 
     Args:
         directory: the log's.
@@ -55,7 +62,7 @@ def create(directory: Path, first: int, at: int) -> Segment:
         at: arrival time of the last record before it.
     """
     path = directory / f"{first:020d}{_SUFFIX}"
-    write_durably(path, file_header(first, at))
+    write_whole(path, file_header(first, at))
     return Segment(path, first, at)
 
 
@@ -87,8 +94,28 @@ def recover(directory: Path) -> list[Segment]:
     """
     for partial in directory.glob("*.new"):
         partial.unlink()
+    segments, torn = read(directory)
+    if torn is not None:
+        _drop_torn_end(segments[-1], torn)
+    if segments:
+        _write_again(segments[-1].path)
+    else:
+        segments.append(create(directory, 0, 0))
+    sync_directory(directory)  # a process that was killed may not have come to that
+    return segments
+
+
+def read(directory: Path) -> tuple[list[Segment], CorruptSegmentError | None]:
+    """Return the segments on disk, and what is wrong at the end of the last, if it is torn there.
+
+    Nothing is changed.
+
+    Raises:
+        InputLogError: something else is damaged, or missing.
+    """
     paths = sorted(directory.glob(f"*{_SUFFIX}"))
     segments: list[Segment] = []
+    torn = None
     for path in paths:
         if not path.stem.isdecimal():
             raise InputLogError(f"{path} is not a file of an input log; move it elsewhere")
@@ -105,21 +132,28 @@ def recover(directory: Path) -> list[Segment]:
                 raise InputLogError(
                     f"the input log's file {path} is damaged: {error}. Restore it from a copy"
                 ) from error
-            _drop_torn_end(segment, error)
+            torn = error
         if segments and segment.writable and segment.before != segments[-1].latest_at:
             raise InputLogError(
                 f"the input log {directory} is damaged: {path.name} begins at the time "
                 f"{segment.before}, and the file before it ends at {segments[-1].latest_at}"
             )
         segments.append(segment)
-    if segments:
-        # They were read from the page cache and may not be on the disk yet.
-        fd = os.open(segments[-1].path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-    return segments or [create(directory, 0, 0)]
+    return segments, torn
+
+
+def _write_again(path: Path) -> None:
+    """Make what was read from a file durable, by writing the same bytes once more.
+
+    They may be in the page cache only. A sync alone is not enough: if one has failed before, the
+    system takes those pages for written, and the next sync succeeds and writes nothing of them.
+    """
+    with path.open("r+b") as file:
+        while data := file.read(_AT_ONCE):
+            file.seek(-len(data), os.SEEK_CUR)
+            file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _drop_torn_end(last: Segment, error: CorruptSegmentError) -> None:

@@ -1,7 +1,11 @@
-"""Directories and files that only their owner can use: they hold users' frames and state."""
+"""Directories and files that only their owner can use: they hold users' frames and state.
+
+A file's name is kept by its directory: it survives a power failure once that has been synced.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 from pathlib import Path
@@ -12,14 +16,15 @@ _OTHERS_WRITE = 0o022
 
 
 def make_private(directory: Path) -> None:
-    """Make a directory that only its owner can use; parents are made with the umask.
+    """Make a directory that only its owner can use, and that survives a power failure.
 
-    An existing directory is not changed.
+    Parents are made with the umask. An existing directory is not changed.
 
     Raises:
         OSError: it cannot be made.
     """
     directory.mkdir(mode=_DIRECTORY, parents=True, exist_ok=True)
+    sync_way_to(directory)
 
 
 def opener(path: str, flags: int) -> int:
@@ -27,11 +32,11 @@ def opener(path: str, flags: int) -> int:
     return os.open(path, flags, _FILE)
 
 
-def write_durably(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     """Write a file for its owner alone, in place of any of that name.
 
-    After a power failure the file before it is there, or the new one whole; once this returns, the
-    new one is.
+    After a power failure the file before it is there, or the new one whole: which of them is
+    certain only after `sync_directory`.
 
     Raises:
         OSError: it cannot be written; the file before it is unchanged.
@@ -46,15 +51,48 @@ def write_durably(path: Path, data: bytes) -> None:
     except OSError:
         partial.unlink(missing_ok=True)
         raise
-    _sync_names(path.parent)
 
 
-def _sync_names(directory: Path) -> None:
+def write_durably(path: Path, data: bytes) -> None:
+    """Write a file for its owner alone, in place of any of that name; it survives a power failure.
+
+    Raises:
+        OSError: it cannot be written, or its name is not certain to survive.
+    """
+    write_whole(path, data)
+    sync_directory(path.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory survive a power failure: what was created, renamed, removed.
+
+    Raises:
+        OSError: the system could not.
+    """
     fd = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(fd)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that cannot sync directories
+            raise
     finally:
         os.close(fd)
+
+
+def sync_way_to(path: Path) -> None:
+    """Make the way to a file or directory survive a power failure: it and its parents may be new.
+
+    A process that was killed may have made them, so what is there is no sign that it was synced.
+    Parents that may not be read are left out.
+
+    Raises:
+        OSError: the system could not.
+    """
+    for parent in path.absolute().parents:
+        try:
+            sync_directory(parent)
+        except PermissionError:
+            return  # it is not ours, so neither it nor what lies above it was made for this
 
 
 def open_to_others(directory: Path) -> str | None:

@@ -52,7 +52,7 @@ class Backoff:
     Args:
         first: the first pause, in seconds.
         longest: the longest pause, in seconds.
-        chance: the source of the jitter.
+        chance: the source of the jitter; `None`: the one that `random` keeps for the process.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class Backoff:
     ) -> None:
         self._first = first
         self._longest = longest
-        self._chance = chance or random.Random()  # noqa: S311 - jitter is no secret
+        self._uniform = chance.uniform if chance else random.uniform
         self._next = first
 
     def pause(self) -> float:
         """Return how many seconds to wait now."""
-        pause = self._next * self._chance.uniform(0.75, 1.0)
+        pause = self._next * self._uniform(0.75, 1.0)
         self._next = min(2 * self._next, self._longest)
         return pause
 

@@ -17,7 +17,7 @@ from wallaroo_conformance.live.peers import SinkPeer, wait_until
 from wallaroo_conformance.live.run import RECEIVE_BUFFER, Pipe, Run
 
 _LARGE = 1 << 16  # bytes of a payload
-_LOGGED = 128  # large frames after which the slow sink of an engine that has a log begins to read
+_LOGGED = 128  # large frames after which the slow sink of an engine that always logs begins to read
 _TOO_MANY = (
     1_024  # large frames: more than an engine may keep in memory for a sink that reads nothing
 )
@@ -56,7 +56,7 @@ def what_sinks_do(
         "broken": Pipe(),
         "bulk": Pipe(),
     }
-    most = _LOGGED if engine.capabilities().recovery else _TOO_MANY
+    most = _LOGGED if engine.capabilities().always_logs else _TOO_MANY
     options = ServeOptions(isolation=isolation, stop_timeout=patience)
     with Run(engine, reference, pipes, options, patience) as run:
         run.send("sink-2", "together", [b"a", b"", b"b"])
@@ -102,7 +102,7 @@ def _full(run: Run, most: int) -> Iterator[None]:
 
     Args:
         run: the run.
-        most: large frames that are sent; an engine without a log must not take so many.
+        most: large frames that are sent; an engine must not take `_TOO_MANY`.
     """
     run.tell(f"send bulk payloads of {_LARGE} bytes; its sink reads nothing until nobody reads")
     peer = run.peers["bulk", 0]

@@ -28,12 +28,19 @@ class LiveMachine(RuleBasedStateMachine):
         self.scenario: Scenario | None = None
         self._begun: dict[int, bytes] = {}
 
-    @initialize(application=st.integers(0, 2), mode=st.integers(0, 1))
-    def serve(self, application: int, mode: int) -> None:
-        """Serve one of the applications."""
+    @initialize(application=st.integers(0, 2), mode=st.integers(0, 1), recovers=st.booleans())
+    def serve(self, application: int, mode: int, recovers: bool) -> None:
+        """Serve one of the applications, with a checkpoint or without."""
         modes = modes_of(self.engine)
         isolation = modes[mode % len(modes)]
-        self.scenario = Scenario(self.engine, self.reference, application, isolation, self.patience)
+        self.scenario = Scenario(
+            self.engine,
+            self.reference,
+            application,
+            isolation,
+            self.patience,
+            recovers=recovers and self.recovery,
+        )
 
     @property
     def live(self) -> Scenario:
@@ -101,7 +108,7 @@ class LiveMachine(RuleBasedStateMachine):
         else:
             self.live.sink_goes(sink)
 
-    @precondition(lambda self: self.scenario and self.recovery)
+    @precondition(lambda self: self.scenario and self.scenario.recovers)
     @rule()
     def kill_and_restart(self) -> None:
         """Kill the server and start it again."""

@@ -23,6 +23,7 @@ from wallaroo_conformance.cases.case import (
 )
 from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.operators import DECODERS
+from wallaroo_conformance.live.checkpoint import Checkpoint
 from wallaroo_conformance.live.peers import Address, Sender, SinkPeer, header, wait_until
 from wallaroo_conformance.live.stretches import missing, recovery_rule
 
@@ -84,6 +85,7 @@ class Scenario:
         application: which of `APPLICATIONS`.
         isolation: the mode.
         patience: seconds that any one thing may take.
+        recovers: serve with a checkpoint, so that it can be killed and started again.
     """
 
     def __init__(
@@ -93,12 +95,16 @@ class Scenario:
         application: int,
         isolation: Isolation,
         patience: float,
+        *,
+        recovers: bool,
     ) -> None:
         self.case = APPLICATIONS[application % len(APPLICATIONS)]
         self.touched: Counter[str] = Counter()
         self.story: list[str] = [
             f"serve application {application % len(APPLICATIONS)}, {isolation}"
+            + ", with a checkpoint" * recovers
         ]
+        self.recovers = recovers
         self._reference = reference
         self._patience = patience
         self._frames: list[Input] = []
@@ -114,7 +120,12 @@ class Scenario:
             for index, pipeline in enumerate(self.case.pipelines)
             for number in range(len(pipeline.sinks))
         }
-        options = ServeOptions(isolation=isolation, stop_timeout=patience)
+        self._checkpoint = Checkpoint() if recovers else None
+        options = ServeOptions(
+            isolation=isolation,
+            stop_timeout=patience,
+            options=self._checkpoint.options if self._checkpoint else {},
+        )
         addresses: dict[tuple[str, int], Address] = {
             sink: peer.address for sink, peer in self.sinks.items()
         }
@@ -130,6 +141,8 @@ class Scenario:
             self._handle.stop()
             self._handle.wait(_CLOSING)
         self._handle.kill()
+        if self._checkpoint is not None:
+            self._checkpoint.remove()
         for peer in self.sinks.values():
             peer.close()
 

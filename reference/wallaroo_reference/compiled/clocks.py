@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from wallaroo.topology import Application, Source
+from wallaroo_reference.kept import Moment, SourceMoment
 
 NEVER: Final = -math.inf
 FOREVER: Final = math.inf
@@ -68,6 +69,7 @@ class Times:
 
     Attributes:
         now: the arrival time of the latest record.
+        first: that of the log's first record; `None` before it.
         clocks: that of each source.
         steps: the window steps, in the order of their calls.
         turning: the steps are having their turns; watermarks stand still but for theirs (time-4).
@@ -78,15 +80,32 @@ class Times:
         self.clocks = {name: Clock(source) for name, source in application.sources.items()}
         self.steps: list[TimedStep] = []
         self.turning = False
-        self._first: int | None = None  # arrival time of the log's first record
+        self.first: int | None = None
         self._feeding: str | None = None
+
+    def moments(self) -> dict[str, SourceMoment]:
+        """Return the times of the sources, by name."""
+        return {
+            name: SourceMoment(
+                None if clock.greatest < 0 else clock.greatest, clock.last_frame, clock.ended
+            )
+            for name, clock in self.clocks.items()
+        }
+
+    def go_on_from(self, moment: Moment) -> None:
+        """Stand where the time of another run stood."""
+        self.now, self.first = moment.now, moment.first
+        for name, was in moment.sources.items():
+            clock = self.clocks[name]
+            clock.greatest = -1 if was.greatest is None else was.greatest
+            clock.last_frame, clock.ended = was.last_frame, was.ended
 
     def arrive(self, at: int, frames_of: str | None) -> None:
         """Note that a record has arrived, or several at one time: frames or values of a source."""
         self.catch_up()
         self.now = max(self.now, at)
-        if self._first is None:
-            self._first = self.now
+        if self.first is None:
+            self.first = self.now
         self._feeding = frames_of
         if frames_of is not None:
             self.clocks[frames_of].last_frame = self.now
@@ -209,7 +228,7 @@ class Times:
         """Return the arrival time from which on a source without event times holds nothing back."""
         if clock.ended or clock.by_arrival or clock.idle_after is None or clock.greatest >= 0:
             return FOREVER
-        since = self._first if clock.last_frame is None else clock.last_frame
+        since = self.first if clock.last_frame is None else clock.last_frame
         return FOREVER if since is None else since + clock.idle_after
 
     def _comes_to(self, clock: Clock, time: int) -> float:

@@ -37,10 +37,15 @@ _DEEPEST = 6  # loops inside the first in one function, each with a `try`; Pytho
 
 
 class Program(Text):
-    """The generated code, and what its names stand for."""
+    """The generated code, and what its names stand for.
 
-    def __init__(self, application: Application) -> None:
-        super().__init__()
+    Args:
+        application: the application.
+        keeps: the code notes which entities and panes change, for checkpoints.
+    """
+
+    def __init__(self, application: Application, *, keeps: bool = False) -> None:
+        super().__init__(keeps=keeps)
         self._application = application
         self._later: list[Callable[[], None]] = []  # functions that are still to be written
         self._begun: set[int] = set()  # merges that have their function
@@ -239,15 +244,24 @@ class Program(Text):
         self, indent: int, index: int, operation: Stateful, name: str, message: str
     ) -> None:
         compute = self.call("compute", index, operation.computation.call, name)
-        self._entity(indent, index, operation, message)
+        changed = self._entity(indent, index, operation, message)
         visit = f"{compute}({message}, s{index})"
         if operation.computation.pair:
             self._pair(indent, index, visit)
+            if changed:
+                self.line(indent, "if changed:")
+                self.line(indent + 1, changed)
         else:  # key-3
             self.line(indent, f"m{index} = {visit}")
+            if changed:
+                self.line(indent, changed)
 
-    def _entity(self, indent: int, index: int, operation: Stateful, message: str) -> None:
-        """Write the code that finds the entity s<index> by its key."""
+    def _entity(self, indent: int, index: int, operation: Stateful, message: str) -> str:
+        """Write the code that finds the entity s<index> by its key.
+
+        Returns:
+            The line that notes that this entity has changed; empty: that is not needed.
+        """
         number = list(self._application.partition).index(operation.partition)
         partition = self._application.partition[operation.partition]
         states = self.use(f"states_{number}")
@@ -264,15 +278,24 @@ class Program(Text):
             key = variable = self._key
             known = f"{key} if {self.exactness(key, partition)} else {self.use('MISSING')}"
         assert self.spot is not None
-        self.spot = replace(self.spot, key=variable)
+        self.spot = replace(self.spot, key=variable, partition=partition.name)
+        found = key if known != repr(identity(SINGLE_KEY)) else known
+        noted = f"{self.use(f'changed_{number}')}[{{}}] = None" if self.keeps else ""
+        if noted and found != known:
+            self.line(indent, f"d{index} = {key}")  # the identity of the key: the key, or
         self.line(indent, "try:")
         self.line(indent + 1, f"s{index} = {states}[{known}]")
         if partition.expire_after is not None:  # key-4
-            visited = key if known != repr(identity(SINGLE_KEY)) else known
             visits, times = self.use(f"visits_{number}"), self.use("times")
-            self.line(indent + 1, f"{visits}[{visited}] = {times}.now")
+            self.line(indent + 1, f"{visits}[{found}] = {times}.now")
+            if noted:
+                self.line(indent + 1, noted.format(found))
         self.line(indent, "except KeyError:")
+        if noted and found != known:  # what stands for it
+            self.line(indent + 1, f"s{index}, d{index} = entered(store_{number}, {key})")
+            return noted.format(f"d{index}")
         self.line(indent + 1, f"s{index} = enter(store_{number}, {key})")
+        return noted and noted.format(found)
 
     def _pair(self, indent: int, index: int, visit: str) -> None:
         """Write the call of a state computation and the check of its result (state-2)."""

@@ -27,6 +27,7 @@ class Spot:
             partition has only one entity.
         source: the line decodes a message or finds its event time.
         half: what may be half changed if the line raises: an entity or a window.
+        partition: the state partition of that entity.
     """
 
     pipeline: str
@@ -38,12 +39,18 @@ class Spot:
     key: str | None = None
     source: bool = False
     half: str = "entity"
+    partition: str = ""
 
 
 class Text:
-    """Functions that are being written."""
+    """Functions that are being written.
 
-    def __init__(self) -> None:
+    Args:
+        keeps: they note which entities and panes change, for checkpoints.
+    """
+
+    def __init__(self, *, keeps: bool = False) -> None:
+        self.keeps = keeps
         self._lines: list[str] = []
         self._used: dict[str, None] = {}  # names the current function uses often
         self.spot: Spot | None = None  # of the next line

@@ -55,6 +55,9 @@ def write_put(
         text.line(indent, "except KeyError:")
         text.line(indent + 1, f"a{index} = {missing}")
         text.line(indent, f"if a{index} is not {missing}:")
+        if text.keeps:
+            pane = f"time // {operation.windows.pane}"
+            text.line(indent + 1, f"{text.use(f'changed_at_{index}')}[{pane}, {known}] = None")
         text.line(indent + 1, f"r{index} = {call}({message}, a{index})")
         text.line(indent + 1, f"if r{index} is not None:")
         text.line(indent + 2, f"p{index}[{known}] = r{index}")

@@ -13,14 +13,12 @@ from wallaroo_reference.places import Store
 class Entities(Store[Any]):
     """The entities of one state partition.
 
-    Attributes:
-        visits: the arrival time of each entity's last visit, by the identity of its key; the
-            generated code keeps it where entities expire.
+    The generated code keeps `visits` where entities expire, in any order, and `changed` for
+    checkpoints.
     """
 
     def __init__(self, partition: StatePartition) -> None:
         super().__init__(partition)
-        self.visits: dict[Hashable, int] = {}
         self._calendar = Calendar(self._end_of)
 
     def enter(self, key: Any, now: int) -> Any:
@@ -34,22 +32,35 @@ class Entities(Store[Any]):
             DeadLetterError: it is no key of the partition. An exception of the builder is not
                 caught.
         """
+        return self.entered(key, now)[0]
+
+    def entered(self, key: Any, now: int) -> tuple[Any, Hashable]:
+        """Return the entity as `enter` does, and the identity of its key."""
         known = self.judge(key)
         new = known not in self.entities
         if new:
             self.expect(key, known)
             self.entities[known] = self.partition.builder.call()  # state-1
+            self.touch(known)
         if self.partition.expire_after is not None:
             self.visits[known] = now
             if new:
                 self._calendar.note(known)
-        return self.entities[known]
+            self.touch(known)
+        return self.entities[known], known
+
+    def go_on_from(self, now: int) -> None:
+        """Know when each entity expires."""
+        super().go_on_from(now)
+        for known in self.visits:
+            self._calendar.note(known)
 
     def expire_by(self, now: int) -> None:
         """Forget the entities last visited `expire_after` or longer before `now` (key-4)."""
         while (time := self._calendar.first()) is not None and time <= now:
             for known in self._calendar.take(time):
                 del self.entities[known], self.visits[known]
+                self.touch(known)
 
     def _end_of(self, known: Hashable) -> int | None:
         visited, expire_after = self.visits.get(known), self.partition.expire_after

@@ -10,6 +10,7 @@ from wallaroo.windows import CountWindows, SessionWindows
 from wallaroo_reference.calendar import Calendar
 from wallaroo_reference.compiled.clocks import FOREVER, Times
 from wallaroo_reference.compiled.ranges import Firing, KeptWindows, encoded, judge, key_of
+from wallaroo_reference.kept import identity_of
 
 
 class _Session:
@@ -38,6 +39,7 @@ class Sessions(KeptWindows):
         """See `KeptWindows.take`."""
         known = judge(key)
         self.refresh()
+        self.touch(known)
         gap = self._gap
         sessions = self._open.get(known, [])
         meeting = [one for one in sessions if one.first < time + gap and time < one.last + gap]
@@ -72,6 +74,7 @@ class Sessions(KeptWindows):
             for known in self._calendar.take(end, encoded):
                 sessions = self._open[known]
                 session = sessions.pop(0)
+                self.touch(known)
                 if sessions:
                     self._calendar.note(known)
                 else:
@@ -89,6 +92,30 @@ class Sessions(KeptWindows):
         for known, sessions in self._open.items():
             for session in sessions:
                 yield self._window(known, session)
+
+    def count(self) -> int:
+        """See `KeptWindows.count`."""
+        return len(self._open)
+
+    def identities(self) -> list[Any]:
+        """See `KeptWindows.identities`."""
+        return list(self._open)
+
+    def go_on(self) -> None:
+        """See `KeptWindows.go_on`."""
+        for known in self._open:
+            self._calendar.note(known)
+        self.settle()
+
+    def _form(self, known: Any) -> Any:
+        sessions, dumps = self._open.get(known), self._packer.dumps
+        return sessions and [(one.first, one.last, dumps(one.part)) for one in sessions]
+
+    def _make(self, name: bytes, form: Any) -> None:
+        loads = self._packer.loads
+        self._open[identity_of(name)] = [
+            _Session(first, last, loads(part)) for first, last, part in form
+        ]
 
     @property
     def held(self) -> int:
@@ -130,6 +157,7 @@ class Counts(KeptWindows):
     def take(self, message: Any, key: Any, time: int) -> Firing | None:
         """See `KeptWindows.take`."""
         known = judge(key)
+        self.touch(known)
         window = self._open.get(known)
         if window is None:
             part = self.updated(message)
@@ -166,12 +194,38 @@ class Counts(KeptWindows):
         for known, window in self._open.items():
             yield _window(known, window)
 
+    def count(self) -> int:
+        """See `KeptWindows.count`."""
+        return len(self._open)
+
+    def identities(self) -> list[Any]:
+        """See `KeptWindows.identities`."""
+        return list(self._open)
+
+    def go_on(self) -> None:
+        """See `KeptWindows.go_on`."""
+        for known in self._open:
+            self._calendar.note(known)
+
+    def _form(self, known: Any) -> Any:
+        one = self._open.get(known)
+        if one is None:
+            return None
+        part = self._packer.dumps(one.part)
+        return one.number, one.least, one.greatest, one.last, one.opened, part
+
+    def _make(self, name: bytes, form: Any) -> None:
+        number, least, greatest, last, opened, part = form
+        one = self._open[identity_of(name)] = _Count(last, opened, self._packer.loads(part))
+        one.number, one.least, one.greatest = number, least, greatest
+
     @property
     def held(self) -> int:
         """See `KeptWindows.held`."""
         return len(self._open)
 
     def _taken(self, known: Hashable) -> Firing:
+        self.touch(known)
         return _window(known, self._open.pop(known))
 
     def _timeout_of(self, known: Hashable) -> int | None:

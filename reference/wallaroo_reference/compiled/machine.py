@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache, partial
 from types import CodeType
 from typing import Any, Literal, cast
@@ -26,9 +26,9 @@ from wallaroo.aggregations import WindowBounds
 from wallaroo.canonical import structure_or_kind
 from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.judging.results import items_of, pair_of, written_of
-from wallaroo.keys import SINGLE_KEY, Key, partition_number, show_key
+from wallaroo.keys import SINGLE_KEY, Key, identity, partition_number, show_key
 from wallaroo.operations import Windowed
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import End, Tick, Unportable, Value
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, SinkId, Step
 from wallaroo.trace import (
@@ -48,6 +48,7 @@ from wallaroo_reference.compiled.entities import Entities
 from wallaroo_reference.compiled.gaps import Counts, Sessions
 from wallaroo_reference.compiled.ranges import KeptWindows, RangePanes, judge, key_of, own
 from wallaroo_reference.dead_letter import dead_letter_from
+from wallaroo_reference.kept import Cells, Moment, Packer
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 
 _MISSING = object()
@@ -63,10 +64,16 @@ class Compiled:
         application: what to run.
         partitions: number of partitions, for the entities' partition numbers (route-4).
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
+        keeps: note what changes, for checkpoints (`wallaroo_reference.kept`).
     """
 
     def __init__(
-        self, application: Application, *, partitions: int = 1, on_error: str = "skip"
+        self,
+        application: Application,
+        *,
+        partitions: int = 1,
+        on_error: str = "skip",
+        keeps: bool = False,
     ) -> None:
         self.sequence = 0
         self.outputs: dict[SinkId, list[bytes]] = {sink: [] for sink in application.sinks}
@@ -88,7 +95,14 @@ class Compiled:
         self._time_decides = application.time_decides
         self._source: str | None = None  # of the record that is processed
         self._start = 0  # the sequence number of the first record that was fed with it
-        program = Program(application)
+        self._keeps = keeps
+        if keeps:
+            packer = Packer()
+            for store in self.stores.values():
+                store.keep(packer.dumps, lambda _, data: packer.loads(data))
+            for step in self._windows.values():
+                step.keep(packer)
+        program = Program(application, keeps=keeps)
         self._spots = program.spots
         names = self.names(program)
         self.link(program, application.name, names)
@@ -120,12 +134,13 @@ class Compiled:
         """Process a record that is no frame; see `Machine.take`."""
         if self.ended is not None:
             return
-        if isinstance(record, Value):
-            self._run(record.source, [record.value], record.at)
+        value = record.value if isinstance(record, Value) else None
+        if isinstance(record, Value) and not isinstance(value, Unportable):
+            self._run(record.source, [value], record.at)
             return
-        self._source = record.source if isinstance(record, End) else None
+        self._source = None if isinstance(record, Tick) else record.source
         if self._time_decides:
-            self._arrive(record.at, None)
+            self._arrive(record.at, record.source if isinstance(record, Value) else None)
         self._start = self.sequence
         lineage = (self.sequence,)
         self.meter.begin([record], self.sequence)
@@ -134,7 +149,12 @@ class Compiled:
             if isinstance(record, End):
                 self._times.clocks[record.source].ended = True
             self.turns(lineage)
-            if isinstance(record, End) and record.error_type is not None:
+            if isinstance(record, Tick):
+                return
+            if isinstance(value, Unportable):
+                dead = DeadLetterError(Reason.UNPORTABLE, value.error)
+                self._add(_generator(record.source), lineage, dead, None, None)
+            elif isinstance(record, End) and record.error_type is not None:
                 reason = None if record.ends_run else Reason.RAISED
                 dead = DeadLetterError(reason, record.error, record.error_type)
                 self._add(_generator(record.source), lineage, dead, None, None)
@@ -179,6 +199,31 @@ class Compiled:
                 found.append(Entity(name, key, number, structure, partial(_itself, state)))
         return found
 
+    # -- checkpoints: see `wallaroo_reference.kept` -----------------------------------------------
+
+    def cells(self) -> list[Cells]:
+        """Return the stores, and the windows of each step."""
+        return [*self.stores.values(), *self._windows.values()]
+
+    def moment(self) -> Moment:
+        """Return where the machine stands, between two records."""
+        times = self._times
+        times.catch_up()
+        watermarks = [step.watermark for step in self._windows.values()]
+        return Moment(self.sequence, times.now, times.first, times.moments(), watermarks)
+
+    def go_on_from(self, moment: Moment) -> None:
+        """Stand where a machine stood whose cells have been unpacked into this one's."""
+        self.sequence = moment.sequence
+        self._times.go_on_from(moment)
+        for store in self.stores.values():
+            store.go_on_from(moment.now)
+        for step, watermark in zip(self._windows.values(), moment.watermarks, strict=True):
+            step.watermark = watermark
+            step.go_on()
+
+    # -- a record -----------------------------------------------------------------------------
+
     def _run(self, source: str, records: Sequence[Any], at: int) -> None:
         """Process payloads or values of one source that have arrived at one time."""
         self._source = source
@@ -205,6 +250,7 @@ class Compiled:
             "portions": self.meter.portions,
             "times": self._times,
             "enter": self._enter,
+            "entered": self._entered,
             "judge": judge,
             "own": own,
             "time_of": _time_of,
@@ -220,11 +266,11 @@ class Compiled:
             names[f"clock_{index}"] = clock
         for index, store in enumerate(self.stores.values()):
             names[f"store_{index}"], names[f"states_{index}"] = store, store.entities
-            names[f"visits_{index}"] = store.visits
+            names[f"visits_{index}"], names[f"changed_{index}"] = store.visits, store.changed
         for index, step in self._windows.items():
             names[f"take_{index}"], names[f"combined_{index}"] = step.take, step.combined
             if isinstance(step, RangePanes):
-                names[f"panes_{index}"] = step.panes
+                names[f"panes_{index}"], names[f"changed_at_{index}"] = step.panes, step.changed
         for index, outputs in enumerate(self.outputs.values()):
             names[f"write_{index}"] = outputs.append
         return names
@@ -264,6 +310,9 @@ class Compiled:
         key = None
         if spot.key is not None and dead.reason is not Reason.BAD_KEY:
             key = names.get(spot.key, SINGLE_KEY)
+        if self._keeps and spot.partition and dead.reason is not Reason.BAD_KEY:
+            # It may be half changed, or just built.
+            self.stores[spot.partition].touch(identity(SINGLE_KEY if key is None else key))
         self._add(spot, lineage, dead, key, names["payload"])
 
     def lineage_at(self, line: int, names: Mapping[str, Any]) -> Lineage | None:
@@ -298,6 +347,9 @@ class Compiled:
 
     def _enter(self, store: Entities, key: Any) -> Any:
         return store.enter(key, self._times.now)
+
+    def _entered(self, store: Entities, key: Any) -> tuple[Any, Hashable]:
+        return store.entered(key, self._times.now)
 
     def _add(
         self,

@@ -46,8 +46,9 @@ class MeasuredCompiled(Compiled):
         partitions: int,
         on_error: str,
         follower: Follower | None = None,
+        keeps: bool = False,
     ) -> None:
-        super().__init__(application, partitions=partitions, on_error=on_error)
+        super().__init__(application, partitions=partitions, on_error=on_error, keeps=keeps)
         self.probes = probes
         self.follower = follower
         self._file = file_of(application.name)
@@ -58,11 +59,12 @@ class MeasuredCompiled(Compiled):
             index: (_aggregation(application, index), _aggregation(measured, index))
             for index in application.window_steps
         }
-        program = Program(measured)
+        program = Program(measured, keeps=keeps)
         names = self.names(program)
         for index, (name, store) in enumerate(self.stores.items()):
             names[f"states_{index}"] = _Visits(store.entities, probes.visits[name])
         names["enter"] = self._enter_and_note
+        names["entered"] = self._entered_and_note
         self.link(program, application.name, names)
         self._measured: tuple[dict[str, Callable[[Sequence[Any], int], None]], Any] = (
             {source: names[name] for source, name in program.functions.items()},
@@ -129,6 +131,11 @@ class MeasuredCompiled(Compiled):
             for index, step in self._windows.items():
                 step.call(self._aggregations[index][0])
             self.probes.looked(self.sequence - before)
+
+    def _entered_and_note(self, store: Entities, key: Any) -> tuple[Any, Hashable]:
+        entity, known = self._entered(store, key)
+        self.probes.visits[store.partition.name].append(known)
+        return entity, known
 
     def _enter_and_note(self, store: Entities, key: Any) -> Any:
         state = self._enter(store, key)

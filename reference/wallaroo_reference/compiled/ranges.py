@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from wallaroo.aggregations import AggregationRecord
@@ -23,6 +23,16 @@ from wallaroo.trace import Reason
 from wallaroo.user_code.failure import describe_error
 from wallaroo.windows import LateDataPolicy, RangeWindows
 from wallaroo_reference.compiled.clocks import FOREVER, NEVER, Times
+from wallaroo_reference.kept import (
+    PANE,
+    PROTOCOL,
+    Kind,
+    Packer,
+    UnpackError,
+    identity_of,
+    key_of_name,
+    name_of,
+)
 
 Firing: TypeAlias = tuple[Key, int, int, int, Sequence[Any], int, bool]
 """A window that fires: its key, the event time of what it gives, its start and end, its
@@ -87,7 +97,10 @@ class KeptWindows(ABC):
         next_due: the least watermark at which a window fires.
         dropped: late messages that the policy `drop` has dropped.
         partly_late: messages for which some windows had fired and others not.
+        changed: see `wallaroo_reference.kept.Cells`; generated code notes panes here too.
     """
+
+    kind: Kind = "windows"
 
     def __init__(self, operation: Windowed, ways: Mapping[str, int], times: Times) -> None:
         self.ways = ways
@@ -103,6 +116,9 @@ class KeptWindows(ABC):
         self._initial = aggregation.initial_accumulator
         self._update = aggregation.call
         self._combine = aggregation.combine
+        self.name = operation.name
+        self.changed: dict[Any, Any] = {}
+        self._keeps = False
 
     @abstractmethod
     def take(self, message: Any, key: Any, time: int) -> Firing | None:
@@ -133,6 +149,56 @@ class KeptWindows(ABC):
     def next_timeout(self) -> int | None:
         """Return the least arrival time at which a window fires by its timeout; `None`: none."""
         return None
+
+    # -- for checkpoints: see `wallaroo_reference.kept.Cells` ------------------------------------
+
+    def keep(self, packer: Packer) -> None:
+        """Begin to note what changes."""
+        self._keeps, self._packer = True, packer
+
+    def touch(self, cell: Any) -> None:
+        """Note that a cell may have changed, or is gone."""
+        if self._keeps:
+            self.changed[cell] = None
+
+    @abstractmethod
+    def count(self) -> int:
+        """Return the number of cells."""
+
+    @abstractmethod
+    def identities(self) -> list[Any]:
+        """Return the identities of all cells there are."""
+
+    def named(self, known: Any) -> bytes:
+        """Return a cell's name."""
+        return name_of(known)
+
+    def packed(self, known: Any) -> bytes | None:
+        """Return a cell as bytes; `None`: it is gone."""
+        form = self._form(known)
+        return None if form is None else pickle.dumps(form, PROTOCOL)
+
+    def unpack(self, cells: Iterable[tuple[bytes, bytes]]) -> None:
+        """Put in cells that were packed."""
+        for name, value in cells:
+            try:
+                self._make(name, pickle.loads(value))  # noqa: S301 - from the owner's directory
+            except Exception as error:
+                raise UnpackError(self, key_of_name(name, self.kind), error) from error
+
+    @abstractmethod
+    def go_on(self) -> None:
+        """Know what is due, after `unpack` and with the watermark set."""
+
+    @abstractmethod
+    def _form(self, known: Any) -> Any:
+        """Return what is pickled for a cell; accumulators are bytes in it."""
+
+    @abstractmethod
+    def _make(self, name: bytes, form: Any) -> None:
+        """Put in the cell of this form."""
+
+    # -- what the kinds share --------------------------------------------------------------------
 
     def combined(self, parts: Sequence[Any], shared: int = 0) -> Any:
         """Return accumulators combined in their order; what user code raises is not caught.
@@ -183,12 +249,14 @@ class KeptWindows(ABC):
 
 
 class RangePanes(KeptWindows):
-    """Range windows.
+    """Range windows; the identity of a cell is (pane, identity of the key).
 
     Attributes:
         panes: by number, the panes of which no window has fired yet: accumulators by the identities
             of keys. The generated code looks here first.
     """
+
+    kind = "panes"
 
     def __init__(self, operation: Windowed, ways: Mapping[str, int], times: Times) -> None:
         super().__init__(operation, ways, times)
@@ -217,6 +285,7 @@ class RangePanes(KeptWindows):
             if not placed or fired == FOREVER:
                 return self.late(message, key, time, self._policy)
             pane, partly = (int(fired) + 1) * self._panes_in_slide, False
+        self.touch((pane, known))
         kept = self._later if self._first_with(pane) <= fired else self.panes
         accumulators = kept.get(pane)
         if accumulators is None:
@@ -257,6 +326,35 @@ class RangePanes(KeptWindows):
                 waiting.intersection_update(self._firing[1])
             for known in waiting:
                 yield self._window(number, panes, known)
+
+    def count(self) -> int:
+        """See `KeptWindows.count`."""
+        return sum([len(self._of(pane)) for pane in self._numbers])
+
+    def identities(self) -> list[Any]:
+        """See `KeptWindows.identities`."""
+        return [(pane, known) for pane in self._numbers for known in self._of(pane)]
+
+    def named(self, known: Any) -> bytes:
+        """See `KeptWindows.named`."""
+        return PANE.pack(known[0]) + name_of(known[1])
+
+    def go_on(self) -> None:
+        """See `KeptWindows.go_on`: between two records, what is due has fired."""
+        self._fired = self._fired_by(self.watermark)
+        for pane in [one for one in self.panes if self._first_with(one) <= self._fired]:
+            self._later[pane] = self.panes.pop(pane)
+        self._numbers = sorted([*self.panes, *self._later])
+        self._settle()
+
+    def _form(self, known: Any) -> Any:
+        pane, key = known
+        kept = self.panes.get(pane) or self._later.get(pane, {})
+        return self._packer.dumps(kept[key]) if key in kept else None
+
+    def _make(self, name: bytes, form: Any) -> None:
+        pane = self.panes.setdefault(PANE.unpack_from(name)[0], {})
+        pane[identity_of(name[PANE.size :])] = self._packer.loads(form)
 
     @property
     def held(self) -> int:
@@ -313,7 +411,9 @@ class RangePanes(KeptWindows):
         for pane in inside:
             accumulators = self.panes.pop(pane, None)
             if pane // self._panes_in_slide <= number:
-                self._later.pop(pane, None)
+                gone = self._later.pop(pane, None) or accumulators or {}
+                if self._keeps:
+                    self.changed.update(dict.fromkeys([(pane, known) for known in gone]))
             elif accumulators is not None:
                 self._later[pane] = accumulators
         while self._numbers and self._numbers[0] // self._panes_in_slide <= number:

@@ -71,6 +71,10 @@ class Frozen:
                 error,
             ) from error
 
+    def packed(self) -> bytes:
+        """Return the value as bytes, for a checkpoint."""
+        return self.blob
+
     def same(self, value: Any) -> bool:
         """Whether `value` pickles to the same bytes; equal values may pickle to other bytes."""
         return pickle.dumps(value, PROTOCOL) == self.blob
@@ -97,6 +101,10 @@ class _Plain(Frozen):
         for name in self.nested:
             attributes[name] = attributes[name].copy()
         return value
+
+    def packed(self) -> bytes:
+        """Return the value as bytes, for a checkpoint."""
+        return pickle.dumps(self.thaw(), PROTOCOL)
 
     def same(self, value: Any) -> bool:
         """Whether `value` is of the same class and its attributes are the same objects."""
@@ -241,6 +249,11 @@ def _same_flat(one: Any, other: Any) -> bool:
 def thaw(value: Any) -> Any:
     """Return a copy of what `freeze` was given."""
     return value.thaw() if isinstance(value, Frozen) else value
+
+
+def packed(value: Any) -> bytes:
+    """Return what `freeze` was given as bytes: pickled, or as the application's codec wrote it."""
+    return value.packed() if isinstance(value, Frozen) else pickle.dumps(value, PROTOCOL)
 
 
 class _Bare:

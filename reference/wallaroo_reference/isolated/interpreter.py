@@ -43,15 +43,16 @@ from wallaroo.canonical import structure_or_kind
 from wallaroo.components import EventTime
 from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.keys import partition_number
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import End, Tick, Unportable, Value
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, Source
 from wallaroo.trace import Entity, Finding, Lineage, OpenWindow, Reason
 from wallaroo_reference.isolated.calls import call_user_code
-from wallaroo_reference.isolated.copies import thaw
+from wallaroo_reference.isolated.copies import packed, thaw
 from wallaroo_reference.isolated.walk import Context, RunIsOver, Walk
 from wallaroo_reference.isolated.watermarks import FOREVER
-from wallaroo_reference.places import Place, places
+from wallaroo_reference.kept import Cells, Moment, Packer, key_of_name
+from wallaroo_reference.places import FrozenEntity, Place, places
 
 
 class Interpreter(Walk):
@@ -62,6 +63,7 @@ class Interpreter(Walk):
         partitions: number of partitions, for the entities' partition numbers (route-4).
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
         thorough: look for findings at every call, not at a sample of them.
+        keeps: note what changes, for checkpoints (`wallaroo_reference.kept`).
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Interpreter(Walk):
         partitions: int = 1,
         on_error: str = "skip",
         thorough: bool = False,
+        keeps: bool = False,
     ) -> None:
         made = places(application)
         super().__init__(application, made, stop_on_error=on_error == "stop", thorough=thorough)
@@ -85,6 +88,15 @@ class Interpreter(Walk):
         self._timed = application.time_decides or any(
             event_time is not None for _, event_time in self._places.values()
         )
+        if keeps:
+            loads = Packer(application.codec).loads
+            for store in self._stores.values():
+                store.keep(
+                    lambda entity: packed(entity.state),
+                    lambda name, data: FrozenEntity(key_of_name(name), self._freeze(loads(data))),
+                )
+            for step, _ in self._windows.values():
+                step.keep(loads)
 
     # -- what a record does ----------------------------------------------------------------------
 
@@ -172,6 +184,8 @@ class Interpreter(Walk):
         """Process a value of a generator (graph-4)."""
         place, self._find_time = self._places[record.source]
         try:
+            if isinstance(record.value, Unportable):
+                raise DeadLetterError(Reason.UNPORTABLE, record.value.error)
             message = self._freeze(record.value)
         except DeadLetterError as dead:
             self._take_turns(lineage)
@@ -269,3 +283,26 @@ class Interpreter(Walk):
             for name, store in self._stores.items()
             for entity in store.entities.values()
         ]
+
+    # -- checkpoints: see `wallaroo_reference.kept` ----------------------------------------------
+
+    def cells(self) -> list[Cells]:
+        """Return the stores, and the windows of each step."""
+        return [*self._stores.values(), *[step for step, _ in self._windows.values()]]
+
+    def moment(self) -> Moment:
+        """Return where the machine stands, between two records."""
+        time = self._watermarks
+        watermarks = [max(step.watermark, time.of(ways)) for step, ways in self._windows.values()]
+        return Moment(self.sequence, time.now, time.first, time.moments(), watermarks)
+
+    def go_on_from(self, moment: Moment) -> None:
+        """Stand where a machine stood whose cells have been unpacked into this one's."""
+        self.sequence = moment.sequence
+        self._watermarks.go_on_from(moment)
+        for store in self._stores.values():
+            store.go_on_from(moment.now)
+        steps = [step for step, _ in self._windows.values()]
+        for step, watermark in zip(steps, moment.watermarks, strict=True):
+            step.watermark = watermark
+            step.go_on()

@@ -32,9 +32,10 @@ class MeasuredInterpreter(Interpreter):
         partitions: int,
         on_error: str,
         follower: Follower | None = None,
+        keeps: bool = False,
     ) -> None:
         application = probes.application if follower is None else follower.application
-        super().__init__(application, partitions=partitions, on_error=on_error)
+        super().__init__(application, partitions=partitions, on_error=on_error, keeps=keeps)
         self.probes = probes
         self.follower = follower
         self._lineage: Lineage = ()  # of the message that is processed

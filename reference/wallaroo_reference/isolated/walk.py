@@ -165,7 +165,10 @@ class Walk:
                 entity = self._build(place, store, key, known, lineage)
             if self._expiring:
                 store.visit(known, self._watermarks.now)
+            before = entity.state
             output = self._visit(place, entity, message, lineage)
+            if entity.state is not before:
+                store.touch(known)
         except DeadLetterError as dead:
             self._add_dead_letter(place, lineage, key, dead)
             return
@@ -190,6 +193,7 @@ class Walk:
         state = call_user_code(builder.call, place.reason)
         self._observer.built(place, lineage, key, builder, state)
         entity = store.entities[known] = FrozenEntity(key, self._freeze(state))
+        store.touch(known)
         return entity
 
     def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from wallaroo.topology import Application, Source
+from wallaroo_reference.kept import Moment, SourceMoment
 
 Watermark: TypeAlias = float
 """An `int` of nanoseconds, `NEVER` or `FOREVER`."""
@@ -43,15 +44,16 @@ class Watermarks:
 
     def __init__(self, application: Application) -> None:
         self._sources = {name: _source_time(node) for name, node in application.sources.items()}
-        self._first: int | None = None  # arrival time of the log's first record
+        self.first: int | None = None
+        """The arrival time of the log's first record."""
         self.now = 0
         """The arrival time of the latest record."""
 
     def arrive(self, at: int, source: str | None) -> None:
         """A record has arrived; `source` if it is a frame or a value of one."""
         self.now = max(self.now, at)
-        if self._first is None:
-            self._first = self.now
+        if self.first is None:
+            self.first = self.now
         if source is not None:
             self._sources[source].last_frame = self.now
 
@@ -63,6 +65,25 @@ class Watermarks:
     def end(self, source: str) -> None:
         """A source has ended."""
         self._sources[source].ended = True
+
+    def moments(self) -> dict[str, SourceMoment]:
+        """Return the times of the sources, by name."""
+        return {
+            name: SourceMoment(
+                None if known.greatest == NEVER else int(known.greatest),
+                known.last_frame,
+                known.ended,
+            )
+            for name, known in self._sources.items()
+        }
+
+    def go_on_from(self, moment: Moment) -> None:
+        """Stand where the watermarks of another run stood."""
+        self.now, self.first = moment.now, moment.first
+        for name, was in moment.sources.items():
+            known = self._sources[name]
+            known.greatest = NEVER if was.greatest is None else was.greatest
+            known.last_frame, known.ended = was.last_frame, was.ended
 
     def of(self, ways: dict[str, int]) -> Watermark:
         """Return the watermark of a step: the least of its sources', less the delays.
@@ -120,9 +141,9 @@ class Watermarks:
         """Return the arrival time from which a source without event times holds nothing back."""
         if source.ended or source.by_arrival or source.idle_after is None:
             return FOREVER
-        if source.greatest != NEVER or self._first is None:
+        if source.greatest != NEVER or self.first is None:
             return FOREVER
-        since = self._first if source.last_frame is None else source.last_frame
+        since = self.first if source.last_frame is None else source.last_frame
         return since + source.idle_after
 
 

@@ -14,8 +14,10 @@ from wallaroo.keys import Key, encode_key
 from wallaroo.operations import Windowed
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
 from wallaroo_reference.calendar import Calendar
+from wallaroo_reference.isolated.copies import packed
 from wallaroo_reference.isolated.watermarks import FOREVER, NEVER
 from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
+from wallaroo_reference.kept import PANE, identity_of, key_of_name, name_of
 
 
 def window_step(operation: Windowed, freeze: Freeze) -> WindowStep:
@@ -38,13 +40,16 @@ class _Panes:
 
 
 class RangeStep(WindowStep):
-    """Range windows, kept as panes (window-5)."""
+    """Range windows, kept as panes (window-5); the identity of a cell is (pane, key's identity)."""
+
+    kind = "panes"
 
     def __init__(self, operation: Windowed, windows: RangeWindows, freeze: Freeze) -> None:
         super().__init__(operation, freeze)
         self._windows = windows
         self._pane = windows.pane
         self._keys: dict[Hashable, _Panes] = {}
+        self._count = 0  # panes, of all keys
         self._calendar = Calendar(self._next_end)
 
     def take(self, arrival: Arrival) -> Firing | None:
@@ -66,8 +71,10 @@ class RangeStep(WindowStep):
             if panes is None:
                 panes = self._keys[arrival.known] = _Panes(arrival.key, {}, earliest)
             panes.parts[pane] = part
+            self._count += 1
             panes.earliest = min(panes.earliest, earliest)
             self._calendar.note(arrival.known)
+        self.touch((pane, arrival.known))
         self.partly_late += partly
         return None
 
@@ -102,6 +109,37 @@ class RangeStep(WindowStep):
                 end = start + windows.range
                 yield Firing(panes.key, start, end, end - 1, self._parts(panes, number))
 
+    def count(self) -> int:
+        """See `WindowStep.count`."""
+        return self._count
+
+    def identities(self) -> list[Any]:
+        """See `WindowStep.identities`."""
+        return [(pane, known) for known, panes in self._keys.items() for pane in panes.parts]
+
+    def named(self, known: Any) -> bytes:
+        """See `WindowStep.named`."""
+        return PANE.pack(known[0]) + name_of(known[1])
+
+    def go_on(self) -> None:
+        """See `WindowStep.go_on`: between two records, what is due has fired."""
+        for known, panes in self._keys.items():
+            panes.earliest = max(self._first_with(min(panes.parts)), self._first_open())
+            self._calendar.note(known)
+
+    def _form(self, known: Any) -> Any:
+        panes = self._keys.get(known[1])
+        part = _ABSENT if panes is None else panes.parts.get(known[0], _ABSENT)
+        return None if part is _ABSENT else packed(part)
+
+    def _make(self, name: bytes, form: Any) -> None:
+        known = identity_of(name[PANE.size :])
+        panes = self._keys.get(known)
+        if panes is None:
+            panes = self._keys[known] = _Panes(key_of_name(name, self.kind), {}, 0)
+        panes.parts[PANE.unpack_from(name)[0]] = self._part(form)
+        self._count += 1
+
     def _fired(self, number: int) -> bool:
         """Whether the window that starts at `number * slide` has fired, or would have."""
         windows = self._windows
@@ -132,6 +170,8 @@ class RangeStep(WindowStep):
         start = panes.earliest * self._windows.slide
         for pane in [one for one in panes.parts if one * self._pane < start]:
             del panes.parts[pane]
+            self._count -= 1
+            self.touch((pane, known))
         if panes.parts:
             panes.earliest = max(panes.earliest, self._first_with(min(panes.parts)))
             self._calendar.note(known)
@@ -191,6 +231,7 @@ class SessionStep(WindowStep):
         known.sessions.append(merged)
         known.sessions.sort(key=lambda one: one.first)
         self._calendar.note(arrival.known)
+        self.touch(arrival.known)
         return None
 
     def due(self, now: int) -> Iterator[Firing]:
@@ -201,6 +242,7 @@ class SessionStep(WindowStep):
             for identity in self._calendar.take(end, self._encoded):
                 known = self._keys[identity]
                 session = known.sessions.pop(0)
+                self.touch(identity)
                 if known.sessions:
                     self._calendar.note(identity)
                 else:
@@ -217,6 +259,27 @@ class SessionStep(WindowStep):
         for known in self._keys.values():
             for session in known.sessions:
                 yield self._firing(known.key, session)
+
+    def count(self) -> int:
+        """See `WindowStep.count`."""
+        return len(self._keys)
+
+    def identities(self) -> list[Any]:
+        """See `WindowStep.identities`."""
+        return list(self._keys)
+
+    def go_on(self) -> None:
+        """See `WindowStep.go_on`."""
+        for known in self._keys:
+            self._calendar.note(known)
+
+    def _form(self, known: Any) -> Any:
+        kept = self._keys.get(known)
+        return kept and [(one.first, one.last, packed(one.part)) for one in kept.sessions]
+
+    def _make(self, name: bytes, form: Any) -> None:
+        sessions = [_Session(first, last, self._part(part)) for first, last, part in form]
+        self._keys[identity_of(name)] = _Sessions(key_of_name(name), sessions)
 
     def _meets(self, session: _Session, time: int) -> bool:
         """Whether the interval of a message overlaps a session; to touch is not to overlap."""
@@ -280,6 +343,7 @@ class CountStep(WindowStep):
             window.number += 1
             window.least, window.greatest = min(window.least, time), max(window.greatest, time)
             window.last = time
+        self.touch(arrival.known)
         if window.number < self._windows.count:
             return None
         del self._keys[arrival.known]
@@ -291,6 +355,7 @@ class CountStep(WindowStep):
         while (time := self._calendar.first()) is not None and time <= now:
             found += self._calendar.take(time)
         for known in sorted(found, key=self._order):
+            self.touch(known)
             yield _counted(self._keys.pop(known))
 
     def next_due(self) -> int | None:
@@ -306,6 +371,31 @@ class CountStep(WindowStep):
         for window in self._keys.values():
             yield _counted(window)
 
+    def count(self) -> int:
+        """See `WindowStep.count`."""
+        return len(self._keys)
+
+    def identities(self) -> list[Any]:
+        """See `WindowStep.identities`."""
+        return list(self._keys)
+
+    def go_on(self) -> None:
+        """See `WindowStep.go_on`."""
+        for known in self._keys:
+            self._calendar.note(known)
+
+    def _form(self, known: Any) -> Any:
+        one = self._keys.get(known)
+        if one is None:
+            return None
+        return one.number, one.least, one.greatest, one.last, one.opened, packed(one.part)
+
+    def _make(self, name: bytes, form: Any) -> None:
+        number, least, greatest, last, opened, part = form
+        self._keys[identity_of(name)] = _Count(
+            key_of_name(name), number, least, greatest, last, opened, self._part(part)
+        )
+
     def _order(self, known: Hashable) -> tuple[int, bytes]:
         window = self._keys[known]
         return window.greatest, encode_key(window.key)
@@ -313,6 +403,9 @@ class CountStep(WindowStep):
     def _timeout_of(self, known: Hashable) -> int | None:
         window, timeout = self._keys.get(known), self._windows.timeout
         return None if window is None or timeout is None else window.opened + timeout
+
+
+_ABSENT = object()
 
 
 def _counted(window: _Count) -> Firing:

@@ -6,8 +6,9 @@ states are, so nothing that user code does to one shows elsewhere.
 
 from __future__ import annotations
 
+import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from wallaroo.windows import LateDataPolicy
 from wallaroo_reference.isolated.calls import call_user_code
 from wallaroo_reference.isolated.copies import thaw
 from wallaroo_reference.isolated.watermarks import NEVER, Watermark
+from wallaroo_reference.kept import PROTOCOL, Kind, UnpackError, key_of_name, name_of
 
 Freeze = Callable[[Any], Any]
 
@@ -80,7 +82,10 @@ class WindowStep(ABC):
         watermark: the step's watermark as of its last turn.
         dropped: late messages that the policy `drop` has dropped.
         partly_late: messages for which some windows had fired and others not.
+        changed: see `wallaroo_reference.kept.Cells`.
     """
+
+    kind: Kind = "windows"
 
     def __init__(self, operation: Windowed, freeze: Freeze) -> None:
         self.operation = operation
@@ -89,6 +94,9 @@ class WindowStep(ABC):
         self.partly_late = 0
         self._aggregation = operation.aggregation
         self._freeze = freeze
+        self.name = operation.name
+        self.changed: dict[Any, Any] = {}
+        self._keeps = False
 
     # -- what the interpreter calls ---------------------------------------------------------------
 
@@ -138,6 +146,57 @@ class WindowStep(ABC):
             result = call_user_code(combine, Reason.RAISED, accumulator, thaw(part))
             accumulator = accumulator if result is None else result
         return accumulator
+
+    # -- for checkpoints: see `wallaroo_reference.kept.Cells` ------------------------------------
+
+    def keep(self, loads: Callable[[bytes], Any]) -> None:
+        """Begin to note what changes; `loads` returns the accumulator of some bytes."""
+        self._keeps, self._loads = True, loads
+
+    def touch(self, cell: Any) -> None:
+        """Note that a cell may have changed, or is gone."""
+        if self._keeps:
+            self.changed[cell] = None
+
+    @abstractmethod
+    def count(self) -> int:
+        """Return the number of cells."""
+
+    @abstractmethod
+    def identities(self) -> list[Any]:
+        """Return the identities of all cells there are."""
+
+    def named(self, known: Any) -> bytes:
+        """Return a cell's name."""
+        return name_of(known)
+
+    def packed(self, known: Any) -> bytes | None:
+        """Return a cell as bytes; `None`: it is gone."""
+        form = self._form(known)
+        return None if form is None else pickle.dumps(form, PROTOCOL)
+
+    def unpack(self, cells: Iterable[tuple[bytes, bytes]]) -> None:
+        """Put in cells that were packed."""
+        for name, value in cells:
+            try:
+                self._make(name, pickle.loads(value))  # noqa: S301 - from the owner's directory
+            except Exception as error:
+                raise UnpackError(self, key_of_name(name, self.kind), error) from error
+
+    @abstractmethod
+    def go_on(self) -> None:
+        """Know what is due, after `unpack` and with the watermark set."""
+
+    @abstractmethod
+    def _form(self, known: Any) -> Any:
+        """Return what is pickled for a cell; accumulators are bytes in it."""
+
+    @abstractmethod
+    def _make(self, name: bytes, form: Any) -> None:
+        """Put in the cell of this form."""
+
+    def _part(self, data: bytes) -> Any:
+        return self._freeze(self._loads(data))
 
     # -- what the kinds of windows share ----------------------------------------------------------
 

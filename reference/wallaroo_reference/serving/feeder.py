@@ -13,17 +13,19 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import NoReturn, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NoReturn, Protocol, TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.judging.results import TooManyItemsError
 from wallaroo.records import End, Tick, Value
-from wallaroo.trace import Ended
-from wallaroo.transport.edges import Edges
+from wallaroo.topology import SinkId
+from wallaroo.trace import DeadLetter, Ended
 from wallaroo.transport.forks import forked_at, in_child
+from wallaroo.transport.generators import LoggedSource, LoggedValue
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
+from wallaroo_reference.serving.valve import Valve
 from wallaroo_reference.serving.watch import Watch
 
 _TURN = 0.02  # seconds the machine may run before the loop serves its connections
@@ -42,6 +44,21 @@ _LOOK = 0.05  # seconds between looks at the clock while something will be due
 _Frames: TypeAlias = tuple[str, Sequence[bytes], int]
 """Frames that wait: their source, payloads and arrival time."""
 
+Entry: TypeAlias = _Frames | Value | Tick | End
+"""What waits to be processed together."""
+
+
+class Outlet(Protocol):
+    """Takes the outputs of one sink."""
+
+    @property
+    def full(self) -> bool:
+        """Whether to stop until `Feeder.sinks_have_room` is called."""
+
+    def write(self, outputs: Sequence[bytes]) -> None:
+        """Take outputs; the caller may reuse the list."""
+
+
 _log = logging.getLogger("wallaroo.reference")
 
 
@@ -50,32 +67,45 @@ class Feeder:
 
     Args:
         machine: what to feed.
-        edges: where its outputs and dead letters go; paused while no more should be read.
+        sinks: take its outputs.
+        letters: takes its dead letters.
+        valve: closed while no more should be read.
         failed: called once with what ended the run, if something does.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
         timed: what the machine does can depend on arrival times, and time can make something due.
+        ticked: takes the ticks that are due, which come back by `take`; by default `take` itself.
 
     Attributes:
+        logged: what a log has said of generators by the last of their values that was processed.
         watch: is told what comes and what was processed; `None`: nobody is.
     """
 
     def __init__(
         self,
         machine: Machine,
-        edges: Edges,
+        sinks: Mapping[SinkId, Outlet],
+        letters: Callable[[Sequence[DeadLetter]], None],
+        valve: Valve,
         *,
         failed: Callable[[str], None],
         clock: Callable[[], int] = time.time_ns,
         timed: bool = False,
+        ticked: Callable[[Sequence[Tick]], None] | None = None,
     ) -> None:
+        self.logged: dict[str, LoggedSource] = {}
         self.watch: Watch | None = None
         self._machine = machine
-        self._edges = edges
-        self._sinks = list(edges.sinks.values())
+        self._valve = valve
+        self._letters = letters
+        self._ticked = ticked or self.take
+        self._sinks = list(sinks.values())
         # The machine's lists are drained in place, so they need not be looked up again.
-        self._outlets = [(machine.outputs[id_], sink) for id_, sink in edges.sinks.items()]
+        self._outlets = [(machine.outputs[id_], sink) for id_, sink in sinks.items()]
         self._failed = failed
-        self._backlog: deque[_Frames | Value | Tick | End] = deque()
+        self._backlog: deque[Entry] = deque()
+        self._fetched: deque[Entry] = deque()  # some of `_earlier`
+        self._earlier: Iterator[Entry] | None = None
+        self._caught_up: Callable[[], None] = lambda: None
         self._clock = clock
         self._timed = timed
         self._timer: asyncio.TimerHandle | None = None
@@ -97,12 +127,22 @@ class Feeder:
         """Frames and other records that wait."""
         return sum([len(one[1]) if isinstance(one, tuple) else 1 for one in self._backlog])
 
-    def deliver(self, source: str, payloads: Sequence[bytes]) -> None:
-        """Take frames, and process them unless others are waiting."""
+    def begin_with(self, earlier: Iterator[Entry], caught_up: Callable[[], None]) -> None:
+        """Process what was logged before this run first, in the running loop.
+
+        Args:
+            earlier: it, in order; asked for more when there is room. It may raise `WallarooError`.
+            caught_up: called once all of it is processed.
+        """
+        self._earlier, self._caught_up = earlier, caught_up
+        self.go_on()
+
+    def deliver(self, source: str, payloads: Sequence[bytes], at: int) -> None:
+        """Take frames that arrived at one time, and process them unless others are waiting."""
         if self._over:
             return
         self._taken += len(payloads)
-        self._backlog.append((source, payloads, self._clock() if self._timed else 0))
+        self._backlog.append((source, payloads, at))
         if self.watch is not None:
             self.watch.came(source, len(payloads))
         if not self._paused:
@@ -121,30 +161,35 @@ class Feeder:
             self.go_on()
 
     def go_on(self) -> None:
-        """Process what waits, for a turn and as far as sinks take it; call when one has room."""
+        """Process what waits, for a turn and as far as sinks take it."""
         self._scheduled = False
         began = before = time.monotonic()
-        while self._backlog and not self._full():
-            frames = self._feed()
+        while (queue := self._queue()) and not self._full():
+            frames = self._feed(queue)
             now = time.monotonic()
             if self.watch is not None:
                 self.watch.fed(frames, now - before)
             self._adapt(now - before, frames)
             before = now
-            if self._backlog and now - began > _TURN:
+            if now - began > _TURN and self._queue():
                 self._schedule()
                 break
         if self._closings:
             self._close_some()
-        wait = bool(self._backlog) or self._full()
+        wait = bool(self._queue()) or self._full()
         if wait and not self._paused:
             self._paused = True
-            self._edges.pause()
+            self._valve.close("sinks")
         elif self._paused and not wait:
             self._paused = False
-            self._edges.resume()
+            self._valve.open("sinks")
         if self._timed and not wait:
             self._watch_clock()
+
+    def sinks_have_room(self) -> None:
+        """Go on, if that had to wait for a sink."""
+        if self._paused:
+            self.go_on()
 
     def when_processed(self, close: Callable[[], None]) -> None:
         """Have `close` called once all that was delivered is processed; never if the run ends."""
@@ -155,12 +200,21 @@ class Feeder:
 
     async def idle(self) -> None:
         """Wait until nothing waits."""
-        while self._backlog:
+        while self._backlog or self._earlier is not None:
             await asyncio.sleep(0.002)
+
+    def stop_ticking(self) -> None:
+        """Take no more ticks: what they make could miss the delivery that a stop waits for."""
+        self._timed = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def abandon(self) -> None:
         """Process nothing more."""
         self._over = True
+        self._earlier = None
+        self._fetched.clear()
         self._backlog.clear()
         self._closings.clear()
 
@@ -180,7 +234,7 @@ class Feeder:
         self._timer = None
         now, due = self._clock(), self._machine.due()
         if due is not None and due <= now and not self._backlog:
-            self.take([Tick(now)])
+            self._ticked([Tick(now)])
         elif not self._backlog:
             self._watch_clock()
 
@@ -200,19 +254,39 @@ class Feeder:
                 return True
         return False
 
-    def _feed(self) -> int:
+    def _queue(self) -> deque[Entry]:
+        """Return what is to be processed next: what was logged before this run, then the rest."""
+        if self._earlier is None:
+            return self._backlog
+        if not self._fetched:
+            try:
+                entry = next(self._earlier, None)
+            except WallarooError as error:
+                self._fail(str(error))
+                return self._backlog
+            if entry is None:
+                self._earlier = None
+                self._caught_up()
+                return self._backlog
+            self._fetched.append(entry)
+        return self._fetched
+
+    def _feed(self, queue: deque[Entry]) -> int:
         """Feed some of what waits first, and hand on what comes of it; return how many frames."""
-        first = self._backlog.popleft()
+        first = queue.popleft()
         if not isinstance(first, tuple):
             self._run(lambda: self._machine.take(first))
+            if isinstance(first, LoggedValue):
+                source = self.logged.get(first.source, LoggedSource())
+                self.logged[first.source] = source.after(first.blob)
             self._hand_on()
             return 1
-        source, payloads, at = first
+        name, payloads, at = first
         most = min(len(payloads), self._frames)
         done = made = 0
         while done < most and made < _AT_ONCE and not self._over and not self._machine.ended:
             self._fed = list(payloads[done : done + min(self._slice, most - done)])
-            self._run(lambda: self._machine.feed(source, self._fed, at), source)
+            self._run(lambda: self._machine.feed(name, self._fed, at), name)
             done += len(self._fed)
             size = self._meter.size()
             made += size
@@ -221,7 +295,7 @@ class Feeder:
             elif self._slice < _LONGEST_SLICE and size < _SLICE // 2:
                 self._slice *= 2
         if done < len(payloads):
-            self._backlog.appendleft((source, payloads[done:], at))
+            queue.appendleft((name, payloads[done:], at))
         self._hand_on()
         return done
 
@@ -237,6 +311,7 @@ class Feeder:
             self._fail(_described(self._machine.ended))
         elif self._over:
             self._backlog.clear()
+            self._fetched.clear()
 
     def _run(self, process: Callable[[], None], source: str = "") -> None:
         """Let the machine process a slice, which it may cut short, or another record."""
@@ -264,10 +339,7 @@ class Feeder:
     def _write_dead_letters(self) -> None:
         letters = self._machine.dead_letters[:]
         self._machine.dead_letters.clear()
-        try:
-            self._edges.dead_letters.add(letters)
-        except WallarooError as error:
-            self._fail(str(error))
+        self._letters(letters)
 
     def _fail(self, problem: str) -> None:
         if not self._over:

@@ -3,7 +3,8 @@
 The caller's thread is free to wait, to show progress and to take signals. User code runs in the
 server's thread. If it never returns, the caller can still end the process.
 
-A sender is told that all was taken (frame-4) once the machine has processed it.
+A sender is told that all was taken (frame-4) once the machine has processed it, or, with a
+checkpoint, once it is on disk.
 
 A stop goes in order (stop-1) and ends after `stop_timeout` seconds at the latest
 (`wallaroo.transport.stop_clock`).
@@ -12,44 +13,59 @@ A stop goes in order (stop-1) and ends after `stop_timeout` seconds at the lates
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
+from wallaroo.errors import WallarooError
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
+from wallaroo.trace import DeadLetter
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.listener import Address
 from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.stop_clock import StopClock
+from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.compiled.measured import MeasuredCompiled
 from wallaroo_reference.isolated.measured import MeasuredInterpreter
 from wallaroo_reference.machine import Machine
+from wallaroo_reference.options import CheckpointOptions
+from wallaroo_reference.serving.durable import Durable
 from wallaroo_reference.serving.feeder import Feeder
+from wallaroo_reference.serving.valve import Valve
 from wallaroo_reference.serving.watch import Watch
 
 _LOOK = 0.05  # seconds between looks whether user code has returned in the end
+_log = logging.getLogger("wallaroo.reference")
+
 _GRACE = 1.0  # seconds the server's thread has to answer after a stop's time is over
 
 
 def serve(
-    application: Application, make_machine: Callable[[], Machine], options: ServeOptions
+    application: Application,
+    make_machine: Callable[[], Machine],
+    options: ServeOptions,
+    checkpoint: CheckpointOptions | None = None,
 ) -> Handle:
     """Listen on the application's sources and run until stopped.
 
     Args:
         application: what to run.
-        make_machine: makes a machine for it, without state.
+        make_machine: makes a machine for it, without state; with a checkpoint, one that keeps.
         options: how.
+        checkpoint: whether state and input outlive the process.
 
     Raises:
+        CheckpointError: the checkpoint cannot be used.
+        InputLogError: the checkpoint's input log cannot be used.
         ListenError: an address cannot be listened on.
         DeadLetterFileError: the file for dead letters cannot be opened.
         WallarooParameterError: stdin, or a sink, is not possible as it is asked for.
     """
-    return Server(application, make_machine, options)
+    return Server(application, make_machine, options, checkpoint=checkpoint)
 
 
 class Server:
@@ -62,25 +78,63 @@ class Server:
         options: ServeOptions,
         addresses: Mapping[str, Address] | None = None,
         clock: Callable[[], int] = time.time_ns,
+        checkpoint: CheckpointOptions | None = None,
+        thread: LoopThread | None = None,
     ) -> None:
-        self._again = partial(Server, application, make_machine, options, clock=clock)
+        self._again = partial(
+            Server, application, make_machine, options, clock=clock, checkpoint=checkpoint
+        )
         self._options = options
         self._done = threading.Event()
         self._result: Summary | None = None
         self._task: asyncio.Task[None]
-        self._machine = make_machine()
-        self._thread = LoopThread("wallaroo-reference")
+        self._thread = thread or LoopThread("wallaroo-reference")
         self._unended = set(application.sources)
-        self._edges = Edges(application, options, self._thread, self, addresses, clock)
+        self._now = clock
+        self._timed = application.time_decides
+        self._machine = make_machine()
+        self._durable: Durable | None = None
+        recovery = None
+        try:
+            if checkpoint is not None and checkpoint.directory is not None:
+                recovery = Recovery(
+                    checkpoint.directory,
+                    application,
+                    partitions=options.partitions,
+                    log_bytes=checkpoint.log_bytes,
+                )
+                recovery.restore(self._machine)
+                recovery.generators()  # refused now, if one cannot be read
+            self._edges = Edges(application, options, self._thread, self, addresses, clock)
+        except BaseException:
+            if recovery is not None:
+                recovery.close()
+            raise
         self._clock = StopClock(options, self._thread, self._edges, lambda: self._machine.sequence)
+        valve = Valve(self._edges)
+        if recovery is not None and checkpoint is not None:
+            self._durable = Durable(
+                recovery,
+                self._machine,
+                self._edges,
+                valve,
+                self._thread.post,
+                interval=checkpoint.interval,
+                clock=clock,
+                failed=self._fail,
+            )
         self._feeder = Feeder(
             self._machine,
-            self._edges,
+            self._edges.sinks if self._durable is None else self._durable.sinks,
+            self._add_letters if self._durable is None else self._durable.add,
+            valve,
             failed=self._fail,
             clock=clock,
-            timed=application.time_decides,
+            timed=self._timed,
+            ticked=None if self._durable is None else self._durable.take,
         )
-        self._now = clock
+        if self._durable is not None:
+            self._durable.serve(self._feeder)
         if isinstance(self._machine, (MeasuredCompiled, MeasuredInterpreter)):
             self._feeder.watch = Watch(self._machine, self._edges)
         self._edges.open(self._start)
@@ -92,7 +146,7 @@ class Server:
 
     def progress(self) -> Progress:
         """Return what it has done so far."""
-        return self._edges.progress({})
+        return self._edges.progress({} if self._durable is None else self._durable.details)
 
     def wait(self, timeout: float | None = None) -> Summary | None:
         """Wait until the run has ended, `timeout` seconds at most; `None`: it has not."""
@@ -114,7 +168,7 @@ class Server:
         self._done.wait(_GRACE)
 
     def restart(self) -> Handle:
-        """Start again where the sources were, without state: there is no checkpoint."""
+        """Start again where the sources were: from the checkpoint, without one with no state."""
         return self._again(addresses=self.addresses)
 
     # -- all that follows runs in the server's thread ---------------------------------------------
@@ -122,21 +176,49 @@ class Server:
     def _start(self) -> None:
         if self._feeder.watch is not None:
             self._feeder.watch.start()
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._run())
+        if self._durable is not None:
+            loop.call_soon(self._durable.start, self._caught_up)
+
+    def _caught_up(self) -> None:
+        """What the log held is processed: the run goes on, unless all sources have ended."""
+        sources = self._machine.moment().sources
+        ended = {name for name, source in sources.items() if source.ended}
+        if not self._unended - ended:
+            _log.warning("every source has ended in an earlier run: nothing more is received")
+        self._ended(ended)
 
     async def _run(self) -> None:
         try:
             await self._clock.wait()
-            if not await self._clock.in_time(self._edges.finish(self._feeder.idle)):
-                self._clock.fail(self._clock.given_up(self._feeder.unprocessed))
+            if not await self._clock.in_time(self._edges.finish(self._idle)):
+                waiting = 0 if self._durable is None else self._durable.waiting
+                self._clock.fail(self._clock.given_up(self._feeder.unprocessed + waiting))
+            elif not await self._clock.in_time(self._last_checkpoint()):
+                _log.warning("the last checkpoint is not stored; a restart repeats outputs")
         except asyncio.CancelledError:
             self._clock.problem = "it was killed"
         finally:
             self._end()
 
+    async def _idle(self) -> None:
+        """Wait until what was received is processed, and what came of it may leave."""
+        await self._feeder.idle()
+        self._feeder.stop_ticking()
+        if self._durable is not None:
+            await self._durable.idle()
+
+    async def _last_checkpoint(self) -> None:
+        if self._durable is not None and self._clock.problem is None:
+            await self._durable.last_checkpoint()
+
     def _end(self) -> None:
         if self._feeder.watch is not None:
             self._feeder.watch.close()
+        self._feeder.abandon()
+        if self._durable is not None:
+            self._durable.close()
         self._edges.close()
         self._result = self._summary(self._clock.problem)
         self._done.set()
@@ -144,36 +226,56 @@ class Server:
 
     def deliver(self, source: str, payloads: list[bytes]) -> None:
         """See `wallaroo.transport.edges.Core`."""
-        self._feeder.deliver(source, payloads)
+        if self._durable is not None:
+            self._durable.deliver(source, payloads, self._now())
+        else:
+            self._feeder.deliver(source, payloads, self._now() if self._timed else 0)
 
     def when_sequenced(self, close: Callable[[], None]) -> None:
         """See `wallaroo.transport.edges.Core`.
 
-        There is no log: what is in the sequence and not processed is lost if the process dies.
+        Without a log, what is sequenced and not processed would be lost if the process died.
         """
-        self._feeder.when_processed(close)
+        if self._durable is not None:
+            self._durable.when_durable(close)
+        else:
+            self._feeder.when_processed(close)
 
     def sinks_have_room(self) -> None:
         """See `wallaroo.transport.edges.Core`."""
-        self._feeder.go_on()
+        self._feeder.sinks_have_room()
 
     def take(self, records: list[Value | End]) -> None:
         """See `wallaroo.transport.edges.Core`; once all sources have ended the run is over."""
-        self._feeder.take(records)
-        self._unended -= {record.source for record in records if isinstance(record, End)}
-        if not self._unended:
-            self._clock.input_ended(None)
+        (self._feeder if self._durable is None else self._durable).take(records)
+        self._ended({record.source for record in records if isinstance(record, End)})
 
     def input_ended(self, problem: str | None) -> None:
         """See `wallaroo.transport.edges.Core`: what stdin stands in for ends (time-5)."""
         if problem is not None:
             self._clock.input_ended(problem)
-        self.take([End(name, self._now()) for name in self._edges.listened_to & self._unended])
+        ended = self._edges.listened_to & self._unended
+        if self._durable is None or self._timed:
+            self.take([End(name, self._now()) for name in ended])
+        else:  # it would change nothing, and the next run on the checkpoint reads on
+            self._ended(ended)
+
+    def _ended(self, sources: set[str]) -> None:
+        self._unended -= sources
+        if not self._unended:
+            self._clock.input_ended(None)
 
     def outputs_broken(self, problem: str) -> None:
         """See `wallaroo.transport.edges.Core`."""
         self._fail(problem)
         self._feeder.abandon()
+
+    def _add_letters(self, letters: Sequence[DeadLetter]) -> None:
+        try:
+            self._edges.dead_letters.add(letters)
+        except WallarooError as error:
+            self._feeder.abandon()
+            self._fail(str(error))
 
     def _fail(self, problem: str) -> None:
         """End the run: receive and process nothing more; deliver the outputs that were made."""
@@ -190,5 +292,5 @@ class Server:
             problem,
             self._machine.findings,
             late=self._machine.late,
-            open_windows=0 if self._is_stuck() else self._machine.open_windows,
+            open_windows=0 if self._is_stuck() or self._durable else self._machine.open_windows,
         )

@@ -13,10 +13,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-_KINDS = ("run", "spark")
-IDENTITY = "identity.json"
-"""A file that every checkpoint's directory contains, whatever the directory's name."""
+from wallaroo.transport.identity import IDENTITY
 
+_KINDS = ("run", "spark")
 _MARK = "wallaroo-removes-this-directory"
 
 

@@ -11,50 +11,17 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import pickle
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wallaroo.transport.generators import GeneratorPosition, decoded
+from wallaroo.transport.generators import LoggedSource
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.private import write_durably
-from wallaroo_spark.live.identity import CheckpointError
 
 _AT_ONCE = 4 << 20  # bytes of the log that are read at once
-
-
-@dataclass(frozen=True)
-class LoggedSource:
-    """What the log has said of a source.
-
-    Args:
-        ended: it has ended.
-        last: its latest value that can be read back, as the log holds it; empty if there is none.
-        behind: number of its values after that one.
-    """
-
-    ended: bool = False
-    last: bytes = b""
-    behind: int = 0
-
-    @property
-    def position(self) -> GeneratorPosition:
-        """The same for a generator that goes on.
-
-        Raises:
-            CheckpointError: its latest value cannot be read back.
-        """
-        try:
-            last = pickle.loads(decoded(self.last)[0]) if self.last else None  # noqa: S301 - our own log's
-        except Exception as error:
-            raise CheckpointError(
-                "the latest value of a generator cannot be read back from the checkpoint: "
-                f"{type(error).__name__}: {error}. Run the application that made it, or begin anew "
-                "with an empty directory"
-            ) from error
-        return GeneratorPosition(self.ended, last, self.behind)
 
 
 @dataclass(frozen=True)
@@ -85,10 +52,7 @@ def after(sources: Mapping[str, LoggedSource], runs: Iterable[Run]) -> Mapping[s
         elif run.kind is Kind.VALUE:
             source = known.get(run.source, LoggedSource())
             for payload in run.payloads:
-                if decoded(payload)[1] is None:
-                    source = LoggedSource(last=payload)
-                else:
-                    source = replace(source, behind=source.behind + 1)
+                source = source.after(payload)
             known[run.source] = source
     return known
 

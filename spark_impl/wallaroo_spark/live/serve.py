@@ -24,6 +24,8 @@ from wallaroo.metrics.registry import Registry
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.transport.edges import Edges
+from wallaroo.transport.generators import LoggedSource
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.listener import Address
 from wallaroo.transport.loop_thread import LoopThread
@@ -34,13 +36,11 @@ from wallaroo_spark.jvm.process import SubmittingJvm
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, temporary_parent
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.delivery import Delivery
-from wallaroo_spark.live.identity import CheckpointError
 from wallaroo_spark.live.intake import Intake
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.query import LiveQuery
 from wallaroo_spark.live.resume import (
-    LoggedSource,
     Resume,
     at_the_end_of,
     read_resume,
@@ -194,10 +194,10 @@ class Server:
         )
         self._up.callback(self._feed.close)
         self._loop = LoopThread("wallaroo-edges")
-        positions = {name: source.position for name, source in logged.items()}
-        self._edges = Edges(
-            self._application, options, self._loop, self, addresses, self._now, positions
-        )
+        for source in logged.values():
+            source.value()  # refused now, if it cannot be read back
+        self._edges = Edges(self._application, options, self._loop, self, addresses, self._now)
+        self._edges.go_on_behind(logged)
         self._clock = StopClock(
             options,
             self._loop,

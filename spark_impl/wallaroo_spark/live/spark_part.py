@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from wallaroo_spark.live.identity import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 
 
 class SparkPart(NamedTuple):

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, remove_abandoned
 from wallaroo_spark.live.checkpoint import Checkpoint
-from wallaroo_spark.live.identity import CheckpointError
 
 import wallaroo
 from wallaroo.engine import ServeOptions
+from wallaroo.transport.identity import CheckpointError
 
 MARK = "wallaroo-removes-this-directory"
 

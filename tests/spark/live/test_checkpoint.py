@@ -7,13 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from wallaroo_spark.live import checkpoint as module
 from wallaroo_spark.live.checkpoint import Checkpoint
-from wallaroo_spark.live.identity import CheckpointError
 
 import wallaroo
+from wallaroo.cli.main import main
+from wallaroo.transport import checkpoint as module
+from wallaroo.transport.identity import CheckpointError, write_identity
+from wallaroo.transport.input_log import InputLog
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
@@ -236,6 +239,38 @@ def test_an_identity_of_the_first_format_is_taken_and_renewed(tmp_path, opened):
     assert (tmp_path / "c" / "identity.json").read_text() == before
 
 
+def test_an_identity_that_names_no_engine_is_sparks_and_renewed(tmp_path, opened):
+    opened(partitions=3)
+    path = tmp_path / "c" / "identity.json"
+    before = path.read_text()
+    shutil.copy(Path(__file__).parent / "identity_of_format_2.json", path)
+    assert opened().partitions == 3
+    assert path.read_text() == before
+
+
+def test_another_engines_checkpoint_is_refused_in_a_line(tmp_path, opened):
+    opened(partitions=3)
+    write_identity(tmp_path / "c" / "identity.json", "reference", application(), 3)
+    with pytest.raises(CheckpointError, match="another engine: reference, not spark") as caught:
+        opened()
+    assert "\n" not in str(caught.value)
+
+
+def test_the_command_tells_whose_it_is_and_how_far_it_is(tmp_path, opened, capsys):
+    opened(partitions=2)
+    spark_wrote(tmp_path / "c", {0: 5, 1: 9}, [0], partitions=2)
+    shutil.rmtree(tmp_path / "c" / "input")
+    InputLog.open(tmp_path / "c" / "input", 1 << 20).close()
+    assert main(["checkpoint", str(tmp_path / "c")]) == 0
+    out = capsys.readouterr().out
+    assert "spark" in out
+    assert "record 5; the input log holds 0 behind it" in out
+    assert main(["checkpoint", str(tmp_path / "c"), "--entities"]) == 1
+    assert "only a running Spark can read" in capsys.readouterr().err
+    assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 1
+    assert "half deleted: its state knows the records before 5" in capsys.readouterr().err
+
+
 def test_recover_1_an_identity_that_spark_contradicts_is_refused(tmp_path, opened):
     opened(partitions=2)
     spark_wrote(tmp_path / "c", {0: 5}, [0], partitions=2)
@@ -248,7 +283,7 @@ def test_recover_1_an_identity_that_spark_contradicts_is_refused(tmp_path, opene
 def test_a_future_format_is_refused(tmp_path, opened):
     opened()
     edited(tmp_path, format=9)
-    with pytest.raises(CheckpointError, match="another version: its format is 9, ours 2"):
+    with pytest.raises(CheckpointError, match="another version: its format is 9, ours 3"):
         opened()
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from wallaroo_spark.live.identity import CheckpointError
 from wallaroo_spark.live.resume import Resume, after, at_the_end_of, read_resume, write_resume
 
 import wallaroo
 from wallaroo.records import End, Tick, Value
-from wallaroo.transport.generators import GeneratorPosition, Generators, encoded
+from wallaroo.transport.generators import Generators, LoggedSource, encoded
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 
 
@@ -57,9 +57,9 @@ def test_graph_4_a_generator_goes_on_where_the_log_ended_though_that_is_dropped(
     resume = Resume(half, None, after({}, log.runs(0, half)))
     log.drop_before(half)
     known = at_the_end_of(log, resume)
-    positions = {name: one.position for name, one in known.items()}
     rest = []
-    again = Generators(source(Numbers(odd)), rest.extend, lambda: 7, positions)
+    again = Generators(source(Numbers(odd)), rest.extend, lambda: 7)
+    again.go_on_behind(known)
     again._some("g", again._running["g"], float("inf"))
     assert [type(one) for one in rest] == [Value] * (10 - seen) + [End]
     assert shown[seen:] == [one.value() if callable(one.value) else one.value for one in rest[:-1]]
@@ -68,9 +68,10 @@ def test_graph_4_a_generator_goes_on_where_the_log_ended_though_that_is_dropped(
 def test_graph_4_a_generator_that_has_ended_stays_so(log):
     log.append_records([Value("g", encoded(0)), End("g", 5, "ValueError", "no more")])
     log.sync()
-    (position,) = [one.position for one in at_the_end_of(log, Resume()).values()]
-    assert position == GeneratorPosition(ended=True, last=0, behind=0)
-    again = Generators(source(Numbers()), [].extend, lambda: 7, {"g": position})
+    known = at_the_end_of(log, Resume())
+    assert known == {"g": LoggedSource(ended=True, last=encoded(0), behind=0)}
+    again = Generators(source(Numbers()), [].extend, lambda: 7)
+    again.go_on_behind(known)
     assert (again._running, again.received) == ({}, {"g": 0})
 
 
@@ -95,5 +96,5 @@ def test_recover_1_a_damaged_file_is_refused(tmp_path, text):
 def test_graph_4_a_value_of_another_version_is_refused(log):
     log.append_records([Value("g", b"pno pickle")])
     (known,) = after({}, log.runs(0, 1)).values()
-    with pytest.raises(CheckpointError, match="latest value of a generator cannot be read back"):
-        known.position  # noqa: B018 - it is asked for the error
+    with pytest.raises(CheckpointError, match="value of a generator cannot be read back"):
+        known.value()

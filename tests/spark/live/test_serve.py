@@ -17,13 +17,13 @@ import psutil
 import pytest
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import Checkpoint
-from wallaroo_spark.live.identity import CheckpointError
 
 import wallaroo
 import wallaroo.loading
 from wallaroo.engine import ServeOptions
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import frames
+from wallaroo.transport.identity import CheckpointError
 
 shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
 

@@ -62,11 +62,9 @@ def test_what_nobody_takes_is_refused_with_the_nearest(
     assert f"see wallaroo {arguments[0]} --help)" in line
 
 
-def test_an_option_of_another_engine_names_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_option_of_another_engine_names_it(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark")
-    assert main(["run", WORD_COUNT, "--checkpoint", str(tmp_path)]) == 2
+    assert main(["run", WORD_COUNT, "--trigger", "1"]) == 2
     assert "the spark engine has it: --engine spark" in capsys.readouterr().err
 
 

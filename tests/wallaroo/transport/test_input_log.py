@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -499,3 +501,36 @@ def test_reading_what_was_harmed_meanwhile_names_the_file(log, harm, says):
     harm(path)
     with pytest.raises(InputLogError, match=rf"the input log's file .*{path.name}: .*{says}"):
         log.read(0, 2)
+
+
+@pytest.mark.parametrize("failing", [1, 2], ids=["the full file", "the folder"])
+def test_a_sync_that_fails_where_a_file_begins_is_final(tmp_path, monkeypatch, failing):
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB, segment_bytes=1)
+    log.append("a", [b"one"])
+    descriptors = []
+
+    def fsync(fd, sync=os.fsync):
+        if stat.S_ISDIR(os.fstat(fd).st_mode) or not descriptors:
+            descriptors.append(fd)
+            if len(descriptors) == failing:
+                raise OSError(errno.EIO, "Input/output error")
+        sync(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(InputLogError, match="could not be synced"):
+        log.append("a", [b"two"])
+    with pytest.raises(InputLogError, match="could not be synced"):
+        log.append("a", [b"two"])
+    log.close()
+    monkeypatch.undo()
+    again = InputLog.open(tmp_path / "log", max_bytes=MIB)
+    assert again.read(0, again.next_sequence) == [Frame("a", b"one")]
+    again.close()
+
+
+def test_where_a_batch_ends_cannot_be_read(log):
+    log.append("a", [b"one", b"two"])
+    log.sync()
+    next(log.path.glob("*.log")).unlink()
+    with pytest.raises(InputLogError, match=r"\.log: .*No such file"):
+        log.end_within(0, max_bytes=4)

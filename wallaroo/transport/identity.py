@@ -1,7 +1,8 @@
-"""A checkpoint's identity, in a file: its application, topology and number of partitions.
+"""A checkpoint's identity, in a file: its engine, application, topology, number of partitions.
 
-The identity decides which entity a message meets. So it has a checksum, and is compared with
-Spark's own part of the checkpoint.
+The identity decides which entity a message meets. So it has a checksum.
+
+Formats: 1 had no checksum, 1 and 2 had no engine; both were written by the Spark engine only.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,34 +19,63 @@ from wallaroo.operations import Stateful, Windowed
 from wallaroo.topology import Application, Sink, Source, Step
 from wallaroo.transport.private import write_durably
 
-_FORMAT = 2
-_FORMAT_WITHOUT_CHECKSUM = 1
-_TYPES = {"application": str, "topology": list, "partitions": int}
+IDENTITY = "identity.json"
+"""A file that every checkpoint's directory contains, whatever the directory's name."""
+
+_FORMAT = 3
+_WITHOUT_ENGINE = 2
+_WITHOUT_CHECKSUM = 1
+_TYPES = {"engine": str, "application": str, "topology": list, "partitions": int}
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whose a checkpoint is.
+
+    Args:
+        engine: name of the engine that wrote it.
+        application: the application's name.
+        topology: `describe_topology` of the application.
+        partitions: number of partitions.
+    """
+
+    engine: str
+    application: str
+    topology: list[str]
+    partitions: int
 
 
 class CheckpointError(WallarooError):
     """A checkpoint cannot be used; says which, why, and what to do."""
 
 
-def identify(
-    path: Path, application: Application, partitions: int | None, made_with: int | None
-) -> int | None:
-    """Return the number of partitions of a checkpoint; `None`: there is no identity yet.
+def read_identity(path: Path) -> Identity:
+    """Return the identity in a file.
+
+    Raises:
+        CheckpointError: it is damaged, or of another version.
+        FileNotFoundError: it does not exist.
+    """
+    found = _read(path)
+    return Identity(**{name: found[name] for name in _TYPES})
+
+
+def identify(path: Path, engine: str, application: Application, partitions: int | None) -> int:
+    """Return the number of partitions of a checkpoint that has an identity.
 
     Args:
         path: the identity's file.
-        application: the application that wants to use the checkpoint.
+        engine: name of the engine that wants to use the checkpoint.
+        application: the application that wants to use it.
         partitions: the number it asks for; `None`: the number that the checkpoint was made with.
-        made_with: the number that Spark's own part was made with; `None`: there is none yet.
 
     Raises:
         CheckpointError: it is damaged, or belongs to something else.
+        FileNotFoundError: there is no identity yet.
     """
-    try:
-        theirs = _read(path)
-    except FileNotFoundError:
-        return None
+    theirs = _read(path)
     ours = {
+        "engine": engine,
         "application": application.name,
         "topology": describe_topology(application),
         "partitions": theirs["partitions"] if partitions is None else partitions,
@@ -55,14 +86,12 @@ def identify(
             "Take another directory, or run what it belongs to"
         )
     found: int = theirs["partitions"]
-    if made_with not in (None, found):
-        raise _damaged(path, f"it says {found} partitions, and Spark's part has {made_with}")
     if theirs["format"] != _FORMAT:
-        write_identity(path, application, found)
+        write_identity(path, engine, application, found)
     return found
 
 
-def write_identity(path: Path, application: Application, partitions: int) -> None:
+def write_identity(path: Path, engine: str, application: Application, partitions: int) -> None:
     """Write the identity of a new checkpoint.
 
     Raises:
@@ -70,6 +99,7 @@ def write_identity(path: Path, application: Application, partitions: int) -> Non
     """
     identity: dict[str, Any] = {
         "format": _FORMAT,
+        "engine": engine,
         "application": application.name,
         "topology": describe_topology(application),
         "partitions": partitions,
@@ -120,18 +150,21 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise _damaged(path, "it is no JSON") from error
+        raise damaged(path, "it is no JSON") from error
     if not isinstance(identity, dict) or type(identity.get("format")) is not int:
-        raise _damaged(path, "it does not say its format")
-    if identity["format"] not in (_FORMAT, _FORMAT_WITHOUT_CHECKSUM):
+        raise damaged(path, "it does not say its format")
+    if identity["format"] not in (_FORMAT, _WITHOUT_ENGINE, _WITHOUT_CHECKSUM):
         raise CheckpointError(
             f"the checkpoint {path.parent} belongs to another version: its format is "
             f"{identity['format']}, ours {_FORMAT}. Take another directory, or run that version"
         )
+    checked = identity["format"] != _WITHOUT_CHECKSUM
+    if checked and identity.pop("checksum", None) != _checksum(identity):
+        raise damaged(path, "its checksum does not fit what it says")
+    if identity["format"] != _FORMAT:
+        identity["engine"] = "spark"
     if any(type(identity.get(name)) is not kind for name, kind in _TYPES.items()):
-        raise _damaged(path, f"it does not say {', '.join(_TYPES)}")
-    if identity["format"] == _FORMAT and identity.pop("checksum", None) != _checksum(identity):
-        raise _damaged(path, "its checksum does not fit what it says")
+        raise damaged(path, f"it does not say {', '.join(_TYPES)}")
     return identity
 
 
@@ -139,13 +172,16 @@ def _checksum(identity: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
-def _damaged(path: Path, why: str) -> CheckpointError:
+def damaged(path: Path, why: str) -> CheckpointError:
+    """Return the error for a damaged file of a checkpoint."""
     return CheckpointError(
         f"{path} is damaged: {why}. Restore it from a copy, or begin anew with an empty directory"
     )
 
 
 def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if theirs["engine"] != ours["engine"]:
+        yield "engine", f"{theirs['engine']}, not {ours['engine']}"
     if theirs["application"] != ours["application"]:
         yield "application", f"{theirs['application']!r}, not {ours['application']!r}"
     if theirs["topology"] != ours["topology"]:

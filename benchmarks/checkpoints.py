@@ -1,0 +1,288 @@
+"""What checkpoints cost the reference engine.
+
+    python benchmarks/checkpoints.py [--rounds N] [--words N] [--seconds S] [--entities N]
+
+1. Word count over TCP at saturation, with ``--checkpoint`` and without (goal: 0.6 of the throughput
+   without), and its latency at 2,000 messages a second (goal, where a sync of the disk takes 1 ms:
+   p50 within 3 ms of that without, p99 within 25 ms). The disk's own sync is printed beside it.
+2. A million entities of which one in a hundred changes between two checkpoints: for how long one
+   stops the thread that processes messages (goal: 10 ms at p99), and how long a restart takes
+   (goal: 10 s).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import random
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from facts import Figures, add_json_option, machine_facts, ratios, side_by_side
+from in_process import word_count_by_hand, word_lines
+from tcp import RATE, Served, closing_all, latencies
+from wallaroo_reference.checkpoints.collecting import Collector, Packed, blobs_of
+from wallaroo_reference.checkpoints.head import CellsHead, Head
+from wallaroo_reference.checkpoints.recovery import Recovery
+from wallaroo_reference.compiled.machine import Compiled
+from wallaroo_reference.kept import Moment
+
+import wallaroo
+from wallaroo.frames import frames
+from wallaroo.topology import Application
+
+FIGURES = Figures(__file__)
+CONTENDERS = ("without", "with")
+CHANGED = 100  # one entity in so many changes between two checkpoints
+CHECKPOINTS = 10
+SLICE = 0.002  # seconds, as in `wallaroo_reference.serving.checkpointing`
+AT_ONCE = 50  # messages between two slices
+
+
+def sync_seconds(directory: Path) -> float:
+    """Return the median of how long the disk takes for a sync of 4 KiB."""
+    took = []
+    with (directory / "sync").open("wb") as file:
+        for _ in range(50):
+            file.write(bytes(4096))
+            file.flush()
+            began = time.perf_counter()
+            os.fsync(file.fileno())
+            took.append(time.perf_counter() - began)
+    return statistics.median(took)
+
+
+def served(name: str, directory: Path) -> Served:
+    """Return word count in a process of its own."""
+    extra = []
+    if name == "with":
+        extra = ["--checkpoint", tempfile.mkdtemp(dir=directory) + "/checkpoint"]
+    return Served("reference", *extra)
+
+
+def saturation(rounds: int, words: int, directory: Path) -> None:
+    """Print how fast word count is when input never ends."""
+    lines = word_lines(words, 20_000, seed=1)
+    stream = frames(lines)
+    expected = sum(map(len, word_count_by_hand(lines)))
+
+    with closing_all(lambda name: served(name, directory)) as start:
+
+        def contender(name: str) -> Callable[[], Callable[[], object]]:
+            def prepare() -> Callable[[], object]:
+                one = start(name)
+
+                def run() -> None:
+                    threading.Thread(target=one.sender.sendall, args=(stream,)).start()
+                    missing = expected
+                    while missing:
+                        missing -= len(one.receiver.recv(1 << 20))
+
+                return run
+
+            return prepare
+
+        seconds = side_by_side({name: contender(name) for name in CONTENDERS}, rounds)
+    for name, ratio in ratios(seconds, "without").items():
+        rate = words / statistics.median(seconds[name])
+        print(f"  {name:8} {rate:12,.0f} words/s   {1 / ratio:5.2f} x")
+        FIGURES.add(f"throughput/{name}", rate, "words/s", ratio=1 / ratio, baseline="without")
+
+
+def latency(rounds: int, seconds: float, directory: Path) -> None:
+    """Print how long a message takes at a moderate rate."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in CONTENDERS}
+    with closing_all(lambda name: served(name, directory)) as start:
+        for _ in range(rounds):
+            for name in CONTENDERS:
+                percentiles = statistics.quantiles(latencies(start(name), seconds), n=100)
+                found[name].append((percentiles[49], percentiles[98]))
+    for name, rounds_ in found.items():
+        p50, p99 = (statistics.median(column) * 1e3 for column in zip(*rounds_, strict=True))
+        print(f"  {name:8} p50 {p50:7.2f} ms   p99 {p99:7.2f} ms")
+        FIGURES.add(f"p50/{name}", p50, "ms")
+        FIGURES.add(f"p99/{name}", p99, "ms")
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def number_of(payload: bytes) -> int:
+    """Decode."""
+    return int(payload)
+
+
+class Tally:
+    """A small state."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.last = ""
+
+
+@wallaroo.state_computation(name="tally")
+def tally(number: int, state: Tally) -> tuple[None, bool]:
+    """Change the state."""
+    state.count += 1
+    state.last = f"message {number}"
+    return None, True
+
+
+@wallaroo.partition
+def itself(number: int) -> str:
+    """Route by the number."""
+    return f"key {number}"
+
+
+def tallying() -> Application:
+    """Return an application with an entity for each number."""
+    builder = wallaroo.ApplicationBuilder("tallying")
+    builder.new_pipeline("numbers", wallaroo.TCPSourceConfig("127.0.0.1", 0, number_of))
+    return builder.to_state_partition(tally, Tally, "tallies", itself).done().build()
+
+
+class Stored:
+    """A machine with very many entities, and its checkpoint."""
+
+    def __init__(self, count: int, directory: Path) -> None:
+        self.stops: list[float] = []  # seconds for which the thread did not process
+        self._application = tallying()
+        self._directory = directory
+        self._draw = random.Random(1)
+        self._count = count
+        self._machine = Compiled(self._application, keeps=True)
+        self._recovery = self._opened()
+        self._collector = Collector(self._machine.cells())
+        self._blob = 0
+
+    def fill(self) -> None:
+        """Make all entities, and the first checkpoint, which has all of them."""
+        for start in range(0, self._count, 10_000):
+            self._feed(range(start, min(start + 10_000, self._count)))
+        gc.collect()
+        gc.freeze()  # as `wallaroo run` does after a start
+        self.checkpoint()
+        self.stops.clear()
+
+    def change(self) -> None:
+        """Change some of the entities."""
+        self._feed(range(self._count // CHANGED))
+
+    def checkpoint(self) -> None:
+        """Make a checkpoint as a served run does, with messages between the slices."""
+        self._collector.begin()
+        while not self._stopped(lambda: self._collector.go_on(SLICE)):
+            self._few()
+        packed = self._stopped(lambda: self._collector.finish(self._blob))
+        writing = threading.Thread(target=self._write, args=(packed, self._machine.moment()))
+        writing.start()
+        while writing.is_alive():  # it takes the interpreter's lock now and then
+            self._stopped(self._few)
+
+    def restart(self) -> float:
+        """Return how many seconds a restart takes to have the state again."""
+        self._recovery.close()
+        self._machine = Compiled(self._application, keeps=True)
+        gc.unfreeze()
+        gc.collect()
+        began = time.perf_counter()
+        self._recovery = self._opened()
+        self._recovery.restore(self._machine)
+        took = time.perf_counter() - began
+        assert sum([cells.count() for cells in self._machine.cells()]) == self._count
+        return took
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._recovery.store.size()
+
+    def close(self) -> None:
+        """Close the checkpoint."""
+        self._recovery.close()
+
+    def _opened(self) -> Recovery:
+        return Recovery(self._directory, self._application, partitions=None, log_bytes=1 << 30)
+
+    def _feed(self, numbers: Iterable[int]) -> None:
+        payloads = [b"%d" % number for number in numbers]
+        self._recovery.log.append("numbers", payloads)
+        self._machine.feed("numbers", payloads)
+
+    def _few(self) -> None:
+        self._feed([self._draw.randrange(self._count // CHANGED) for _ in range(AT_ONCE)])
+
+    def _stopped(self, work: Callable[[], Any]) -> Any:
+        began = time.perf_counter()
+        result = work()
+        self.stops.append(time.perf_counter() - began)
+        return result
+
+    def _write(self, packed: list[Packed], moment: Moment) -> None:
+        (cells,) = self._machine.cells()
+        blobs = blobs_of([cells], packed)
+        self._blob += len(blobs)
+        head = Head(
+            at=time.time_ns(),
+            moment=moment,
+            cells=[CellsHead(cells.kind, cells.name, self._count)],
+            sinks={},
+            generators={},
+            first_blob=self._collector.first_blob,
+            next_blob=self._blob,
+        )
+        self._recovery.log.sync()
+        self._recovery.store.write(head, blobs)
+        self._recovery.log.drop_before(head.moment.sequence)
+
+
+def entities(count: int, directory: Path) -> None:
+    """Print how long checkpoints stop the machine, and how long a restart takes."""
+    stored = Stored(count, directory / "entities")
+    stored.fill()
+    for _ in range(CHECKPOINTS):
+        stored.change()
+        stored.checkpoint()
+    stops = sorted(stored.stops)
+    p99, longest = stops[len(stops) * 99 // 100] * 1e3, stops[-1] * 1e3
+    print(f"  a stop: p50 {statistics.median(stops) * 1e3:.1f} ms, p99 {p99:.1f} ms", end="")
+    print(f", longest {longest:.1f} ms ({len(stops)} in {CHECKPOINTS} checkpoints)")
+    print(f"  the file: {stored.size / 2**20:,.0f} MiB")
+    took = stored.restart()
+    print(f"  a restart: {took:.1f} s")
+    stored.close()
+    for name, figure in (("stop/p99", p99), ("stop/longest", longest)):
+        FIGURES.add(name, figure, "ms")
+    FIGURES.add("restart", took, "s")
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--words", type=int, default=3_000_000)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each latency run")
+    parser.add_argument("--entities", type=int, default=1_000_000)
+    add_json_option(parser)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="wallaroo-checkpoints-") as name:
+        directory = Path(name)
+        print(machine_facts())
+        print(f"a sync of the disk takes {1e3 * sync_seconds(directory):.2f} ms")
+        if options.entities:
+            print(f"{options.entities:,} entities, one in {CHANGED} changed:")
+            entities(options.entities, directory)
+        if options.rounds:
+            print(f"word count, {options.words:,} words, median of {options.rounds} rounds:")
+            saturation(options.rounds, options.words, directory)
+            print(f"latency at {RATE:,} messages/s, {options.seconds:g} s:")
+            latency(options.rounds, options.seconds, directory)
+    FIGURES.write(options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""The directory in which an engine keeps what must outlive it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_INTERVAL = 0.02  # seconds, so that what is killed has stored something
+
+
+class Checkpoint:
+    """A directory of one served application's own.
+
+    Attributes:
+        options: what the engine is served with (`wallaroo.engine.Capabilities.recovery`).
+    """
+
+    def __init__(self) -> None:
+        self._directory = tempfile.TemporaryDirectory(
+            prefix="wallaroo-conformance-", ignore_cleanup_errors=True
+        )
+        self.options: Mapping[str, Any] = {
+            "checkpoint": Path(self._directory.name) / "checkpoint",
+            "checkpoint_interval": _INTERVAL,
+        }
+
+    def remove(self) -> None:
+        """Remove the directory, once nobody uses it."""
+        self._directory.cleanup()

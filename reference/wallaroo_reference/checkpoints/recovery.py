@@ -1,0 +1,219 @@
+"""A checkpoint that a run has opened: its directory, its file, and the input log.
+
+A restart puts the stored cells into a fresh machine, and processes the records of the log from the
+checkpoint's position on again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from wallaroo.records import End, Tick, Value
+from wallaroo.topology import Application
+from wallaroo.transport.checkpoint import CheckpointDirectory
+from wallaroo.transport.generators import LoggedSource, from_log
+from wallaroo.transport.identity import CheckpointError, damaged
+from wallaroo.transport.input_log import InputLog, Kind, Run
+from wallaroo_reference.checkpoints.head import CellsHead
+from wallaroo_reference.checkpoints.store import FILE, Store, merged
+from wallaroo_reference.kept import UnpackError
+from wallaroo_reference.machine import Machine
+
+ENGINE = "reference"
+"""The engine that an identity names, and the directory of its part."""
+
+_BATCH = 1 << 20  # payload bytes of the log that are read at once
+_RECORDS = 4096  # and records
+
+Entry: TypeAlias = "tuple[str, Sequence[bytes], int] | Value | Tick | End"
+"""Frames of one source and arrival time, or another record."""
+
+
+class Recovery:
+    """An open checkpoint. `close` it, or `with` it.
+
+    Args:
+        directory: the checkpoint's directory; it is made if it is missing.
+        application: the application it belongs to.
+        partitions: number of partitions; `None`: the number it was made with, 1 for a new one.
+        log_bytes: see `InputLog`.
+
+    Attributes:
+        head: what the checkpoint says; `None`: it is new, or nothing was stored yet.
+        store: its file.
+        log: the input log.
+        partitions: number of partitions.
+
+    Raises:
+        CheckpointError: it cannot be used.
+        InputLogError: its input log cannot be used.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        application: Application,
+        *,
+        partitions: int | None,
+        log_bytes: int,
+    ) -> None:
+        with contextlib.ExitStack() as up:
+            try:
+                self._directory = CheckpointDirectory(directory, ENGINE)
+                up.callback(self._directory.close)
+                self.partitions = self._identified(application, partitions)
+                fresh = not (self._directory.own_part / FILE).exists()
+                has_log = any(self._directory.input_log.glob("*.log"))
+                if not fresh:
+                    self.store = Store(self._directory.own_part)
+                    up.callback(self.store.close)
+                    self.head = self.store.head()
+                    if self.head is not None and not has_log:
+                        # Refused before an empty log is made: a copy restored would mix with it.
+                        raise self._ends_before(0)
+                self.log = InputLog.open(self._directory.input_log, log_bytes)
+                up.callback(self.log.close)
+                if fresh:
+                    if self.log.next_sequence:
+                        raise self._directory.half_deleted(
+                            f"its input has records, and {FILE} is missing",
+                            self._directory.own_part,
+                        )
+                    self.store = Store.create(self._directory.own_part)
+                    up.callback(self.store.close)
+                    self.head = None
+                self._check_input()
+            except OSError as error:
+                raise CheckpointError(
+                    f"the checkpoint {directory} cannot be written: {error.strerror}"
+                ) from error
+            self._up = up.pop_all()
+
+    @property
+    def position(self) -> int:
+        """The number of the first record that the stored state does not know."""
+        return 0 if self.head is None else self.head.moment.sequence
+
+    @property
+    def directory(self) -> Path:
+        """The checkpoint's directory."""
+        return self._directory.directory
+
+    def close(self) -> None:
+        """Close everything, and give up the lock."""
+        self._up.close()
+
+    def restore(self, machine: Machine) -> None:
+        """Put the stored state into a fresh machine.
+
+        Raises:
+            CheckpointError: it is damaged, or made by code that is not there any more.
+        """
+        head = self.head
+        if head is None:
+            return
+        places = _places(self.store.path, head.cells, machine)
+        collecting = gc.isenabled()
+        gc.disable()  # it would look again and again at objects that stay
+        try:
+            try:
+                found = merged(self.store.cells(head), len(head.cells))
+            except IndexError:
+                raise damaged(self.store.path, "a blob belongs to no cells") from None
+            for cells, kept, was in zip(places, found, head.cells, strict=True):
+                if len(kept) != was.count:
+                    raise damaged(
+                        self.store.path,
+                        f"it holds {len(kept)} cells of {was.name!r}, and there were {was.count}",
+                    )
+                cells.unpack(kept.items())
+                kept.clear()
+        except UnpackError as error:
+            raise self._not_made_again(error) from error
+        finally:
+            if collecting:
+                gc.enable()
+        machine.go_on_from(head.moment)
+
+    def later(self) -> Iterator[Entry]:
+        """Yield what the log holds behind the checkpoint's position, in order.
+
+        Raises:
+            WallarooError: it cannot be read.
+        """
+        position, end = self.position, self.log.next_sequence
+        while position < end:
+            stop = self.log.end_within(position, max_bytes=_BATCH, max_records=_RECORDS)
+            stop = min(stop, end)
+            for run in self.log.runs(position, stop):
+                yield from _entries(run)
+            position = stop
+
+    def generators(self) -> Mapping[str, LoggedSource]:
+        """Return what the log has said of generators before the checkpoint's position.
+
+        Raises:
+            CheckpointError: a value cannot be read back.
+        """
+        known = {} if self.head is None else self.head.generators
+        for one in known.values():
+            one.value()
+        return known
+
+    def _identified(self, application: Application, partitions: int | None) -> int:
+        directory = self._directory
+        if directory.is_new:
+            directory.write_identity(ENGINE, application, partitions or 1)
+            return partitions or 1
+        return directory.identify(ENGINE, application, partitions)
+
+    def _check_input(self) -> None:
+        """Refuse a checkpoint whose input log, or whose file, is an older or another one."""
+        if self.log.first_sequence > self.position:
+            raise self._directory.half_deleted(
+                f"its input begins at record {self.log.first_sequence}, and its state knows those "
+                f"before {self.position} only",
+                self._directory.own_part,
+            )
+        if self.log.next_sequence < self.position:
+            raise self._ends_before(self.log.next_sequence)
+
+    def _ends_before(self, sequence: int) -> CheckpointError:
+        return self._directory.half_deleted(
+            f"its input ends before record {sequence}, and its state knows those before "
+            f"{self.position}",
+            self._directory.input_log,
+        )
+
+    def _not_made_again(self, error: UnpackError) -> CheckpointError:
+        cells = error.cells
+        what = "state partition" if cells.kind == "partition" else "windows of"
+        return CheckpointError(
+            f"the checkpoint {self.directory} cannot be read by this code: {what} {cells.name!r}, "
+            f"key {error.key!r:.80}: {error}. Put back what was moved, renamed or removed, or "
+            f"write a function that makes the states anew, and run: wallaroo checkpoint "
+            f"{self.directory} --migrate MODULE:FUNCTION"
+        )
+
+
+def _places(path: Path, stored: Sequence[CellsHead], machine: Machine) -> list[Any]:
+    """Return the machine's cells in the order in which the head names them."""
+    cells = list(machine.cells())
+    if [(one.kind, one.name) for one in stored] != [(one.kind, one.name) for one in cells]:
+        raise damaged(path, "its head names other state partitions or windows than its identity")
+    return cells
+
+
+def _entries(run: Run) -> Iterator[Entry]:
+    if run.kind is Kind.FRAME:
+        yield run.source, run.payloads, run.at
+        return
+    for record in run.records():
+        if isinstance(record, Value):
+            yield from_log(record)
+        elif isinstance(record, (Tick, End)):
+            yield record

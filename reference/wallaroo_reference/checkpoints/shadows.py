@@ -1,0 +1,115 @@
+"""States as canonical structure, without the application's code: whoever looks at them runs none.
+
+A class that is not the standard library's is replaced by a *shadow*, which has its name and keeps
+what pickle gives it. So the structure is that of `wallaroo.canonical`, except where a class says by
+`__reduce__` that a function makes its objects: there the function's name stands for the type's.
+"""
+
+from __future__ import annotations
+
+import base64
+import copyreg
+import io
+import pickle
+from typing import Any
+
+from wallaroo.canonical import structure
+
+_OPEN = {  # of these modules, what makes values and nothing else
+    "builtins": {"bytearray", "complex", "frozenset", "object", "range", "set", "slice"},
+    "collections": {"Counter", "OrderedDict", "defaultdict", "deque"},
+    "copyreg": {"_reconstructor", "__newobj__", "__newobj_ex__"},
+    "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
+    "decimal": {"Decimal"},
+    "fractions": {"Fraction"},
+    "uuid": {"UUID"},
+    "_codecs": {"encode"},
+}
+
+
+def structure_of(data: bytes) -> Any:
+    """Return the canonical structure of a pickled state; of other bytes ``["stored", base64]``."""
+    try:
+        return structure(_Unpickler(io.BytesIO(data)).load())
+    except Exception:  # noqa: BLE001 - written by an application's own codec, or not shown by shadows
+        return ["stored", base64.b64encode(data).decode()]
+
+
+def state_of(data: bytes) -> Any:
+    """Return a pickled state, of its own class; where the class is gone, a shadow of it.
+
+    A shadow of an object with attributes has them.
+
+    Raises:
+        Exception: it was not pickled, or a class of the application refuses.
+    """
+    return _Forgiving(io.BytesIO(data)).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes shadows of the application's objects."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a class or function that is safe to use, or a shadow of it."""
+        if name in _OPEN.get(module, ()):
+            return super().find_class(module, name)
+        return _shadow(module, name)
+
+
+class _Forgiving(pickle.Unpickler):
+    """Makes the application's objects, and shadows of those whose class is gone."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a class or function, or a shadow of it if it is not there."""
+        try:
+            return super().find_class(module, name)
+        except (ImportError, AttributeError):
+            return _shadow(module, name)
+
+
+def _shadow(module: str, name: str) -> Any:
+    space = {"__module__": module, "__qualname__": name}
+    return type(name.rpartition(".")[2], (_Shadow,), space)
+
+
+class _Shadow:
+    """An object of a class that is not here."""
+
+    def __new__(cls, *arguments: Any, **_: Any) -> _Shadow:
+        made = super().__new__(cls)
+        made.arguments = arguments
+        made.state = None
+        made.items = []
+        made.pairs = {}
+        return made
+
+    arguments: tuple[Any, ...]
+    state: Any
+    items: list[Any]
+    pairs: dict[Any, Any]
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+    def __getattr__(self, name: str) -> Any:
+        state = self.__dict__.get("state")
+        if isinstance(state, dict) and name in state:
+            return state[name]
+        raise AttributeError(name)
+
+    def append(self, item: Any) -> None:
+        """Take an item of a list's subclass."""
+        self.items.append(item)
+
+    def extend(self, items: Any) -> None:
+        """Take items of a list's subclass."""
+        self.items.extend(items)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.pairs[key] = value
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        items = iter(self.items) if self.items else None
+        pairs = iter(self.pairs.items()) if self.pairs else None
+        made = (type(self), *self.arguments)
+        return copyreg.__newobj__, made, self.state, items, pairs  # type: ignore[attr-defined]  # typeshed leaves it out

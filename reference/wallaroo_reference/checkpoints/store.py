@@ -1,0 +1,248 @@
+"""The file of a checkpoint: an SQLite database of blobs of cells, and a head.
+
+One transaction adds the blobs of a checkpoint, deletes those that no longer count, and replaces the
+head, which says what counts. So a crash leaves the checkpoint before or the one after, whole. A
+cell that stands in several blobs is what the last of them says.
+
+Every record has a checksum, and the head says which blobs there must be. What SQLite's journal
+holds is put into the file itself before `write` returns: nobody who cuts the input log then depends
+on the journal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from wallaroo.transport.identity import CheckpointError, damaged
+from wallaroo.transport.private import make_private, opener, sync_directory
+from wallaroo_reference.checkpoints.blobs import Cell, DamagedBlobError, decode
+from wallaroo_reference.checkpoints.head import (
+    DamagedHeadError,
+    Head,
+    OtherFormatError,
+    head_from,
+)
+
+FILE: Final = "state.db"
+
+_TABLES = (
+    "CREATE TABLE head (id INTEGER PRIMARY KEY CHECK (id = 1), checksum INTEGER, data TEXT)",
+    "CREATE TABLE blob (number INTEGER PRIMARY KEY, cells INTEGER, checksum INTEGER, data BLOB)",
+)
+_NUMBERS = struct.Struct(">QI")
+_PATIENCE = 5.0  # seconds to wait for a reader
+
+
+class Store:
+    """A checkpoint's file. One thread at a time may use it.
+
+    Args:
+        directory: the engine's own part of a checkpoint; it must exist.
+        read_only: only read; a run may be writing.
+
+    Attributes:
+        path: the file.
+
+    Raises:
+        CheckpointError: the file is damaged.
+        sqlite3.Error: it cannot be opened.
+    """
+
+    def __init__(self, directory: Path, *, read_only: bool = False) -> None:
+        self.path = directory / FILE
+        mode = "ro" if read_only else "rw"
+        with self._readable():
+            self._database = sqlite3.connect(
+                f"{self.path.resolve().as_uri()}?mode={mode}",
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,
+                timeout=_PATIENCE,
+            )
+            try:
+                if not read_only:
+                    _prepare(self._database)
+                    sync_directory(directory)  # the file may have got its name just before a kill
+            except BaseException:
+                self._database.close()
+                raise
+
+    @classmethod
+    def create(cls, directory: Path) -> Store:
+        """Make the file of a new checkpoint, for its owner alone, and open it.
+
+        Raises:
+            CheckpointError: it cannot be made.
+        """
+        path = directory / FILE
+        try:
+            make_private(directory)
+            partial = path.with_suffix(".new")
+            for old in (partial, *directory.glob(f"{partial.name}-*")):
+                old.unlink(missing_ok=True)
+            with open(partial, "wb", opener=opener):  # SQLite would make it with the umask
+                pass
+            database = sqlite3.connect(partial, isolation_level=None)
+            with contextlib.closing(database):
+                _prepare(database)
+                for table in _TABLES:
+                    database.execute(table)
+            partial.rename(path)
+            return cls(directory)
+        except (OSError, sqlite3.Error) as error:
+            raise CheckpointError(
+                f"the checkpoint's file {path} cannot be made: {error}"
+            ) from error
+
+    def head(self) -> Head | None:
+        """Return the head; `None`: there was no checkpoint yet.
+
+        Raises:
+            CheckpointError: it is damaged, or of another format.
+        """
+        with self._readable():
+            rows = self._database.execute("SELECT checksum, data FROM head").fetchall()
+        if not rows:
+            return None
+        ((checksum, text),) = rows
+        try:
+            if not isinstance(text, str) or zlib.crc32(text.encode()) != checksum:
+                raise DamagedHeadError("its checksum does not fit")
+            return head_from(text)
+        except OtherFormatError as error:
+            raise CheckpointError(
+                f"the checkpoint's file {self.path} belongs to another version: {error}. "
+                "Take another directory, or run that version"
+            ) from error
+        except ValueError as error:
+            raise damaged(self.path, f"in its head, {error}") from error
+
+    def cells(self, head: Head) -> Iterator[tuple[int, list[Cell]]]:
+        """Yield the cells of each blob that counts, in order, each with its place in `head.cells`.
+
+        Raises:
+            CheckpointError: a blob is damaged or missing.
+        """
+        expected = head.first_blob
+        with self._readable():
+            rows = self._database.execute(
+                "SELECT number, cells, checksum, data FROM blob WHERE number >= ? ORDER BY number",
+                (head.first_blob,),
+            )
+            for number, cells, checksum, data in rows:
+                if number != expected:
+                    break
+                expected += 1
+                if not isinstance(data, bytes) or _checksum(number, cells, data) != checksum:
+                    raise damaged(self.path, f"the checksum of blob {number} does not fit")
+                try:
+                    yield cells, list(decode(data))
+                except DamagedBlobError as error:
+                    raise damaged(self.path, f"in blob {number}, {error}") from error
+        if expected != head.next_blob:
+            raise damaged(self.path, f"blob {expected} is missing")
+
+    def size(self) -> int:
+        """Return the bytes of the file and SQLite's journal."""
+        files = [self.path, *self.path.parent.glob(f"{FILE}-wal")]
+        return sum([file.stat().st_size for file in files])
+
+    def check(self) -> None:
+        """Have SQLite check its file.
+
+        Raises:
+            CheckpointError: it is damaged.
+        """
+        with self._readable():
+            ((said, *_), *_) = self._database.execute("PRAGMA integrity_check(1)").fetchall()
+        if said != "ok":
+            raise damaged(self.path, f"SQLite says: {said}")
+
+    def write(self, head: Head, blobs: Iterable[tuple[int, bytes]]) -> None:
+        """Store a checkpoint, on the disk when this returns.
+
+        Args:
+            head: its head.
+            blobs: those that are new, in order, up to `head.next_blob`, each with the place of its
+                cells in `head.cells`.
+
+        Raises:
+            sqlite3.Error: it cannot be stored; the checkpoint before it still stands.
+        """
+        text = head.to_json()
+        rows = list(blobs)
+        first = head.next_blob - len(rows)
+        database = self._database
+        database.execute("BEGIN IMMEDIATE")
+        try:
+            for number, (cells, data) in enumerate(rows, first):
+                database.execute(
+                    "INSERT INTO blob VALUES (?, ?, ?, ?)",
+                    (number, cells, _checksum(number, cells, data), data),
+                )
+            database.execute("DELETE FROM blob WHERE number < ?", (head.first_blob,))
+            database.execute(
+                "INSERT OR REPLACE INTO head VALUES (1, ?, ?)", (zlib.crc32(text.encode()), text)
+            )
+            database.execute("COMMIT")
+        except sqlite3.Error:
+            with contextlib.suppress(sqlite3.Error):
+                database.execute("ROLLBACK")
+            raise
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if "disk I/O" not in str(error) and "malformed" not in str(error):
+                raise CheckpointError(
+                    f"the checkpoint's file {self.path} cannot be read: {error}"
+                ) from error
+            raise damaged(self.path, f"SQLite says: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise damaged(self.path, f"SQLite says: {error}") from error
+
+
+def _prepare(database: sqlite3.Connection) -> None:
+    for setting in ("journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=0"):
+        database.execute(f"PRAGMA {setting}")
+
+
+def _checksum(number: Any, cells: Any, data: bytes) -> int:
+    try:
+        return zlib.crc32(data, zlib.crc32(_NUMBERS.pack(number, cells)))
+    except struct.error:  # a damaged row
+        return -1
+
+
+def merged(blobs: Iterable[tuple[int, Sequence[Cell]]], count: int) -> list[dict[bytes, bytes]]:
+    """Return the cells that there are, by their place in the head: of several the last.
+
+    Args:
+        blobs: as `Store.cells` yields them.
+        count: the number of places.
+
+    Raises:
+        IndexError: a blob has another place.
+    """
+    found: list[dict[bytes, bytes]] = [{} for _ in range(count)]
+    for place, cells in blobs:
+        known = found[place]
+        for name, value in cells:
+            if value is None:
+                known.pop(name, None)
+            else:
+                known[name] = value
+    return found

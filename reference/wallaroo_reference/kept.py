@@ -1,0 +1,170 @@
+"""What of a machine outlives its process: the seam between machines and checkpoints.
+
+A machine's state lies in *cells*: one for each state entity, and one for each key's part of a
+window step (a pane, the sessions, a count window). A cell has an identity inside the machine and a
+name of bytes in a checkpoint. A machine that `keeps` notes in `Cells.changed` which cells may have
+changed; whoever makes a checkpoint takes them out, and asks for each as bytes. The bytes do not
+depend on the mode: what one machine has packed, the other can unpack.
+
+Everything else is small and is stored whole: a `Moment`.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from wallaroo.keys import Key, decode_key, encode_key, identity
+from wallaroo.topology import Codec
+
+Kind: TypeAlias = Literal["partition", "panes", "windows"]
+"""What a cell is: an entity, a pane of a key's range windows, or a key's sessions or count window.
+
+In the name of a pane its number stands before the key."""
+
+PROTOCOL = 5
+"""The pickle protocol of states and accumulators in a checkpoint."""
+
+PANE = struct.Struct(">q")
+"""The number of a pane."""
+VISITED = struct.Struct(">q")
+"""The arrival time of an entity's last visit, which stands before its state."""
+NOT_NOTED = -1
+"""The last visit of an entity that does not expire."""
+
+
+class Cells(Protocol):
+    """The cells of one state partition or one window step.
+
+    Attributes:
+        kind: what they are.
+        name: the name of the state partition, or of the aggregation.
+        changed: the identities of cells that may have changed, or are gone, since they were last
+            taken out of here. It stays empty unless the machine keeps.
+    """
+
+    kind: Kind
+    name: str
+    changed: dict[Any, Any]
+
+    def count(self) -> int:
+        """Return the number of cells there are now."""
+
+    def identities(self) -> list[Any]:
+        """Return the identities of all cells there are now."""
+
+    def named(self, known: Any) -> bytes:
+        """Return a cell's name."""
+
+    def packed(self, known: Any) -> bytes | None:
+        """Return a cell as it is now; `None`: it is gone.
+
+        What user code raises that says how its objects are pickled is not caught.
+        """
+
+    def unpack(self, cells: Iterable[tuple[bytes, bytes]]) -> None:
+        """Put in cells by name, as `packed` gave them; there must be none yet.
+
+        Raises:
+            UnpackError: the value of one of them cannot be made again.
+        """
+
+
+class UnpackError(Exception):
+    """A cell's value cannot be made again.
+
+    Args:
+        cells: whose cell it is.
+        key: its key.
+        error: what making it raised.
+    """
+
+    def __init__(self, cells: Cells, key: Key, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.cells = cells
+        self.key = key
+        self.error = error
+
+
+@dataclass(frozen=True)
+class SourceMoment:
+    """The time of one source.
+
+    Args:
+        greatest: the greatest event time so far; `None`: there was none.
+        last_frame: arrival time of its last frame; `None`: there was none.
+        ended: it gives nothing any more.
+    """
+
+    greatest: int | None
+    last_frame: int | None
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where a machine stands between two records, besides its cells.
+
+    Args:
+        sequence: number of the next record.
+        now: arrival time of the latest record, in nanoseconds.
+        first: arrival time of the first record; `None`: there was none.
+        sources: their times, by name.
+        watermarks: of the window steps, in the order of their calls; floats only where infinite.
+    """
+
+    sequence: int
+    now: int
+    first: int | None
+    sources: Mapping[str, SourceMoment]
+    watermarks: Sequence[float]
+
+
+class Packer:
+    """States and accumulators as bytes: by pickle, or by the application's codec (key-5)."""
+
+    def __init__(self, codec: Codec | None = None) -> None:
+        self._codec = codec
+
+    def dumps(self, value: Any) -> bytes:
+        """Return a value as bytes."""
+        if self._codec is not None:
+            return self._codec.serialize(value)
+        return pickle.dumps(value, PROTOCOL)
+
+    def loads(self, data: bytes) -> Any:
+        """Return the value of these bytes."""
+        if self._codec is not None:
+            return self._codec.deserialize(data)
+        return pickle.loads(data)  # noqa: S301 - from a directory that only its owner can write
+
+
+def name_of(known: Any) -> bytes:
+    """Return the name of the cell of a key's identity: the key's canonical encoding."""
+    if type(known) is str:  # most keys are text, and it has been judged (`keys.encode_key`)
+        data = known.encode("utf-8", "surrogatepass")
+        return b"s" + len(data).to_bytes(4, "big") + data
+    return known[0] if type(known) is tuple else encode_key(known)
+
+
+def identity_of(name: bytes) -> Hashable:
+    """Return the identity of the key that a cell is named by."""
+    tag = name[:1]
+    if tag == b"s":  # most keys are text, and a restart reads all of them
+        text = name[5:].decode("utf-8", "surrogatepass")
+        if len(text) < _SURELY_TEXT:
+            return text
+    elif tag == b"t":
+        return (name,)
+    return identity(decode_key(name))
+
+
+_SURELY_TEXT = 4096  # characters; the identity of such a text is the text itself
+
+
+def key_of_name(name: bytes, kind: Kind = "partition") -> Key:
+    """Return the key of a cell, from its name."""
+    return decode_key(name[PANE.size :] if kind == "panes" else name)

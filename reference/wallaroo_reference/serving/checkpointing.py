@@ -1,0 +1,248 @@
+"""When a served run makes a checkpoint, and how it gets to the disk.
+
+1. The machine's cells are packed, in slices, between which it goes on; the last slice is the
+   checkpoint's *position*: the number of the next record.
+2. It waits until all outputs of the records before the position are delivered. So a restart, which
+   processes the records from the position on again, repeats only what came behind it (recover-2).
+3. In a thread, the log is synced up to the position, then the file is written in one transaction,
+   then the log is cut behind the position.
+
+If the file cannot be written, because the disk is full or read-only, the same is tried again, and
+the log grows meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from wallaroo.topology import SinkId
+from wallaroo.transport.dead_letters import DeadLetters
+from wallaroo.transport.generators import LoggedSource
+from wallaroo.transport.input_log import InputLogError
+from wallaroo_reference.checkpoints.collecting import Collector, Packed, PackError, blobs_of
+from wallaroo_reference.checkpoints.head import CellsHead, Head
+from wallaroo_reference.checkpoints.recovery import Recovery
+from wallaroo_reference.kept import Moment
+from wallaroo_reference.machine import Machine
+from wallaroo_reference.serving.feeder import Feeder
+from wallaroo_reference.serving.outbox import Outbox
+from wallaroo_reference.serving.worker import Worker
+
+_SLICE = 0.002  # seconds of packing between two turns of the machine
+_LOOK = 0.01  # seconds between looks whether outputs are delivered
+_RETRY = 0.5  # seconds between attempts to write the file
+
+_log = logging.getLogger("wallaroo.reference")
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A checkpoint that is not stored yet."""
+
+    moment: Moment
+    counts: list[int]
+    packed: list[Packed]
+    outputs: dict[SinkId, int]
+    generators: dict[str, LoggedSource]
+
+
+class Checkpoints:
+    """Makes checkpoints of a machine. Call its methods in the loop's thread.
+
+    Args:
+        recovery: the open checkpoint.
+        machine: the machine, which has been restored.
+        feeder: knows what the log has said of generators.
+        outbox: knows what is delivered.
+        dead_letters: are on disk too before a checkpoint is.
+        worker: writes.
+        interval: seconds from one checkpoint to the next.
+        clock: returns the time, in nanoseconds since 1970.
+        failed: called with an error's text if checkpoints cannot be made any more.
+        stored: called when one is stored, and the log is cut.
+
+    Attributes:
+        stored: number of checkpoints stored in this run.
+    """
+
+    def __init__(
+        self,
+        recovery: Recovery,
+        machine: Machine,
+        feeder: Feeder,
+        outbox: Outbox,
+        dead_letters: DeadLetters,
+        worker: Worker,
+        *,
+        interval: float,
+        clock: Callable[[], int],
+        failed: Callable[[str], None],
+        on_stored: Callable[[], None],
+    ) -> None:
+        self.stored = 0
+        self._recovery = recovery
+        self._machine = machine
+        self._feeder = feeder
+        self._outbox = outbox
+        self._dead_letters = dead_letters
+        self._worker = worker
+        self._interval = interval
+        self._clock = clock
+        self._failed = failed
+        self._on_stored = on_stored
+        head = recovery.head
+        self._position = recovery.position
+        self._outputs_before = {} if head is None else dict(head.sinks)
+        self._next_blob = 0 if head is None else head.next_blob
+        first_blob = 0 if head is None else head.first_blob
+        self._collector = Collector(machine.cells(), first_blob, self._next_blob)
+        self._timer: asyncio.TimerHandle | None = None
+        self._busy = False
+        self._hurry = False  # a stop waits for the last one
+        self._in_trouble = False
+        self._over = False
+
+    def start(self) -> None:
+        """Make the first one after the interval, in the running loop."""
+        self._later(self._interval, self._begin)
+
+    def soon(self) -> None:
+        """Make one now, unless one is being made: the log is full."""
+        self._begin()
+
+    async def last(self) -> None:
+        """Make one of all that was processed, and return once it is stored."""
+        self._hurry = True
+        while not self._over and (self._busy or self._position != self._machine.sequence):
+            self.soon()
+            await asyncio.sleep(_LOOK)
+
+    def abandon(self) -> None:
+        """Make no more."""
+        self._over = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, call)
+
+    def _begin(self) -> None:
+        if self._over or self._busy or self._machine.ended is not None:
+            return
+        if self._machine.sequence == self._position:
+            if self._recovery.log.full:
+                # The run before, or an attempt of this one, stored this position and did not come
+                # to cut the log; nothing is read before that, so there will be no other position.
+                self._worker.submit(lambda: self._cut(self._position), lambda _: self._on_stored())
+            self._later(self._interval, self._begin)
+            return
+        self._busy = True
+        self._collector.begin()
+        self._slice()
+
+    def _slice(self) -> None:
+        # A run that has ended must meet its last record again, with the state before it (dead-4).
+        if self._over or self._machine.ended is not None:
+            return
+        try:
+            if not self._collector.go_on(math.inf if self._hurry else _SLICE):
+                asyncio.get_running_loop().call_soon(self._slice)
+                return
+            packed = self._collector.finish(self._next_blob)
+        except PackError as error:
+            self._over = True
+            self._failed(str(error))
+            return
+        made = _Made(
+            self._machine.moment(),
+            [one.count() for one in self._machine.cells()],
+            packed,
+            self._outbox.made(),
+            dict(self._feeder.logged),
+        )
+        self._wait_for_sinks(made)
+
+    def _wait_for_sinks(self, made: _Made) -> None:
+        if self._over:
+            return
+        if self._outbox.delivered(made.moment.sequence, made.outputs):
+            self._submit(made)
+        else:
+            self._later(_LOOK, lambda: self._wait_for_sinks(made))
+
+    def _submit(self, made: _Made) -> None:
+        if not self._over:
+            self._worker.submit(lambda: self._write(made), lambda done: self._wrote(made, done))
+
+    def _wrote(self, made: _Made, done: int | Exception) -> None:
+        if self._over:
+            return
+        if isinstance(done, (sqlite3.OperationalError, OSError)):
+            if not self._in_trouble:
+                self._in_trouble = True
+                _log.error(
+                    "the checkpoint's file %s cannot be written: %s; it is tried again, and the "
+                    "input log grows meanwhile",
+                    self._recovery.store.path,
+                    done,
+                )
+            self._later(_RETRY, lambda: self._submit(made))
+            return
+        if isinstance(done, Exception):
+            self._over = True
+            self._failed(f"the checkpoint cannot be written: {type(done).__name__}: {done}")
+            return
+        if self._in_trouble:
+            self._in_trouble = False
+            _log.warning("the checkpoint's file %s is written again", self._recovery.store.path)
+        self.stored += 1
+        self._next_blob = done
+        self._position = made.moment.sequence
+        self._busy = False
+        self._later(self._interval, self._begin)
+        self._on_stored()
+
+    # -- in the worker's thread -------------------------------------------------------------------
+
+    def _write(self, made: _Made) -> int:
+        """Store a checkpoint and cut the log; return the number of the next blob."""
+        recovery = self._recovery
+        blobs = blobs_of(self._machine.cells(), made.packed)
+        sinks = {
+            sink: self._outputs_before.get(sink, 0) + count for sink, count in made.outputs.items()
+        }
+        kinds = [
+            CellsHead(one.kind, one.name, count)
+            for one, count in zip(self._machine.cells(), made.counts, strict=True)
+        ]
+        head = Head(
+            at=self._clock(),
+            moment=made.moment,
+            cells=kinds,
+            sinks=sinks,
+            generators=made.generators,
+            first_blob=self._collector.first_blob,
+            next_blob=self._next_blob + len(blobs),
+        )
+        position = made.moment.sequence
+        # In this order: a checkpoint must never know a record that the log may have lost.
+        if recovery.log.durable_sequence < position:
+            recovery.log.sync()
+        self._dead_letters.sync()
+        recovery.store.write(head, blobs)
+        self._cut(position)
+        return head.next_blob
+
+    def _cut(self, position: int) -> None:
+        """Cut the log behind a position that is stored."""
+        try:
+            self._recovery.log.drop_before(position)
+        except InputLogError as error:
+            _log.warning("%s; the log is cut at the next checkpoint", error)

@@ -1,0 +1,180 @@
+"""What a served run with a checkpoint has besides: journal, outbox, checkpoints, and their threads.
+
+A frame's way: it is appended to the input log and processed at once; what comes of it waits in the
+outbox until a sync of the log is done; then it goes to its sink. Checkpoints store the state from
+time to time and cut the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from wallaroo.records import End, Tick, Value
+from wallaroo.topology import SinkId
+from wallaroo.trace import DeadLetter
+from wallaroo.transport.edges import Edges
+from wallaroo.transport.generators import LoggedSource
+from wallaroo_reference.checkpoints.recovery import Recovery
+from wallaroo_reference.machine import Machine
+from wallaroo_reference.serving.checkpointing import Checkpoints
+from wallaroo_reference.serving.feeder import Feeder, Outlet
+from wallaroo_reference.serving.journal import Journal
+from wallaroo_reference.serving.outbox import Outbox
+from wallaroo_reference.serving.valve import Valve
+from wallaroo_reference.serving.worker import Post, Worker
+
+_LOOK = 0.002  # seconds between looks whether all is on disk
+
+
+class Durable:
+    """The durable side of a run. Methods belong to the loop's thread, unless they say otherwise.
+
+    Args:
+        recovery: the open checkpoint; it is closed with this.
+        machine: the machine, which has been restored.
+        edges: the run's edges.
+        valve: closed until what the log holds is processed.
+        post: calls a function in the loop's thread.
+        interval: seconds from one checkpoint to the next.
+        clock: returns the time, in nanoseconds since 1970.
+        failed: called with an error's text if the run cannot go on.
+    """
+
+    def __init__(
+        self,
+        recovery: Recovery,
+        machine: Machine,
+        edges: Edges,
+        valve: Valve,
+        post: Post,
+        *,
+        interval: float,
+        clock: Callable[[], int],
+        failed: Callable[[str], None],
+    ) -> None:
+        self._recovery = recovery
+        self._machine = machine
+        self._edges = edges
+        self._valve = valve
+        self._interval = interval
+        self._clock = clock
+        self._failed = failed
+        self._workers = [Worker(f"wallaroo-{name}", post) for name in ("log", "checkpoint")]
+        self._outbox = Outbox(
+            edges.sinks,
+            edges.dead_letters,
+            lambda: machine.sequence,
+            recovery.log.durable_sequence,
+            failed,
+        )
+        self._feeder: Feeder
+        self._journal: Journal
+        self._checkpoints: Checkpoints
+
+    @property
+    def sinks(self) -> Mapping[SinkId, Outlet]:
+        """What takes the machine's outputs."""
+        return self._outbox.sinks
+
+    @property
+    def details(self) -> Mapping[str, int | float | str]:
+        """Figures of the run's progress; in any thread."""
+        return {"checkpoints": self._checkpoints.stored, "log_bytes": self._recovery.log.size}
+
+    @property
+    def waiting(self) -> int:
+        """Number of records that have been read and are not in the log."""
+        return self._journal.waiting
+
+    def serve(self, feeder: Feeder) -> None:
+        """Know what feeds the machine; call it before `start`."""
+        to_log, to_store = self._workers
+        self._feeder = feeder
+        feeder.logged.update(self._recovery.generators())
+        self._checkpoints = Checkpoints(
+            self._recovery,
+            self._machine,
+            feeder,
+            self._outbox,
+            self._edges.dead_letters,
+            to_store,
+            interval=self._interval,
+            clock=self._clock,
+            failed=self._failed,
+            on_stored=self._log_was_cut,
+        )
+        self._journal = Journal(
+            self._recovery.log,
+            feeder,
+            self._outbox,
+            self._valve,
+            to_log,
+            failed=self._failed,
+            log_is_full=self._checkpoints.soon,
+        )
+        self._valve.close("replay")
+
+    def start(self, caught_up: Callable[[], None]) -> None:
+        """Process what the log holds, in the running loop, then have the sources read.
+
+        Args:
+            caught_up: called in between.
+        """
+
+        def processed() -> None:
+            self._edges.go_on_behind(self._generators())
+            caught_up()
+            if self._recovery.log.full:
+                self._valve.close("log")
+                self._checkpoints.soon()
+            self._valve.open("replay")
+
+        self._checkpoints.start()
+        self._feeder.begin_with(self._recovery.later(), processed)
+
+    def deliver(self, source: str, payloads: Sequence[bytes], at: int) -> None:
+        """Take frames."""
+        self._journal.deliver(source, payloads, at)
+
+    def take(self, records: Sequence[Value | Tick | End]) -> None:
+        """Take records that are no frames."""
+        self._journal.take(records)
+
+    def add(self, letters: Sequence[DeadLetter]) -> None:
+        """Take dead letters."""
+        self._outbox.add(letters)
+
+    def when_durable(self, close: Callable[[], None]) -> None:
+        """Have `close` called once all that was taken is on disk; never if the run ends."""
+        self._journal.when_durable(close)
+
+    async def idle(self) -> None:
+        """Wait until all that was taken is on disk, and what came of it has left the outbox."""
+        while not self._journal.idle:
+            await asyncio.sleep(_LOOK)
+
+    async def last_checkpoint(self) -> None:
+        """Make a checkpoint of all that was processed."""
+        await self._checkpoints.last()
+
+    def close(self) -> None:
+        """Do nothing more, and close the checkpoint; the log is not synced."""
+        self._journal.abandon()
+        self._checkpoints.abandon()
+        self._outbox.abandon()
+        for worker in self._workers:
+            worker.close()
+        self._recovery.close()
+
+    def _log_was_cut(self) -> None:
+        self._journal.room_was_made()
+
+    def _generators(self) -> dict[str, LoggedSource]:
+        """Return what the log has said of generators; those that have ended make nothing more."""
+        logged = self._feeder.logged
+        return {
+            name: replace(logged.get(name, LoggedSource()), ended=source.ended)
+            for name, source in self._machine.moment().sources.items()
+        }

@@ -1,0 +1,184 @@
+"""Between the edges and the feeder of a run with a checkpoint: every record into the input log.
+
+A record is logged before it is processed, and it is on disk soon after: one sync serves all records
+that came while the one before it was being done. Connections are closed in order only once what
+they sent is on disk (frame-4).
+
+While the disk takes nothing, because it is full or read-only, what was read waits here, and nothing
+more is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from wallaroo.records import End, Tick, Value
+from wallaroo.transport.generators import LoggedValue, to_log
+from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
+from wallaroo_reference.serving.feeder import Feeder
+from wallaroo_reference.serving.outbox import Outbox
+from wallaroo_reference.serving.valve import Valve
+from wallaroo_reference.serving.worker import Worker
+
+_RETRY = 0.5  # seconds between looks whether a disk takes something again
+
+_Frames: TypeAlias = tuple[str, Sequence[bytes], int]
+
+_log = logging.getLogger("wallaroo.reference")
+
+
+class Journal:
+    """Logs records, and passes them on. Call its methods in the loop's thread.
+
+    Args:
+        log: the input log.
+        feeder: gets the records.
+        outbox: is told what is on disk.
+        valve: is closed while the log takes nothing more.
+        worker: syncs the log.
+        failed: called with an error's text if the log takes nothing any more, ever.
+        log_is_full: called when the log has its most bytes.
+    """
+
+    def __init__(
+        self,
+        log: InputLog,
+        feeder: Feeder,
+        outbox: Outbox,
+        valve: Valve,
+        worker: Worker,
+        *,
+        failed: Callable[[str], None],
+        log_is_full: Callable[[], None],
+    ) -> None:
+        self._log = log
+        self._feeder = feeder
+        self._outbox = outbox
+        self._valve = valve
+        self._worker = worker
+        self._failed = failed
+        self._log_is_full = log_is_full
+        self._waiting: deque[_Frames | list[Value | Tick | End]] = deque()  # for the disk
+        self._closings: deque[tuple[int, Callable[[], None]]] = deque()
+        self._syncing = False
+        self._over = False
+
+    @property
+    def waiting(self) -> int:
+        """Number of records that have been read and are not in the log."""
+        return sum([len(one[1]) if isinstance(one, tuple) else len(one) for one in self._waiting])
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that was received is on disk, and has had its effect outside, or cannot."""
+        if self._over:
+            return True
+        durable = self._log.durable_sequence == self._log.next_sequence
+        return durable and not self._waiting and self._outbox.empty
+
+    def deliver(self, source: str, payloads: Sequence[bytes], at: int) -> None:
+        """Take frames."""
+        self._take((source, payloads, at))
+
+    def take(self, records: Sequence[Value | Tick | End]) -> None:
+        """Take records that are no frames."""
+        self._take(list(records))
+
+    def when_durable(self, close: Callable[[], None]) -> None:
+        """Have `close` called once all that was taken is on disk; never if the run ends."""
+        if not self._over:
+            self._closings.append((self._log.next_sequence + self.waiting, close))
+            self._close_some()
+
+    def room_was_made(self) -> None:
+        """Read again, if the log was full and is not any more."""
+        if not self._log.full:
+            self._valve.open("log")
+
+    def abandon(self) -> None:
+        """Take nothing more."""
+        self._over = True
+        self._waiting.clear()
+        self._closings.clear()
+
+    def _take(self, entry: _Frames | list[Value | Tick | End]) -> None:
+        if self._over:
+            return
+        if self._waiting:
+            self._waiting.append(entry)
+        elif not self._logged(entry):
+            self._waiting.append(entry)
+            self._valve.close("disk")
+            self._retry_later()
+
+    def _logged(self, entry: _Frames | list[Value | Tick | End]) -> bool:
+        """Log some records and pass them on; `False`: the disk does not take them now."""
+        log = self._log
+        try:
+            if isinstance(entry, tuple):
+                source, payloads, at = entry
+                log.append(source, payloads, at)
+                self._sync()
+                self._feeder.deliver(source, payloads, log.latest_at)
+            else:
+                latest = log.latest_at
+                entry = [replace(one, at=(latest := max(latest, one.at))) for one in entry]
+                entry = [to_log(one) if isinstance(one, Value) else one for one in entry]
+                log.append_records(
+                    [one.as_logged if isinstance(one, LoggedValue) else one for one in entry]
+                )
+                self._sync()
+                self._feeder.take(entry)
+        except InputLogFullError as error:
+            if not self._waiting:
+                _log.error("%s; nothing more is read until the disk takes them", error)
+            return False
+        except InputLogError as error:
+            self._over = True
+            self._failed(str(error))
+            return True
+        if log.full:
+            self._valve.close("log")
+            self._log_is_full()
+        return True
+
+    def _retry_later(self) -> None:
+        def retry() -> None:
+            while self._waiting and self._logged(self._waiting[0]):
+                if self._waiting:
+                    self._waiting.popleft()
+            if self._waiting:
+                self._retry_later()
+            elif not self._over:
+                _log.warning("the disk takes the input log again; reading goes on")
+                self._valve.open("disk")
+
+        asyncio.get_running_loop().call_later(_RETRY, retry)
+
+    def _sync(self) -> None:
+        if not self._syncing:
+            self._syncing = True
+            self._worker.submit(self._log.sync, self._synced)
+
+    def _synced(self, result: int | Exception) -> None:
+        self._syncing = False
+        if self._over:
+            return
+        if isinstance(result, Exception):
+            self._over = True
+            self._failed(str(result))
+            return
+        self._outbox.release(result)
+        self._close_some()
+        self._feeder.sinks_have_room()
+        if self._log.next_sequence > result:
+            self._sync()
+
+    def _close_some(self) -> None:
+        while self._closings and self._closings[0][0] <= self._log.durable_sequence:
+            self._closings.popleft()[1]()

@@ -1,0 +1,146 @@
+"""What leaves waits here until the input that it was made of is on disk (recover-1, recover-2).
+
+Input is processed as soon as it is received. If the process died before its frames are on disk,
+they would be gone, and nobody must have seen what came of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from wallaroo.errors import WallarooError
+from wallaroo.topology import SinkId
+from wallaroo.trace import DeadLetter
+from wallaroo.transport.dead_letters import DeadLetters
+from wallaroo.transport.edges import OutputSink
+
+LIMIT = 16 << 20
+"""Bytes that wait from which nothing more is processed."""
+
+_COST = 48  # bytes to keep an output, besides its own
+
+
+class Outbox:
+    """Holds outputs and dead letters back.
+
+    Args:
+        sinks: where outputs go.
+        dead_letters: where these go.
+        sequence: returns the number of the next record that will be processed.
+        durable: the records before this one are on disk already.
+        failed: called with an error's text if dead letters cannot be written.
+
+    Attributes:
+        sinks: takes the outputs of each sink.
+        durable: the records before this one are on disk.
+    """
+
+    def __init__(
+        self,
+        sinks: Mapping[SinkId, OutputSink],
+        dead_letters: DeadLetters,
+        sequence: Callable[[], int],
+        durable: int,
+        failed: Callable[[str], None],
+    ) -> None:
+        self.sinks = {id_: HeldSink(self, sink) for id_, sink in sinks.items()}
+        self.durable = durable
+        self._dead_letters = dead_letters
+        self._sequence = sequence
+        self._failed = failed
+        self._held: deque[tuple[int, int, Callable[[], None]]] = deque()
+        self._size = 0
+        self._broken = False  # some dead letters are not written: nothing may leave behind them
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits that nothing more should be processed."""
+        return self._size >= LIMIT
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self._held
+
+    def add(self, letters: Sequence[DeadLetter]) -> None:
+        """Take dead letters."""
+        self.put(0, lambda: self._write(letters))
+
+    def put(self, size: int, leave: Callable[[], None]) -> None:
+        """Call `leave` once all that has been processed so far is on disk, in order."""
+        if self._broken:
+            return
+        sequence = self._sequence()
+        if sequence <= self.durable and not self._held:
+            leave()
+            return
+        self._size += size
+        self._held.append((sequence, size, leave))
+
+    def release(self, durable: int) -> None:
+        """Let go what came of the records before `durable`, which are on disk."""
+        self.durable = durable
+        held = self._held
+        while held and held[0][0] <= durable:
+            _, size, leave = held.popleft()
+            self._size -= size
+            leave()
+
+    def abandon(self) -> None:
+        """Let nothing more go."""
+        self._held.clear()
+        self._size = 0
+
+    def made(self) -> dict[SinkId, int]:
+        """Return how many outputs of each sink have been made in this run."""
+        return {id_: sink.made for id_, sink in self.sinks.items()}
+
+    def delivered(self, sequence: int, made: Mapping[SinkId, int]) -> bool:
+        """Whether all that came of the records before `sequence` has been delivered.
+
+        Args:
+            sequence: number of a record.
+            made: what `made` returned when that record was the next one.
+        """
+        if self._broken or (self._held and self._held[0][0] <= sequence):
+            return False
+        return all(self.sinks[id_].delivered >= count for id_, count in made.items())
+
+    def _write(self, letters: Sequence[DeadLetter]) -> None:
+        try:
+            self._dead_letters.add(letters)
+        except WallarooError as error:
+            self._broken = True
+            self.abandon()
+            self._failed(str(error))
+
+
+class HeldSink:
+    """A sink behind an outbox.
+
+    Attributes:
+        made: number of outputs that were made for it in this run.
+    """
+
+    def __init__(self, outbox: Outbox, sink: OutputSink) -> None:
+        self.made = 0
+        self._outbox = outbox
+        self._sink = sink
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more should be processed."""
+        return self._sink.full or self._outbox.full
+
+    @property
+    def delivered(self) -> int:
+        """Number of outputs that its peer has acknowledged in this run."""
+        return self._sink.written
+
+    def write(self, outputs: Sequence[bytes]) -> None:
+        """Take outputs; the caller may reuse the list."""
+        self.made += len(outputs)
+        some = outputs[:]
+        size = sum(map(len, some)) + _COST * len(some)
+        self._outbox.put(size, lambda: self._sink.write(some))

@@ -1,0 +1,30 @@
+"""Whether the sources are read: only while nobody has a reason against it."""
+
+from __future__ import annotations
+
+from wallaroo.transport.edges import Edges
+
+
+class Valve:
+    """Pauses the edges while there is a reason to.
+
+    Args:
+        edges: what is paused.
+    """
+
+    def __init__(self, edges: Edges) -> None:
+        self._edges = edges
+        self._reasons: set[str] = set()
+
+    def close(self, reason: str) -> None:
+        """Have nothing more read, for a reason, until `open` is called with the same."""
+        if not self._reasons:
+            self._edges.pause()
+        self._reasons.add(reason)
+
+    def open(self, reason: str) -> None:
+        """Read again, unless there is another reason against it."""
+        if reason in self._reasons:
+            self._reasons.remove(reason)
+            if not self._reasons:
+                self._edges.resume()

@@ -1,0 +1,18 @@
+"""Deterministic simulation: the engine as it is, on a network, disk and clock that a seed decides.
+
+Nothing of the engine is replaced. What it asks of the operating system is: the calls of `os`,
+`socket`, `fcntl`, `sqlite3` and `time` that concern the simulated machine are answered by a model
+(`calls`), and asyncio's own event loop waits in a selector that lets simulated time pass (`loop`).
+
+- `world`: the clock, what will happen, the steps of a life, and its end by a crash.
+- `disk`, `network`, `database`: the models. After a crash of the process a disk holds what was
+  written; after a power failure what was synced, and any part of the rest.
+- `peers`: senders and receivers, which notice what they are told.
+- `plans`: one run as a value, drawn from a seed; what fails is made smaller.
+- `serving`, `logs`: what runs: the server; an input log by itself.
+- `planted`: faults put into the engine, each of which has to be found.
+
+One run has several *lives*: the engine is started, does its work, and crashes at a step that the
+plan says; the last life is stopped in order. A *step* is a call to the system or a turn of the
+loop.
+"""

@@ -1,0 +1,111 @@
+"""Runs a plan on the server with a checkpoint: nothing that was logged is lost or doubled."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from wallaroo_reference.checkpoints import collecting
+from wallaroo_reference.options import CheckpointOptions
+from wallaroo_reference.serving import checkpointing, durable, journal
+from wallaroo_reference.serving.server import Server
+
+from simulation import application, plans
+from simulation.checks import check_all, told
+from simulation.loop import Loop, Thread, Worker
+from simulation.plans import Life, Plan, smaller
+from simulation.runs import APPLICATION, DEAD_LETTERS, Run
+from simulation.world import Broken
+from wallaroo.engine import ServeOptions, Summary
+
+__all__ = ["CheckpointRun", "drawn", "run", "smaller"]
+
+_DIRECTORY = Path("/sim/checkpoint")
+
+
+def drawn(seed: int) -> Plan:
+    """Return the plan of a seed."""
+    return plans.drawn(
+        seed, durable=True, sources=len(application.SOURCES), sinks=len(application.SINKS)
+    )
+
+
+def run(plan: Plan) -> int:
+    """Run a plan and return how many crashes there were.
+
+    Raises:
+        Broken: the server broke a promise.
+    """
+    return CheckpointRun(plan).run()
+
+
+class CheckpointRun(Run):
+    """A run of a plan. That nothing is lost shows in the end, in what the receivers have."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        chance = self.world.chance("options")
+        self._checkpoint = CheckpointOptions(
+            _DIRECTORY,
+            interval=chance.choice((0.005, 0.05, 1.0)),
+            log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
+        )
+
+    def serve(self, loop: Loop) -> Server:
+        """Serve the application, from the checkpoint."""
+        return Server(
+            APPLICATION,
+            lambda: self.kind(APPLICATION, keeps=True),
+            ServeOptions(dead_letters=DEAD_LETTERS),
+            clock=self.world.time_ns,
+            checkpoint=self._checkpoint,
+            thread=Thread(loop),
+        )
+
+    @contextlib.contextmanager
+    def around(self) -> Iterator[None]:
+        """Let threads be simulated, and few cells be packed at once, between turns."""
+        small: list[tuple[Any, str, Any]] = [
+            (durable, "Worker", partial(Worker, machine=self.machine)),
+            (checkpointing, "_SLICE", 0.0),
+            (checkpointing, "_RETRY", 0.03),
+            (journal, "_RETRY", 0.03),
+            (collecting, "_AT_ONCE", 1),
+            (collecting, "_LEAST_AGAIN", 1),
+            (collecting, "LAST", 2),
+        ]
+        with super().around(), contextlib.ExitStack() as stack:
+            for module, name, value in small:
+                stack.enter_context(mock.patch.object(module, name, value))
+            yield
+
+    def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
+        """Check, after the last process, all that peers and the disk have."""
+        if summary is not None and summary.exit_code and not self.machine.troubled:
+            raise Broken(f"a process ended with exit code {summary.exit_code}: {summary.problem}")
+        if not last:
+            return
+        if summary is None:
+            raise Broken("the last process died")
+        lines = {
+            sink: told(
+                [
+                    (bytes(one.data), one.cut or one.life < self.world.life)
+                    for one in got.connections
+                ],
+                f"sink {sink}",
+            )
+            for sink, got in self.receivers.items()
+        }
+        if lines["first", 0] != lines["first", 1]:
+            raise Broken("sink-2: the two sinks of one pipeline did not get the same")
+        check_all(
+            lines["first", 0] + lines["second", 0],
+            lines["windows", 0],
+            self.letters(),
+            self.senders,
+        )

@@ -1,0 +1,210 @@
+"""One run as a value: what is sent, what breaks, where the process dies. Drawn from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["word", "slow", "undecodable", "raising"]
+FAULTS = {
+    "log": ("fsync", "fsync", "write", "short", "truncate", "open", "remove"),
+    "letters": ("fsync", "fsync", "write", "short", "truncate", "open"),
+    "other": ("fsync", "fsync", "write", "short", "rename", "remove", "open", "commit"),
+}
+"""Calls that can fail, or do less than they were asked for, by the kind of file."""
+
+
+@dataclass(frozen=True)
+class Sending:
+    """A sender's connection.
+
+    Args:
+        number: of this connection, from 0; it stands in every frame.
+        life: the process to which it first tries to connect, and may come too late.
+        source: number of the source.
+        after: seconds after that life began.
+        frames: what is sent.
+        breaks_at: bytes after which the sender resets; `None`: it sends all.
+        half_closes: it says that it sends nothing more, else it waits.
+        too_large: after the frames comes a header that claims too much (frame-3).
+    """
+
+    number: int
+    life: int
+    source: int
+    after: float
+    frames: tuple[Kind, ...]
+    breaks_at: int | None = None
+    half_closes: bool = True
+    too_large: bool = False
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A receiver does something to its connection.
+
+    Args:
+        sink: number of the receiver.
+        at: bytes that it has received altogether.
+        does: what it does.
+        seconds: how long a receiver that is gone stays away, or a slow one takes nothing.
+    """
+
+    sink: int
+    at: int
+    does: Literal["reset", "half-close", "stall", "go away"]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Life:
+    """A process.
+
+    Args:
+        crash_at: step at which it dies, if it comes so far; else it is stopped in order.
+        power: the machine loses its power, too.
+        faults: (call, kind of file, number of such a call in this life) that fails.
+        stop_after: seconds after which it is stopped, whatever is being sent; `None`: once all is.
+        full: (after how many seconds, bytes that still fit, for how many seconds) the disk is full.
+        accept_fails: number of times that there is no descriptor for a connection.
+    """
+
+    crash_at: int | None = None
+    power: bool = False
+    stop_after: float | None = None
+    faults: tuple[tuple[str, str, int], ...] = ()
+    full: tuple[float, int, float] | None = None
+    accept_fails: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run. Its last life has no crash and no fault, so that all must be delivered in the end."""
+
+    seed: int
+    lives: tuple[Life, ...]
+    sendings: tuple[Sending, ...]
+    troubles: tuple[Trouble, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How much there is in it, to compare two plans."""
+        frames = sum([len(one.frames) for one in self.sendings])
+        faults = sum([len(one.faults) + (one.full is not None) for one in self.lives])
+        return 10 * len(self.lives) + 3 * len(self.sendings) + frames + faults + len(self.troubles)
+
+
+def drawn(seed: int, *, durable: bool, sources: int, sinks: int) -> Plan:
+    """Return the plan of a seed.
+
+    Args:
+        seed: of everything.
+        durable: lives may lose power, and their disk may fail.
+        sources: number of sources.
+        sinks: number of receivers.
+    """
+    chance = Random(repr((seed, "plan")))
+    lives = [drawn_life(chance, durable=durable) for _ in range(chance.randint(3, 9))]
+    sendings = []
+    for life in range(len(lives) + 1):
+        for _ in range(chance.randint(0 if life else 1, 3)):
+            sendings.append(_sending(chance, len(sendings), life, sources))
+    troubles = [
+        Trouble(
+            chance.randrange(sinks),
+            chance.randint(0, 600),
+            chance.choice(("reset", "half-close", "stall", "go away")),
+            chance.uniform(0, 0.2),
+        )
+        for _ in range(chance.choice((0, 0, 1, 2, 4)))
+    ]
+    return Plan(seed, (*lives, Life()), tuple(sendings), tuple(troubles))
+
+
+def drawn_life(chance: Random, *, durable: bool = True, longest: float = 11) -> Life:
+    """Return a life that dies sooner more often than later, before step 2 to the `longest`."""
+    crash_at = int(2 ** chance.uniform(0, longest)) if chance.random() < 0.85 else None
+    stop_after = chance.uniform(0, 0.1) if chance.random() < 0.1 else None
+    if stop_after is not None:
+        crash_at = None
+    if not durable:
+        fails = 1 if chance.random() < 0.05 else 0
+        return Life(crash_at, stop_after=stop_after, accept_fails=fails)
+    faults = []
+    if chance.random() < 0.3:
+        for _ in range(chance.randint(1, 3)):
+            area = chance.choice(tuple(FAULTS))
+            number = int(2 ** chance.uniform(0, 4 if area == "other" else 2.6))
+            faults.append((chance.choice(FAULTS[area]), area, number))
+    full = None
+    if chance.random() < 0.1:
+        full = (chance.uniform(0, 0.1), chance.choice((0, 0, 1, 20, 100)), chance.uniform(0, 1.0))
+    return Life(crash_at, chance.random() < 0.5, stop_after, tuple(faults), full)
+
+
+def _sending(chance: Random, number: int, life: int, sources: int) -> Sending:
+    kinds: tuple[Kind, ...] = ("word",) * 10 + ("slow", "undecodable", "raising")
+    count = chance.choice((0, 1, 1, 2, 3, 5, 8))
+    frames = tuple([chance.choice(kinds) for _ in range(count)])
+    return Sending(
+        number,
+        life,
+        chance.randrange(sources),
+        chance.choice((0.0, 0.0, 0.01, 0.05)),
+        frames,
+        breaks_at=chance.randint(0, 30 * count) if chance.random() < 0.15 else None,
+        half_closes=chance.random() < 0.8,
+        too_large=chance.random() < 0.05,
+    )
+
+
+def smaller(plan: Plan) -> Iterator[Plan]:
+    """Yield plans with one thing less, those with most left out first."""
+    for index in range(len(plan.lives) - 1):
+        lives = plan.lives[:index] + plan.lives[index + 1 :]
+        sendings = [replace(one, life=one.life - (one.life > index)) for one in plan.sendings]
+        yield replace(plan, lives=lives, sendings=tuple(sendings))
+    for index in range(len(plan.sendings)):
+        yield replace(plan, sendings=plan.sendings[:index] + plan.sendings[index + 1 :])
+    for index in range(len(plan.troubles)):
+        yield replace(plan, troubles=plan.troubles[:index] + plan.troubles[index + 1 :])
+    for index, life in enumerate(plan.lives):
+        for less in smaller_lives(life):
+            yield replace(plan, lives=(*plan.lives[:index], less, *plan.lives[index + 1 :]))
+    for index, sending in enumerate(plan.sendings):
+        for fewer in _smaller_sending(sending):
+            sendings = [*plan.sendings[:index], fewer, *plan.sendings[index + 1 :]]
+            yield replace(plan, sendings=tuple(sendings))
+
+
+def smaller_lives(life: Life) -> Iterator[Life]:
+    """Yield lives with one trouble less."""
+    if life.crash_at is not None:
+        yield replace(life, crash_at=None)
+    if life.power:
+        yield replace(life, power=False)
+    if life.stop_after is not None:
+        yield replace(life, stop_after=None)
+    if life.full is not None:
+        yield replace(life, full=None)
+    if life.accept_fails:
+        yield replace(life, accept_fails=0)
+    for index in range(len(life.faults)):
+        yield replace(life, faults=life.faults[:index] + life.faults[index + 1 :])
+
+
+def _smaller_sending(sending: Sending) -> Iterator[Sending]:
+    if sending.too_large:
+        yield replace(sending, too_large=False)
+    if sending.breaks_at is not None:
+        yield replace(sending, breaks_at=None)
+    if sending.life or sending.after:
+        yield replace(sending, life=0, after=0.0)
+    for index in range(len(sending.frames)):
+        yield replace(sending, frames=sending.frames[:index] + sending.frames[index + 1 :])
+    for index, kind in enumerate(sending.frames):
+        if kind != "word":
+            frames = (*sending.frames[:index], "word", *sending.frames[index + 1 :])
+            yield replace(sending, frames=frames)

@@ -1,0 +1,208 @@
+"""Runs a plan on a served engine, life after life."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from wallaroo_reference.compiled.machine import Compiled
+from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.serving.server import Server
+
+from simulation import application
+from simulation.calls import Machine, running
+from simulation.disk import File
+from simulation.loop import Loop
+from simulation.peers import Receiver, Sender
+from simulation.plans import Life, Plan
+from simulation.world import Broken, Crash, World
+from wallaroo.engine import Summary
+from wallaroo.errors import WallarooError
+from wallaroo.transport import edges
+from wallaroo.transport.sink import TCPSink
+
+APPLICATION = application.build()
+DEAD_LETTERS = Path("/sim/dead-letters.jsonl")
+
+_LEAST = 0.2  # seconds after which a life is stopped, if its senders are done
+_LONGEST = 20.0  # and if they are not, something hangs
+_LOOK = 0.05
+_QUIET = 0.2  # seconds before a stop in which nothing is sent: time alone makes things due
+_BETWEEN = 0.1  # seconds, at most, until a process is started again
+_SmallSink = partial(TCPSink, limit=6000)  # full after a few outputs
+
+
+class Run:
+    """A run of a plan. Subclasses say how the engine is served and what must hold.
+
+    Attributes:
+        crashes: lives that ended in a crash.
+        world: afterwards, what happened.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.crashes = 0
+        self.world = World(plan.seed)
+        self.machine = Machine(self.world)
+        self.senders = [self._sender(one) for one in plan.sendings]
+        self.receivers = {
+            sink: Receiver(
+                self.world,
+                self.machine.network,
+                address,
+                [one for one in plan.troubles if one.sink == number],
+            )
+            for number, (sink, address) in enumerate(application.OUT.items())
+        }
+        isolated = self.world.chance("isolation").random() < 0.3
+        self.kind: type[Compiled] | type[Interpreter] = Interpreter if isolated else Compiled
+        self.arrived: list[str] = []  # before the stop of this life
+
+    def run(self) -> int:
+        """Run it, and return how many crashes there were.
+
+        Raises:
+            Broken: a promise was broken.
+        """
+        application.pass_time = self.world.pass_time
+        silent = contextlib.redirect_stderr(io.StringIO())  # the addresses of each life
+        with running(self.machine), self.around(), silent:
+            for life in self.plan.lives:
+                application.forget()
+                self.arrived.clear()
+                summary = self._live(life)
+                self.machine.crash(power=life.power)
+                if self.machine.lost:
+                    break
+                self.check(life, summary, last=life is self.plan.lives[-1])
+                most = 4.0 if life in self.plan.lives[-2:] else _BETWEEN  # no disk is full then
+                self.world.settle(
+                    self.world.chance("pause", self.world.life).uniform(most / 2, most)
+                )
+        return self.crashes
+
+    def around(self) -> contextlib.AbstractContextManager[Any]:
+        """Return what the engine has that is smaller or simpler than it has in earnest."""
+        return mock.patch.object(edges, "TCPSink", _SmallSink)
+
+    def serve(self, loop: Loop) -> Server:
+        """Serve the application."""
+        raise NotImplementedError
+
+    def acknowledged(self, sender: Sender) -> None:
+        """Check, or note, what a sender has been told (frame-4)."""
+
+    def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
+        """Check what there is after a life.
+
+        Args:
+            life: its plan.
+            summary: what the process said in the end; `None`: it died.
+            last: it was the last one.
+
+        Raises:
+            Broken: a promise was broken.
+        """
+        raise NotImplementedError
+
+    def letters(self) -> bytes:
+        """Return what is in the dead-letter file."""
+        try:
+            node = self.machine.disk.find(str(DEAD_LETTERS))
+        except FileNotFoundError:
+            return b""
+        assert isinstance(node, File)
+        return bytes(node.data)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _sender(self, plan: Any) -> Sender:
+        name = application.SOURCES[plan.source]
+        chance = self.world.chance("payloads", plan.number)
+        payloads = [
+            f"{plan.number}.{index} {chance.choice('abcdefgh')} {name} {kind} "
+            f"{'x' * chance.randint(0, 40)}"
+            for index, kind in enumerate(plan.frames)
+        ]
+        return Sender(
+            self.world,
+            self.machine.network,
+            plan,
+            application.IN[name],
+            [payload.encode() for payload in payloads],
+            self.acknowledged,
+        )
+
+    def _live(self, life: Life) -> Summary | None:
+        """Run a process, and return what it said in the end; `None`: it died."""
+        self.machine.begin(life)
+        for sender in self.senders:
+            if sender.plan.life == self.world.life:
+                self.world.at(sender.plan.after, sender.start)
+        loop: Loop | None = None
+        try:
+            loop = Loop(self.machine)
+            server = self.serve(loop)
+            if life.stop_after is not None:
+                self.world.at(life.stop_after, self._in_life(lambda: self._stop(server)))
+            began = self.world.now
+            self.world.at(_LEAST, self._in_life(lambda: self._stop_when_sent(server, began)))
+            loop.run_forever()
+            loop.run_until_complete(asyncio.sleep(0))
+            if loop.errors:
+                raise Broken(f"the event loop met {loop.errors}")
+            return server.wait(0)
+        except Crash:
+            self.crashes += 1
+            return None
+        except WallarooError as error:
+            self._not_started(error)
+            return None
+        finally:
+            if loop is not None:
+                loop.end()
+
+    def _not_started(self, error: WallarooError) -> None:
+        if self.machine.troubled:
+            return
+        if self.machine.disk.gaps and "damaged" in str(error):
+            self.machine.lost = (
+                True  # a later write outlived an earlier one: a person has to decide
+            )
+            return
+        raise Broken(f"a process cannot start: {type(error).__name__}: {error}") from error
+
+    def _in_life(self, event: Callable[[], None]) -> Callable[[], None]:
+        """Return an event that does not happen if this life is over by then."""
+        life = self.world.life
+
+        def happen() -> None:
+            if self.world.life == life and not self.world.dead:
+                event()
+
+        return happen
+
+    def _stop_when_sent(self, server: Server, began: float) -> None:
+        """Stop the server once no sender has anything to send."""
+        waiting = [one for one in self.senders if one.connected and not one.over]
+        if not any(one.plan.half_closes or not one.done for one in waiting):
+            self.world.at(_QUIET, self._in_life(lambda: self._stop(server)))
+        elif self.world.now - began < _LONGEST:
+            again = self._in_life(lambda: self._stop_when_sent(server, began))
+            self.world.at(_LOOK, again)
+        else:
+            raise Broken(f"the engine has not taken what {len(waiting)} senders sent")
+
+    def _stop(self, server: Server) -> None:
+        for sender in self.senders:
+            if sender.connected and not sender.over and sender.plan.breaks_at is None:
+                sent = sender.payloads[: sender.whole()]
+                self.arrived += [payload.decode().split()[0] for payload in sent]
+        server.stop()

@@ -1,0 +1,90 @@
+"""Runs a plan on the server without a checkpoint: each process begins anew."""
+
+from __future__ import annotations
+
+from wallaroo_reference.serving.server import Server
+
+from simulation import application, plans
+from simulation.checks import check_dead_letters, check_order, check_outputs
+from simulation.loop import Loop, Thread
+from simulation.peers import Sender
+from simulation.plans import Life, Plan, smaller
+from simulation.runs import APPLICATION, DEAD_LETTERS, Run
+from simulation.world import Broken
+from wallaroo.engine import ServeOptions, Summary
+
+__all__ = ["ServerRun", "drawn", "run", "smaller"]
+
+
+def drawn(seed: int) -> Plan:
+    """Return the plan of a seed."""
+    return plans.drawn(
+        seed, durable=False, sources=len(application.SOURCES), sinks=len(application.SINKS)
+    )
+
+
+def run(plan: Plan) -> int:
+    """Run a plan and return how many crashes there were.
+
+    Raises:
+        Broken: the server broke a promise.
+    """
+    return ServerRun(plan).run()
+
+
+class ServerRun(Run):
+    """A run of a plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self._checked = 0  # bytes of the dead-letter file
+
+    def serve(self, loop: Loop) -> Server:
+        """Serve the application."""
+        return Server(
+            APPLICATION,
+            lambda: self.kind(APPLICATION),
+            ServeOptions(dead_letters=DEAD_LETTERS),
+            clock=self.world.time_ns,
+            thread=Thread(loop),
+        )
+
+    def acknowledged(self, sender: Sender) -> None:
+        """Check that what a sender is told is true: everything was processed (frame-4)."""
+        wanted = [payload.decode().split()[0] for payload in sender.payloads[: sender.told]]
+        if missing := [one for one in wanted if one not in application.seen]:
+            raise Broken(f"frame-4: a sender was told that {missing} were taken; they were not")
+
+    def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
+        """Check what a process has received, made and delivered."""
+        ended = summary is not None
+        if last and not ended:
+            raise Broken("the last process died")
+        if summary is not None and summary.exit_code:
+            raise Broken(f"a process ended with exit code {summary.exit_code}: {summary.problem}")
+        check_order(application.seen)
+        if ended and (missing := sorted(set(self.arrived) - set(application.seen))):
+            raise Broken(f"stop-1: {missing} had arrived before the stop and were not processed")
+        if ended and life.stop_after is None:
+            self._check_windows()
+        check_outputs(self.receivers, self.world.life, application.made, ended=ended)
+        self._check_letters(ended=ended)
+
+    def _check_windows(self) -> None:
+        """Check that every window has fired: long enough has nothing been sent (time-1)."""
+        fired = {one for line in application.made.get("windows", ()) for one in line.split()[2:]}
+        windows = application.SOURCES.index("windows")
+        numbers = {one.plan.number for one in self.senders if one.plan.source == windows}
+        wanted = {one for one in application.seen if int(one.partition(".")[0]) in numbers}
+        if missing := sorted(wanted - fired - set(application.failed)):
+            raise Broken(f"time-1: the windows of {missing} have not fired")
+
+    def _check_letters(self, *, ended: bool) -> None:
+        text = self.letters()
+        before, added = text[: self._checked], text[self._checked :]
+        self._checked = len(text)
+        if added and before and not before.endswith(b"\n"):
+            if not added.startswith(b"\n"):
+                raise Broken("dead-1: a line begins in the middle of one that a crash has cut")
+            added = added[1:]
+        check_dead_letters(added, application.failed, ended=ended)

@@ -1,0 +1,199 @@
+"""A disk that takes nothing for a while, or never again."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sqlite3
+
+import pytest
+from receiving import eventually
+from wallaroo_reference.checkpoints.store import Store
+
+import wallaroo
+from wallaroo.frames import frames
+from wallaroo.transport import input_log
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def text(payload):
+    return payload.decode()
+
+
+@wallaroo.encoder
+def line(message):
+    return f"{message}\n"
+
+
+class Count:
+    def __init__(self):
+        self.count = 0
+
+
+@wallaroo.state_computation(name="number")
+def number(message, state):
+    state.count += 1
+    return f"{message} {state.count}", True
+
+
+def counting(receiver, builder=Count):
+    made = wallaroo.ApplicationBuilder("counting")
+    made.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
+    made.to_stateful(number, builder, "count")
+    return made.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)).build()
+
+
+class Disk:
+    """The system's calls on files, which can fail."""
+
+    def __init__(self):
+        self.problem = None
+
+    def __getattr__(self, name):
+        return getattr(os, name)
+
+    def write(self, fd, data):
+        self._fail()
+        return os.write(fd, data)
+
+    def fsync(self, fd):
+        os.fsync(fd)
+
+    def _fail(self):
+        if self.problem is not None:
+            raise OSError(self.problem, os.strerror(self.problem))
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    disk = Disk()
+    monkeypatch.setattr(input_log, "os", disk)
+    return disk
+
+
+@pytest.mark.parametrize("problem", [errno.ENOSPC, errno.EROFS])
+def test_while_the_disk_takes_nothing_nothing_is_read_and_nothing_lost(
+    serve, receiver, disk, problem, monkeypatch, caplog
+):
+    monkeypatch.setattr("wallaroo_reference.serving.journal._RETRY", 0.02)
+    handle = serve(counting(receiver))
+    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+        sock.sendall(frames([b"a"]))
+        eventually(lambda: receiver.so_far == [b"a 1\n"])
+        disk.problem = problem
+        sock.sendall(frames([b"b"]))
+        eventually(lambda: "nothing more is read until the disk takes them" in caplog.text)
+        sock.sendall(frames([b"c"]) * 10_000)
+        assert receiver.so_far == [b"a 1\n"]  # what is not on disk has no effect outside
+        assert os.strerror(problem) in caplog.text
+        disk.problem = None
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(1) == b""
+    assert "the disk takes the input log again" in caplog.text
+    handle.stop()
+    assert handle.wait(20).exit_code == 0
+    assert receiver.data == b"a 1\nb 2\n" + b"".join([b"c %d\n" % n for n in range(3, 10_003)])
+
+
+def test_recover_1_outputs_wait_for_the_disk(serve, receiver, disk, monkeypatch):
+    """What came of a frame that no sync has put on disk is not seen outside."""
+    import threading
+
+    allowed = threading.Event()
+    monkeypatch.setattr(disk, "fsync", lambda fd: allowed.wait(20) and os.fsync(fd), raising=False)
+    handle = serve(counting(receiver))
+    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+        sock.sendall(frames([b"a"]))
+        eventually(lambda: handle._machine.sequence == 1)  # it is processed
+        eventually(lambda: handle.progress().received == 1)
+        assert not any(receiver.so_far)
+        allowed.set()
+        eventually(lambda: receiver.so_far == [b"a 1\n"])
+
+
+def test_a_sync_that_fails_ends_the_run_and_senders_see_a_reset(serve, receiver, disk, monkeypatch):
+    def fail(fd):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    handle = serve(counting(receiver))
+    monkeypatch.setattr(disk, "fsync", fail, raising=False)
+    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+        sock.sendall(frames([b"a"]))
+        with pytest.raises(ConnectionResetError):
+            sock.recv(1)
+    summary = handle.wait(20)
+    assert summary.exit_code == 1
+    assert "could not be synced: Input/output error" in summary.problem
+    assert not any(receiver.so_far)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_tried_again(serve, receiver, monkeypatch, caplog):
+    monkeypatch.setattr("wallaroo_reference.serving.checkpointing._RETRY", 0.02)
+    write, tries = Store.write, []
+
+    def full(self, head, blobs):
+        tries.append(head.moment.sequence)
+        if len(tries) < 4:
+            raise sqlite3.OperationalError("database or disk is full")
+        write(self, head, blobs)
+
+    monkeypatch.setattr(Store, "write", full)
+    handle = serve(counting(receiver))
+    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+        sock.sendall(frames([b"a", b"b"]))
+        eventually(lambda: handle.progress().details["checkpoints"])
+    assert tries[:4] == tries[:1] * 4
+    assert caplog.text.count("cannot be written: database or disk is full") == 1
+    assert "state.db is written again" in caplog.text
+
+
+def test_a_log_that_is_full_waits_for_a_checkpoint(serve, receiver):
+    own = {"log_bytes": 20_000, "checkpoint_interval": 1000}
+    handle = serve(counting(receiver), own=own)
+    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+        for _ in range(20):
+            sock.sendall(frames([b"x" * 1000] * 10))
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(1) == b""
+    assert handle.progress().details["checkpoints"] > 1  # long before the interval is over
+    assert handle.progress().details["log_bytes"] < 200_000
+
+
+class Unpicklable:
+    def __init__(self):
+        self.count = 0
+        self.function = lambda: None
+
+
+def test_a_state_that_cannot_be_stored_ends_the_run_and_is_named(serve, receiver):
+    handle = serve(counting(receiver, Unpicklable))
+    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+        sock.sendall(frames([b"a"]))
+        summary = handle.wait(20)
+    assert summary.exit_code == 1
+    assert "state partition 'count', key (), cannot be pickled" in summary.problem
+
+
+def test_dead_4_a_restart_meets_the_record_that_ended_the_run_again(serve, receiver):
+    @wallaroo.computation(name="refuse")
+    def refuse(message):
+        return message if message != "bad" else 1 / 0
+
+    made = wallaroo.ApplicationBuilder("refusing")
+    made.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
+    made.to_stateful(number, Count, "count").to(refuse)
+    made.to(wallaroo.computation(name="again")(lambda message: message))
+    application = made.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)).build()
+    handle = serve(application, on_error="stop")
+    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+        sock.sendall(frames([b"a"]))
+        eventually(lambda: handle.progress().details["checkpoints"])
+        sock.sendall(frames([b"\xff", b"b"]))  # it cannot be decoded
+        assert handle.wait(20).exit_code == 1
+    handle = serve(application, on_error="stop")
+    summary = handle.wait(20)
+    assert (summary.exit_code, summary.received) == (1, {"p": 0})
+    assert summary.dead_letters == {("p", None, "decode"): 1}
+    handle = serve(application)  # whoever goes on gets the rest
+    eventually(lambda: receiver.so_far[-1].endswith(b"b 2\n"))

@@ -1,0 +1,314 @@
+"""A checkpoint that cannot be used is refused before any input, in a line that says what to do."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+import types
+
+import pytest
+from wallaroo_reference.checkpoints.collecting import Collector, blobs_of
+from wallaroo_reference.checkpoints.head import CellsHead, Head
+from wallaroo_reference.checkpoints.recovery import Recovery
+from wallaroo_reference.compiled.machine import Compiled
+
+import wallaroo
+from wallaroo.transport.identity import CheckpointError
+from wallaroo.transport.input_log import InputLogError
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def text(payload):
+    return payload.decode()
+
+
+class Count:
+    def __init__(self):
+        self.count = 0
+
+
+@wallaroo.state_computation(name="number")
+def number(message, state):
+    state.count += 1
+    return None, True
+
+
+@wallaroo.partition
+def whole(message):
+    return message
+
+
+def application(name="app", builder=Count, steps=1):
+    made = wallaroo.ApplicationBuilder(name)
+    made.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
+    for step in range(steps):
+        made.to_state_partition(number, builder, f"counts {step}", whole)
+    return made.done().build()
+
+
+def opened(directory, app=None, partitions=None):
+    app = app or application()
+    return Recovery(directory, app, partitions=partitions, log_bytes=1 << 20)
+
+
+def checkpoint(recovery, machine, collector, next_blob=0):
+    """Store a checkpoint, as a served run does."""
+    collector.begin()
+    while not collector.go_on(1.0):
+        pass
+    blobs = blobs_of(machine.cells(), collector.finish(next_blob))
+    cells = [CellsHead(one.kind, one.name, one.count()) for one in machine.cells()]
+    head = Head(
+        at=1,
+        moment=machine.moment(),
+        cells=cells,
+        sinks={("p", 0): 5},
+        generators={},
+        first_blob=collector.first_blob,
+        next_blob=next_blob + len(blobs),
+    )
+    recovery.store.write(head, blobs)
+    return head.next_blob
+
+
+def filled(directory, count=300, app=None, rounds=2):
+    """Make a checkpoint of some entities, and a few records behind it."""
+    app = app or application()
+    recovery = opened(directory, app)
+    machine = Compiled(app, keeps=True)
+    collector = Collector(machine.cells())
+    blob = 0
+    for _ in range(rounds):
+        payloads = [b"key %d" % one for one in range(count)]
+        recovery.log.append("p", payloads)
+        machine.feed("p", payloads)
+        blob = checkpoint(recovery, machine, collector, blob)
+    recovery.log.append("p", [b"behind"])
+    recovery.log.sync()
+    recovery.close()
+    return counts(machine)
+
+
+def counts(machine):
+    return {entity.key: entity.state for entity in machine.entities()}
+
+
+def restored(directory, app=None):
+    app = app or application()
+    recovery = opened(directory, app)
+    try:
+        machine = Compiled(app, keeps=True)
+        recovery.restore(machine)
+        list(recovery.later())
+        return counts(machine)
+    finally:
+        recovery.close()
+
+
+def in_one_line(error):
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_what_was_stored_is_there(tmp_path):
+    assert filled(tmp_path / "c") == restored(tmp_path / "c")
+
+
+def damaged_copies(tmp_path, name, change, places):
+    """Yield copies of a checkpoint in which one file is changed at one place."""
+    file = tmp_path / "c" / name
+    whole = file.read_bytes()
+    for place in places(len(whole)):
+        shutil.rmtree(tmp_path / "d", ignore_errors=True)
+        shutil.copytree(tmp_path / "c", tmp_path / "d")
+        (tmp_path / "d" / name).write_bytes(change(whole, place))
+        yield tmp_path / "d"
+
+
+def flipped(whole, place):
+    return whole[:place] + bytes([whole[place] ^ 0x41]) + whole[place + 1 :]
+
+
+def cut(whole, place):
+    return whole[:place]
+
+
+def some(length):
+    draw = random.Random(1)
+    return [*range(0, 100, 13), *[draw.randrange(length) for _ in range(32)]]
+
+
+FILES = ("identity.json", "reference/state.db")
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("change", [flipped, cut], ids=["flipped", "cut off"])
+def test_damage_is_refused_or_harmless(tmp_path, name, change):
+    wanted = filled(tmp_path / "c", 40)
+    refused = 0
+    for copy in damaged_copies(tmp_path, name, change, some):
+        try:
+            found = restored(copy)
+        except CheckpointError as error:
+            said = str(error)
+            refused += 1
+        else:  # SQLite does not use every byte of its file
+            assert found == wanted
+            continue
+        assert copy.name in said
+        assert "\n" not in said
+    assert refused > 10
+
+
+def test_a_damaged_record_of_the_log_is_refused(tmp_path):
+    filled(tmp_path / "c", rounds=1)
+    (log,) = (tmp_path / "c" / "input").glob("*.log")
+    log.write_bytes(flipped(log.read_bytes(), 2000))
+    with pytest.raises(
+        InputLogError, match=r"\.log is damaged: .* at byte \d+, and whole"
+    ) as error:
+        restored(tmp_path / "c")
+    in_one_line(error)
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ("reference/state.db", "half deleted: its input has records, and state.db is missing"),
+        ("reference", "half deleted: its input has records, and state.db is missing"),
+        ("input", "half deleted: its input ends before record 0"),
+        ("identity.json", "holds a checkpoint without identity.json"),
+    ],
+)
+def test_a_missing_part_is_refused(tmp_path, missing, said):
+    filled(tmp_path / "c")
+    path = tmp_path / "c" / missing
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for _ in range(2):  # and the refusal leaves it as it was
+        with pytest.raises(CheckpointError, match=said) as error:
+            restored(tmp_path / "c")
+        in_one_line(error)
+
+
+def test_an_older_copy_of_the_state_is_refused_once_the_log_is_cut(tmp_path):
+    filled(tmp_path / "c", rounds=1)
+    shutil.copytree(tmp_path / "c" / "reference", tmp_path / "old")
+    recovery = opened(tmp_path / "c")
+    machine = Compiled(application(), keeps=True)
+    recovery.restore(machine)
+    for start in range(0, 200_000, 1000):
+        payloads = [b"key %d" % number for number in range(start, start + 1000)]
+        recovery.log.append("p", payloads)
+    recovery.log.sync()
+    recovery.log.drop_before(recovery.log.next_sequence)
+    recovery.close()
+    shutil.rmtree(tmp_path / "c" / "reference")
+    shutil.copytree(tmp_path / "old", tmp_path / "c" / "reference")
+    with pytest.raises(CheckpointError, match="half deleted: its input begins at record") as error:
+        restored(tmp_path / "c")
+    in_one_line(error)
+
+
+@pytest.mark.parametrize(
+    ("app", "partitions", "said"),
+    [
+        (application("other"), None, "another application: 'app', not 'other'"),
+        (application(steps=2), None, "another topology: this one has .* 'counts 1'"),
+        (application(), 5, "another number of partitions: 1, not 5"),
+    ],
+)
+def test_another_application_is_refused(tmp_path, app, partitions, said):
+    filled(tmp_path / "c")
+    with pytest.raises(CheckpointError, match=said) as error:
+        opened(tmp_path / "c", app, partitions)
+    in_one_line(error)
+
+
+def test_a_checkpoint_in_use_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("wallaroo.transport.checkpoint._LOCK_TIMEOUT", 0.05)
+    recovery = opened(tmp_path / "c")
+    with pytest.raises(CheckpointError, match="in use by another run"):
+        opened(tmp_path / "c")
+    recovery.close()
+    opened(tmp_path / "c").close()
+
+
+def test_it_is_for_its_owner_alone(tmp_path):
+    filled(tmp_path / "c")
+    for path in [tmp_path / "c", *(tmp_path / "c").rglob("*")]:
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+@pytest.mark.parametrize("part", [".", "reference", "input"])
+def test_what_others_can_write_is_refused(tmp_path, part):
+    filled(tmp_path / "c")
+    (tmp_path / "c" / part).chmod(0o770)
+    with pytest.raises(CheckpointError, match=r"others can write into .*chmod -R go-rwx") as error:
+        restored(tmp_path / "c")
+    in_one_line(error)
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """A module with a class of states, which can be removed."""
+    module = types.ModuleType("elsewhere")
+    exec("class Total:\n    def __init__(self):\n        self.count = 0\n", module.__dict__)
+    monkeypatch.setitem(sys.modules, "elsewhere", module)
+    return module
+
+
+def test_a_class_that_is_gone_is_refused_by_name(tmp_path, elsewhere):
+    filled(tmp_path / "c", app=application(builder=elsewhere.Total))
+    del elsewhere.Total
+    with pytest.raises(CheckpointError, match=r"'counts 0', key 'key 0': .*'Total'") as error:
+        restored(tmp_path / "c")
+    assert "--migrate MODULE:FUNCTION" in in_one_line(error)
+
+
+def test_a_class_that_has_gained_attributes_meets_its_setstate(tmp_path, elsewhere):
+    filled(tmp_path / "c", app=application(builder=elsewhere.Total))
+
+    def gain(self, state):
+        self.__dict__.update(state, gained=True)
+
+    elsewhere.Total.__setstate__ = gain
+    recovery = opened(tmp_path / "c", application(builder=elsewhere.Total))
+    machine = Compiled(application(builder=elsewhere.Total), keeps=True)
+    recovery.restore(machine)
+    assert machine.entities()[0].load().gained
+    recovery.close()
+
+
+def test_a_future_format_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("wallaroo_reference.checkpoints.head.FORMAT", 9)
+    filled(tmp_path / "c")
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match=r"another version: its format is 9, ours 1\."):
+        restored(tmp_path / "c")
+
+
+def test_the_file_stays_small_and_nothing_is_lost_in_rounds(tmp_path):
+    """Cells that never change are written again before what held them is deleted."""
+    app = application()
+    recovery = opened(tmp_path / "c", app)
+    machine = Compiled(app, keeps=True)
+    collector = Collector(machine.cells())
+    blob = 0
+    for turn in range(30):
+        payloads = [b"key %d" % one for one in ([turn % 7] if turn else range(1000))]
+        recovery.log.append("p", payloads)
+        machine.feed("p", payloads)
+        blob = checkpoint(recovery, machine, collector, blob)
+        if turn % 11 == 0:
+            recovery.log.sync()
+            recovery.close()
+            recovery, before = opened(tmp_path / "c", app), counts(machine)
+            machine = Compiled(app, keeps=True)
+            recovery.restore(machine)
+            assert counts(machine) == before
+            collector = Collector(machine.cells(), recovery.head.first_blob, blob)
+    assert collector.first_blob > 0
+    kept = sum([len(cells) for _, cells in recovery.store.cells(recovery.store.head())])
+    assert kept < 4 * 1000 + 30 * 300
+    recovery.close()

@@ -1,0 +1,180 @@
+"""``wallaroo checkpoint``: whose it is, what it holds, what is damaged, new states for old."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from wallaroo.cli.main import main
+
+APPLICATION = """
+import collections
+import wallaroo
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return payload.decode()
+
+class Count:
+    def __init__(self):
+        self.count = 0
+        self.seen = collections.Counter()
+
+@wallaroo.state_computation(name="count")
+def count(message, state):
+    state.count += 1
+    state.seen[message] += 1
+    return f"{message} {state.count}", True
+
+@wallaroo.partition
+def first(message):
+    return message[0]
+
+@wallaroo.encoder
+def encode(message):
+    return message + "\\n"
+
+def application_setup(args):
+    (source,), (sink,) = (
+        wallaroo.tcp_parse_input_addrs(args), wallaroo.tcp_parse_output_addrs(args)
+    )
+    return (
+        wallaroo.ApplicationBuilder("letters")
+        .new_pipeline("words", wallaroo.TCPSourceConfig(*source, decode))
+        .to_state_partition(count, Count, "counts", first)
+        .to_sink(wallaroo.TCPSinkConfig(*sink, encode))
+        .build()
+    )
+"""
+
+
+def run(directory, app, words):
+    command = [sys.executable, "-m", "wallaroo", "run", str(app), "--checkpoint", str(directory)]
+    command += ["--stdin", "--stdout"]
+    done = subprocess.run(command, input=words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A checkpoint of a run that has ended in order, and its application."""
+    directory = tmp_path_factory.mktemp("made")
+    (directory / "letters.py").write_text(APPLICATION)
+    run(directory / "c", directory / "letters.py", "ab\nb\nac\n")
+    return directory
+
+
+@pytest.fixture
+def copy(made, tmp_path):
+    shutil.copytree(made, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_it_tells_whose_it_is_and_what_it_holds(made, capsys):
+    assert main(["checkpoint", str(made / "c")]) == 0
+    out = capsys.readouterr().out
+    shown = dict(line.split("  ", 1) for line in out.splitlines())
+    shown = {name: text.strip() for name, text in shown.items()}
+    assert shown["engine"] == "reference"
+    assert shown["application"] == "letters"
+    assert shown["position"] == "record 3; the input log holds 0 behind it"
+    assert "UTC," in shown["stored"]
+    assert shown["sizes"].startswith("state ")
+    assert shown["entities of counts"] == "2"
+    assert shown["outputs of words/0"] == "3"
+
+
+def entities(capsys, *arguments):
+    code = main(["checkpoint", *map(str, arguments)])
+    return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_states_are_shown_as_structure_without_the_applications_code(made, capsys):
+    assert "wallaroo_app_letters" not in sys.modules
+    code, (a, b) = entities(capsys, made / "c", "--entities")
+    assert code == 0
+    assert (a["partition"], a["key"], b["key"]) == ("counts", {"str": "a"}, {"str": "b"})
+    assert a["state"][0] == "wallaroo_app_letters.Count"
+    sys.path.insert(0, str(made))
+    try:
+        from wallaroo.canonical import structure
+        from wallaroo.loading import load_module
+
+        module = load_module(str(made / "letters.py")).module
+        like = module.Count()
+        like.count = 2
+        like.seen.update(["ab", "ac"])
+        assert a["state"] == json.loads(json.dumps(structure(like)))
+    finally:
+        sys.path.remove(str(made))
+        sys.modules.pop("wallaroo_app_letters", None)
+
+
+def test_one_partition_or_one_key_can_be_asked_for(made, capsys):
+    assert len(entities(capsys, made / "c", "--entities", "counts")[1]) == 2
+    assert len(entities(capsys, made / "c", "--entities", "counts", "b")[1]) == 1
+    assert entities(capsys, made / "c", "--entities", "counts", "int:5") == (1, [])
+    assert entities(capsys, made / "c", "--entities", "other") == (1, [])
+
+
+def test_verify_says_that_all_is_whole_or_what_is_damaged(copy, capsys):
+    assert main(["checkpoint", str(copy / "c"), "--verify"]) == 0
+    assert "is whole" in capsys.readouterr().out
+    file = copy / "c" / "reference" / "state.db"
+    data = file.read_bytes()
+    place = data.index(b"wallaroo_app_letters")
+    file.write_bytes(data[:place] + b"W" + data[place + 1 :])
+    assert main(["checkpoint", str(copy / "c"), "--verify"]) == 1
+    said = capsys.readouterr().err
+    assert "state.db is damaged: the checksum of blob 0 does not fit" in said
+    assert said.count("\n") == 1
+
+
+def test_what_is_no_checkpoint_is_said_so(tmp_path, capsys):
+    assert main(["checkpoint", str(tmp_path)]) == 1
+    assert "holds no checkpoint: it has no identity.json" in capsys.readouterr().err
+    assert main(["checkpoint", str(tmp_path / "absent")]) == 1
+
+
+MIGRATION = """
+class Total:
+    def __init__(self, count=0):
+        self.total = count
+
+def change(partition, key, state):
+    return Total(state.count) if partition == "counts" else state
+"""
+
+
+def test_a_class_that_is_gone_is_migrated(copy, capsys):
+    app = copy / "letters.py"
+    app.write_text(
+        app.read_text()
+        .replace("class Count:", "from totals import Total\n\nclass Unused:")
+        .replace("(count, Count,", "(count, Total,")
+        .replace("state.count", "state.total")
+        .replace("    state.seen[message] += 1\n", "")
+    )
+    (copy / "totals.py").write_text(MIGRATION)
+    command = [sys.executable, "-m", "wallaroo", "run", str(app), "--checkpoint", str(copy / "c")]
+    done = subprocess.run(
+        [*command, "--stdin", "--stdout"], input="a\n", capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert "'counts', key 'a': AttributeError" in done.stderr
+    assert "--migrate MODULE:FUNCTION" in done.stderr
+    done = subprocess.run(
+        [*command[:3], "checkpoint", str(copy / "c"), "--migrate", "totals:change"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=copy,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2 states; the new checkpoint is ")
+    assert run(copy / "c.migrated", app, "az\nbz\n") == "az 3\nbz 2\n"

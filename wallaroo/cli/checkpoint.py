@@ -1,0 +1,197 @@
+"""``wallaroo checkpoint``: whose a checkpoint is, what it holds, and whether it is whole."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wallaroo.cli.arguments import KEY_HELP, key_of
+from wallaroo.engine import load_engine
+from wallaroo.errors import UsageError, WallarooError
+from wallaroo.keys import encode_key
+from wallaroo.loading import load_module
+from wallaroo.transport.checkpoint import INPUT, LOCK, trust
+from wallaroo.transport.identity import IDENTITY, CheckpointError, Identity, read_identity
+from wallaroo.transport.stored import LogPart, StoredCheckpoint, look_at_log
+
+if TYPE_CHECKING:
+    from wallaroo.cli.main import Subparsers
+
+_EXAMPLES = f"""\
+{KEY_HELP}
+States are shown without the application's code. Nothing is changed, and a run may be using DIR.
+
+examples:
+  wallaroo checkpoint DIR                          whose it is, and what it holds
+  wallaroo checkpoint DIR --entities               a JSON object for each state entity
+  wallaroo checkpoint DIR --entities counts Ann    one of them
+  wallaroo checkpoint DIR --verify                 read everything
+  wallaroo checkpoint DIR --migrate new.py:change  write DIR.migrated with changed states
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "checkpoint",
+        help="tell what a checkpoint holds, and whether it is whole",
+        description="Tell whose a checkpoint is and what it holds, print its state entities, or "
+        "read all of it.",
+        usage="wallaroo checkpoint DIR [--entities [PARTITION [KEY]] | --verify | "
+        "--migrate MODULE:FUNCTION]",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("directory", metavar="DIR", type=Path, help="what --checkpoint named")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--entities",
+        nargs="*",
+        metavar="PARTITION [KEY]",
+        help="print the states, of all partitions, of one, or of one key",
+    )
+    what.add_argument(
+        "--verify", action="store_true", help="read everything, and say what is damaged"
+    )
+    what.add_argument(
+        "--migrate",
+        metavar="MODULE:FUNCTION",
+        help="write a new checkpoint with the states that FUNCTION(partition, key, state) returns",
+    )
+    parser.set_defaults(run=checkpoint)
+
+
+def checkpoint(options: argparse.Namespace) -> int:
+    """Run the command.
+
+    Raises:
+        WallarooError: it is damaged, or there is none.
+    """
+    directory: Path = options.directory
+    try:
+        trust(directory)
+        identity = read_identity(directory / IDENTITY)
+    except FileNotFoundError:
+        raise WallarooError(f"{directory} holds no checkpoint: it has no {IDENTITY}") from None
+    stored = _stored(directory, identity)
+    if options.entities is not None:
+        return _entities(stored, options.entities)
+    if options.migrate is not None:
+        return _migrate(directory, stored, options.migrate)
+    log = look_at_log(directory / INPUT)
+    if options.verify:
+        return _verify(directory, stored, log)
+    _overview(directory, identity, stored, log)
+    return 0
+
+
+def _stored(directory: Path, identity: Identity) -> StoredCheckpoint:
+    engine = load_engine(identity.engine)
+    look = getattr(engine, "stored", None)
+    if look is None:
+        raise WallarooError(f"the engine {identity.engine} cannot look at its checkpoints")
+    found: StoredCheckpoint = look(directory)
+    return found
+
+
+def _overview(directory: Path, identity: Identity, stored: StoredCheckpoint, log: LogPart) -> None:
+    found = stored.overview()
+    behind = max(0, log.following - found.position)
+    used = ", in use by a run" if _in_use(directory) else ""
+    lines = [
+        ("engine", identity.engine + used),
+        ("application", identity.application),
+        ("partitions", str(identity.partitions)),
+        ("position", f"record {found.position:,}; the input log holds {behind:,} behind it"),
+        ("stored", _age(found.at)),
+    ]
+    sizes = {**found.sizes, "input log": log.size}
+    lines.append(("sizes", ", ".join([f"{name} {_bytes(size)}" for name, size in sizes.items()])))
+    if found.entities is None:
+        lines.append(("entities", "not counted: they are in the engine's own files"))
+    else:
+        lines += [(f"entities of {name}", f"{one:,}") for name, one in found.entities.items()]
+    lines += [(f"windows of {name}", f"{one:,} open") for name, one in found.windows.items()]
+    lines += [(f"outputs of {name}", f"{one:,}") for name, one in found.outputs.items()]
+    if log.torn:
+        lines.append(("input log", f"cut off at its end, as by a crash: {log.torn}"))
+    width = max([len(name) for name, _ in lines])
+    for name, text in lines:
+        print(f"{name:{width}}  {text}")
+
+
+def _entities(stored: StoredCheckpoint, asked: list[str]) -> int:
+    """Print entities, a JSON object each; 0 if there is any."""
+    if len(asked) > 2:
+        raise UsageError("--entities takes a PARTITION and a KEY at most")
+    partition = asked[0] if asked else None
+    wanted = encode_key(key_of(asked[1])) if len(asked) > 1 else None
+    shown = 0
+    for entity in stored.entities():
+        if partition not in (None, entity.partition):
+            continue
+        if wanted is None or encode_key(entity.key) == wanted:
+            print(json.dumps(entity.to_json()))
+            shown += 1
+    return 0 if shown else 1
+
+
+def _verify(directory: Path, stored: StoredCheckpoint, log: LogPart) -> int:
+    stored.verify()
+    position = stored.overview().position
+    if not log.first <= position <= log.following:
+        raise CheckpointError(
+            f"the checkpoint {directory} is half deleted: its state knows the records before "
+            f"{position}, and its input log holds {log.first} to {log.following}"
+        )
+    torn = "" if log.torn is None else f"; the log is cut off at its end, as by a crash: {log.torn}"
+    print(f"all of {directory} is whole{torn}")
+    return 0
+
+
+def _migrate(directory: Path, stored: StoredCheckpoint, named: str) -> int:
+    module_name, colon, name = named.rpartition(":")
+    if not colon or not module_name:
+        raise UsageError(f"--migrate takes MODULE:FUNCTION or FILE.py:FUNCTION, not {named!r}")
+    change = getattr(load_module(module_name).module, name, None)
+    if not callable(change):
+        raise UsageError(f"{module_name} has no function {name!r}")
+    target = directory.with_name(directory.name + ".migrated")
+    count = stored.migrate(target, change)
+    print(f"{count:,} states; the new checkpoint is {target}, and {directory} is as it was")
+    return 0
+
+
+def _in_use(directory: Path) -> bool:
+    """Whether a run holds the checkpoint's lock."""
+    try:
+        fd = os.open(directory / LOCK, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(fd)
+
+
+def _age(at: int | None) -> str:
+    if at is None:
+        return "never yet: a restart processes the whole input log"
+    when = datetime.fromtimestamp(at / 1e9, UTC)
+    seconds = max(0.0, time.time() - at / 1e9)
+    return f"{when:%Y-%m-%d %H:%M:%S} UTC, {seconds:,.0f} s ago"
+
+
+def _bytes(size: int) -> str:
+    if size < 1 << 10:
+        return f"{size} bytes"
+    return f"{size / 2**10:,.1f} KiB" if size < 1 << 20 else f"{size / 2**20:,.1f} MiB"

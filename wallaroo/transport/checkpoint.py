@@ -1,0 +1,141 @@
+"""A run's checkpoint directory, of every engine: who may use it, whose it is, one run at a time.
+
+It holds an identity (`wallaroo.transport.identity`), a lock, the input log, and the engine's own
+part. A checkpoint belongs to one engine, one application, one topology and one number of
+partitions. A run with another one is refused, and the error says what differs. State is unpickled
+from it, which can run any code. So only its owner may use it, and a directory that others can write
+is refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from wallaroo.topology import Application
+from wallaroo.transport.forks import in_child
+from wallaroo.transport.identity import IDENTITY, CheckpointError, identify, write_identity
+from wallaroo.transport.private import make_private, open_to_others, opener
+
+LOCK = "lock"
+"""The file in a checkpoint's directory that a run keeps locked."""
+INPUT = "input"
+"""The directory of the input log in it."""
+
+_LOCK_TIMEOUT = 20.0  # seconds to wait for the end of an earlier run that was just killed
+
+
+class CheckpointDirectory:
+    """A checkpoint's directory, locked by this run while it is open.
+
+    Args:
+        directory: the directory; if it is missing it is made, and only its owner can use it.
+        own_part: name of the engine's own part in it.
+
+    Attributes:
+        directory: the directory.
+        own_part: the path of the engine's own part.
+        lock: a descriptor that a child process may inherit; the directory stays locked until the
+            child has ended too.
+
+    Raises:
+        CheckpointError: others can write it, or it is in use.
+        OSError: it cannot be made, locked or read.
+    """
+
+    def __init__(self, directory: Path, own_part: str) -> None:
+        self.directory = directory
+        self.own_part = directory / own_part
+        self.lock = -1
+        try:
+            make_private(directory)
+            trust(directory)
+            self.lock = opener(str(directory / LOCK), os.O_RDWR | os.O_CREAT)
+            in_child(self.close)
+            self._take_lock()
+            for part in (self.own_part, self.input_log):
+                if part.is_dir():
+                    trust(part)
+                    part.chmod(0o700)  # earlier versions let others read it
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def input_log(self) -> Path:
+        """The directory of the input log."""
+        return self.directory / INPUT
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing says yet whose it is, because there is nothing in it.
+
+        Raises:
+            CheckpointError: there is something in it.
+        """
+        if (self.directory / IDENTITY).exists():
+            return False
+        if self.own_part.exists():
+            raise CheckpointError(
+                f"{self.directory} holds a checkpoint without {IDENTITY}, so nobody knows whose "
+                "it is; restore that file, or take an empty directory"
+            )
+        return True
+
+    def identify(self, engine: str, application: Application, partitions: int | None) -> int:
+        """Return the number of partitions of a checkpoint that is not new.
+
+        Raises:
+            CheckpointError: its identity is damaged, or it belongs to something else.
+        """
+        return identify(self.directory / IDENTITY, engine, application, partitions)
+
+    def write_identity(self, engine: str, application: Application, partitions: int) -> None:
+        """Say whose a new checkpoint is.
+
+        Raises:
+            CheckpointError: it cannot be written.
+        """
+        write_identity(self.directory / IDENTITY, engine, application, partitions)
+
+    def half_deleted(self, why: str, missing: Path) -> CheckpointError:
+        """Return the error for a checkpoint of which a part is missing."""
+        return CheckpointError(
+            f"the checkpoint {self.directory} is half deleted: {why}. Restore {missing} from a "
+            "copy, or begin anew with an empty directory"
+        )
+
+    def close(self) -> None:
+        """Give up the lock."""
+        if self.lock >= 0:
+            os.close(self.lock)
+            self.lock = -1
+
+    def _take_lock(self) -> None:
+        deadline = time.monotonic() + _LOCK_TIMEOUT
+        while True:
+            try:
+                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise CheckpointError(
+                        f"the checkpoint {self.directory} is in use by another run"
+                    ) from None
+                time.sleep(0.05)
+            else:
+                return
+
+
+def trust(directory: Path) -> None:
+    """Refuse a directory that others can write.
+
+    Raises:
+        CheckpointError: they can.
+        OSError: it does not exist, or its permissions cannot be read.
+    """
+    if problem := open_to_others(directory):
+        raise CheckpointError(
+            f"the checkpoint cannot be trusted, since state is unpickled from it: {problem}"
+        )
