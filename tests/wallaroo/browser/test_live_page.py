@@ -113,8 +113,8 @@ LOOKS = ({}, {"dark": True}, {"width": 390, "height": 1600}, {"width": 390, "dar
 
 UNREADABLE = """
 const light = (colour) => {
-  const parts = colour.match(/[\\d.]+/g).slice(0, 3).map((one) => one / 255);
-  const [r, g, b] = parts.map((one) => one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
+  const linear = (one) => one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4;
+  const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map((one) => linear(one / 255));
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 };
 const behind = (one) => {
@@ -125,27 +125,28 @@ const behind = (one) => {
   return "rgb(255, 255, 255)";
 };
 const found = [];
-for (const one of document.querySelectorAll("h1, h2, h3, p, dt, dd, th, td, a, summary, figcaption, svg text")) {
+const texts = "h1, h2, h3, p, dt, dd, th, td, a, summary, figcaption, svg text";
+for (const one of document.querySelectorAll(texts)) {
   if (!one.getClientRects().length || !one.textContent.trim()) continue;
   const style = getComputedStyle(one), drawn = one instanceof SVGElement;
-  const under = drawn ? getComputedStyle(one.closest("svg").querySelector("rect")).fill : behind(one);
-  const [less, more] = [light(drawn ? style.fill : style.color), light(under)].sort((a, b) => a - b);
-  if ((more + 0.05) / (less + 0.05) < 4.5) found.push(one.textContent.trim().slice(0, 40));
+  const paper = drawn && one.closest("svg").querySelector("rect");
+  const under = drawn ? getComputedStyle(paper).fill : behind(one);
+  const both = [light(drawn ? style.fill : style.color), light(under)];
+  if ((Math.max(...both) + 0.05) / (Math.min(...both) + 0.05) < 4.5)
+    found.push(one.textContent.trim().slice(0, 40));
 }
 return found;
 """
 """Texts whose contrast is below what WCAG asks for (AA, 4.5 to 1)."""
 
 COVERED = """
-const texts = [...document.querySelectorAll("#picture .rate, #picture .live, #picture .dead, #picture .name")]
-  .filter((one) => one.textContent).map((one) => [one.textContent, one.getBoundingClientRect()]);
-const found = [];
-for (const [i, [text, a]] of texts.entries())
-  for (const [other, b] of texts.slice(i + 1)) {
-    const over = [Math.min(a.right, b.right) - Math.max(a.left, b.left), Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)];
-    if (over[0] > 3 && over[1] > 3) found.push(text + " / " + other);
-  }
-return found;
+const kinds = ["rate", "live", "dead", "name"].map((one) => "#picture ." + one).join();
+const texts = [...document.querySelectorAll(kinds)].filter((one) => one.textContent)
+  .map((one) => [one.textContent, one.getBoundingClientRect()]);
+const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 3
+  && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
+return texts.flatMap(([text, a], at) =>
+  texts.slice(at + 1).filter(([, b]) => over(a, b)).map(([other]) => text + " / " + other));
 """
 """Texts in the picture that lie on one another."""
 
