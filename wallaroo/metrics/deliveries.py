@@ -60,6 +60,7 @@ class Deliveries:
     Args:
         registry: gets the durations.
         sinks: by id.
+        made: returns how many outputs have been made for each sink; `None`: those that it has.
         clock: nanoseconds of the registry's `monotonic`.
     """
 
@@ -67,13 +68,17 @@ class Deliveries:
         self,
         registry: Registry,
         sinks: Mapping[SinkId, Delivering],
+        made: Callable[[], Mapping[SinkId, int]] | None = None,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._registry = registry
         self._sinks = sinks
         self._clock = clock
         self._arrivals: deque[_Read] = deque()
-        self._made = dict.fromkeys(sinks, 0)
+        self._all_made = made or (
+            lambda: {id_: sink.written + sink.pending for id_, sink in sinks.items()}
+        )
+        self._made: Mapping[SinkId, int] = dict.fromkeys(sinks, 0)
         self._marks: dict[SinkId, deque[tuple[int, int, _Read]]] = {id_: deque() for id_ in sinks}
         self._timer: asyncio.TimerHandle | None = None
         self._pause = _SOONEST
@@ -105,18 +110,20 @@ class Deliveries:
         if followed is not None:
             done.followed = followed
             followed.arrived = time.time_ns() - (self._clock() - done.arrived)
-        for id_, sink in self._sinks.items():
-            total = sink.written + sink.pending
-            new = total - self._made[id_]
-            if new:
-                self._made[id_] = total
-                self._marks[id_].append((total, new, done))
+        before, self._made = self._made, self._all_made()
+        for id_, total in self._made.items():
+            if total > before[id_]:
+                self._marks[id_].append((total, total - before[id_], done))
                 done.open += 1
-                sink.look()
+                self._sinks[id_].look()
         if done.open:
             self.look()
         elif followed is not None:
             self._end(followed)
+
+    def replayed(self) -> None:
+        """Note that the sinks have been given outputs of records that an earlier run received."""
+        self._made = self._all_made()
 
     def look(self) -> None:
         """Pass the marks that sinks have reached; look again soon if some are left."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo.metrics.figures import (
     Harvest,
+    KeptFigures,
     NodeFigures,
     PartitionFigures,
     SinkFigures,
@@ -68,6 +69,7 @@ class Registry:
             run in this process.
         thread_of: the package whose code that thread runs.
         phases: the engine's own figures by name, such as the milliseconds of a batch by phase.
+        kept: what is on disk, to go on after a crash; `None`: nothing is.
         executors: what Spark says of its executors.
         hosts: records processed, and the seconds of their tasks, by host.
         process: the process's figures.
@@ -100,6 +102,7 @@ class Registry:
         self.thread_of = ""
         self.state = "starting"
         self.phases: dict[str, float] = {}
+        self.kept: KeptFigures | None = None
         self.executors: list[dict[str, Any]] = []
         self.hosts: dict[str, tuple[int, float]] = {}
         self.process: dict[str, Any] = {}

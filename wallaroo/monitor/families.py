@@ -88,6 +88,12 @@ NAMES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
         "How far a window step's watermark is behind the last arrival.",
     ),
     "wallaroo_phase_seconds": ("gauge", ("phase",), "The last micro-batch by phase (Spark)."),
+    "wallaroo_log_bytes": ("gauge", (), "Bytes of the input log."),
+    "wallaroo_log_records": ("gauge", (), "Records in the input log."),
+    "wallaroo_log_write_timestamp_seconds": ("gauge", (), "When it was last made durable."),
+    "wallaroo_checkpoint_bytes": ("gauge", (), "Bytes of the engine's part of the checkpoint."),
+    "wallaroo_checkpoint_write_timestamp_seconds": ("gauge", (), "When it was last written."),
+    "wallaroo_checkpoint_restarts": ("gauge", (), "Earlier runs on the checkpoint."),
     "wallaroo_executor_running_tasks": ("gauge", _EXECUTOR, "Tasks that run now (Spark)."),
     "wallaroo_executor_tasks": ("counter", _EXECUTOR, "Tasks that have ended well (Spark)."),
     "wallaroo_executor_failed_tasks": ("counter", _EXECUTOR, "Tasks that have failed (Spark)."),
@@ -152,6 +158,13 @@ def values(registry: Registry) -> dict[str, list[tuple[list[str], Any]]]:
             add("wallaroo_partition_busiest_share", busiest["share"], partition["name"])
     for phase, seconds in figures["phases"].items():
         add("wallaroo_phase_seconds", seconds, phase)
+    if kept := figures["kept"]:
+        add("wallaroo_log_bytes", kept["log_bytes"])
+        add("wallaroo_log_records", kept["log_records"])
+        add("wallaroo_log_write_timestamp_seconds", kept["log_written"])
+        add("wallaroo_checkpoint_bytes", kept["checkpoint_bytes"])
+        add("wallaroo_checkpoint_write_timestamp_seconds", kept["checkpoint_written"])
+        add("wallaroo_checkpoint_restarts", kept["restarts"])
     for one in figures["executors"]:
         executor = (one["executor"], one["host"])
         add("wallaroo_executor_running_tasks", one["running"], *executor)

@@ -103,6 +103,24 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
     )
     phases = [(name, _duration(seconds)) for name, seconds in figures["phases"].items()]
     lines += _table(("last micro-batch", "time"), phases)
+    if kept := figures["kept"]:
+        ages = [
+            None if kept[name] is None else max(0.0, figures["time"] - kept[name])
+            for name in ("log_written", "checkpoint_written")
+        ]
+        lines += _table(
+            ("input log", "records", "written", "checkpoint", "written", "restarts"),
+            [
+                (
+                    _size(kept["log_bytes"]),
+                    f"{kept['log_records']:,}",
+                    _ago(ages[0]),
+                    "-" if kept["checkpoint_bytes"] is None else _size(kept["checkpoint_bytes"]),
+                    _ago(ages[1]),
+                    f"{kept['restarts']:,}",
+                )
+            ],
+        )
     lines += _table(
         ("executor", "host", "cores", "running", "tasks", "failed", "time", "collections"),
         [
@@ -159,6 +177,10 @@ def _dead(one: dict[str, Any]) -> str:
 
 def _duration(seconds: float | None) -> str:
     return "-" if seconds is None else duration(seconds)
+
+
+def _ago(seconds: float | None) -> str:
+    return "never" if seconds is None else f"{seconds:,.1f} s ago"
 
 
 def _rate(rate: float) -> str:

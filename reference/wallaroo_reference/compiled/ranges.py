@@ -109,6 +109,9 @@ class KeptWindows(ABC):
         self.dropped = 0
         self.partly_late = 0
         self._times = times
+        self.name = operation.name
+        self.changed: dict[Any, Any] = {}
+        self._keeps = False
         self.call(operation.aggregation)
 
     def call(self, aggregation: AggregationRecord) -> None:
@@ -116,9 +119,6 @@ class KeptWindows(ABC):
         self._initial = aggregation.initial_accumulator
         self._update = aggregation.call
         self._combine = aggregation.combine
-        self.name = operation.name
-        self.changed: dict[Any, Any] = {}
-        self._keeps = False
 
     @abstractmethod
     def take(self, message: Any, key: Any, time: int) -> Firing | None:
