@@ -43,7 +43,6 @@ class Recovery:
         log_bytes: see `InputLog`.
 
     Attributes:
-        directory: where it is.
         head: what the checkpoint says; `None`: it is new, or nothing was stored yet.
         store: its file.
         log: the input log.
@@ -64,27 +63,27 @@ class Recovery:
     ) -> None:
         with contextlib.ExitStack() as up:
             try:
-                self.directory = CheckpointDirectory(directory, ENGINE)
-                up.callback(self.directory.close)
+                self._directory = CheckpointDirectory(directory, ENGINE)
+                up.callback(self._directory.close)
                 self.partitions = self._identified(application, partitions)
-                fresh = not (self.directory.own_part / FILE).exists()
-                has_log = any(self.directory.input_log.glob("*.log"))
+                fresh = not (self._directory.own_part / FILE).exists()
+                has_log = any(self._directory.input_log.glob("*.log"))
                 if not fresh:
-                    self.store = Store(self.directory.own_part)
+                    self.store = Store(self._directory.own_part)
                     up.callback(self.store.close)
                     self.head = self.store.head()
                     if self.head is not None and not has_log:
                         # Refused before an empty log is made: a copy restored would mix with it.
                         raise self._ends_before(0)
-                self.log = InputLog.open(self.directory.input_log, log_bytes)
+                self.log = InputLog.open(self._directory.input_log, log_bytes)
                 up.callback(self.log.close)
                 if fresh:
                     if self.log.next_sequence:
-                        raise self.directory.half_deleted(
+                        raise self._directory.half_deleted(
                             f"its input has records, and {FILE} is missing",
-                            self.directory.own_part,
+                            self._directory.own_part,
                         )
-                    self.store = Store.create(self.directory.own_part)
+                    self.store = Store.create(self._directory.own_part)
                     up.callback(self.store.close)
                     self.head = None
                 self._check_input()
@@ -102,7 +101,17 @@ class Recovery:
     @property
     def directory(self) -> Path:
         """The checkpoint's directory."""
-        return self.directory.directory
+        return self._directory.directory
+
+    @property
+    def size(self) -> int:
+        """Bytes of the checkpoint without its log."""
+        return self._directory.size()
+
+    @property
+    def restarts(self) -> int:
+        """Number of earlier runs on the checkpoint."""
+        return self._directory.restarts
 
     def close(self) -> None:
         """Close everything, and give up the lock."""
@@ -166,7 +175,7 @@ class Recovery:
         return known
 
     def _identified(self, application: Application, partitions: int | None) -> int:
-        directory = self.directory
+        directory = self._directory
         if directory.is_new:
             directory.write_identity(ENGINE, application, partitions or 1)
             return partitions or 1
@@ -175,19 +184,19 @@ class Recovery:
     def _check_input(self) -> None:
         """Refuse a checkpoint whose input log, or whose file, is an older or another one."""
         if self.log.first_sequence > self.position:
-            raise self.directory.half_deleted(
+            raise self._directory.half_deleted(
                 f"its input begins at record {self.log.first_sequence}, and its state knows those "
                 f"before {self.position} only",
-                self.directory.own_part,
+                self._directory.own_part,
             )
         if self.log.next_sequence < self.position:
             raise self._ends_before(self.log.next_sequence)
 
     def _ends_before(self, sequence: int) -> CheckpointError:
-        return self.directory.half_deleted(
+        return self._directory.half_deleted(
             f"its input ends before record {sequence}, and its state knows those before "
             f"{self.position}",
-            self.directory.input_log,
+            self._directory.input_log,
         )
 
     def _not_made_again(self, error: UnpackError) -> CheckpointError:

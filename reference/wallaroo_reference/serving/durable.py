@@ -98,8 +98,8 @@ class Durable:
         kept.log_records = log.next_sequence - log.first_sequence
         kept.log_written = log.written
         kept.checkpoint_written = store.written
-        kept.checkpoint_bytes = self._recovery.directory.size()
-        kept.restarts = self._recovery.directory.restarts
+        kept.checkpoint_bytes = self._recovery.size
+        kept.restarts = self._recovery.restarts
 
     @property
     def waiting(self) -> int:

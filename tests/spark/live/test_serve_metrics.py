@@ -119,6 +119,9 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
     assert executor["seconds"] > 0
     assert host["records"] == 4 + 5  # frames, and messages at the state step
     assert host["seconds"] >= 5 * 0.005
+    assert found["kept"]["log_bytes"] > 0
+    assert found["kept"]["log_written"] <= found["time"]
+    assert (found["kept"]["restarts"], found["kept"]["checkpoint_bytes"] > 1000) == (0, True)
     first = followed[0]
     assert (first.source, first.sequence, list(first.delivered)) == ("p", 0, [("p", 0)])
     words_of_it = [(0, 0), (0, 1), (0, 2)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from receiving import Receiver
@@ -259,3 +260,13 @@ def test_the_same_page_shows_a_run_on_spark(sending):
                 peer.close()
     finally:
         close_session()
+
+
+def test_the_pictures_command_makes_a_small_one(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "docs" / "tools")
+    from picture_of_the_page import take
+
+    take(tmp_path / "page.png", seconds=3)
+    content = (tmp_path / "page.png").read_bytes()
+    assert content.startswith(b"\x89PNG")
+    assert 30_000 < len(content) < 150_000
