@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -19,7 +18,7 @@ def run_all(plans, **options):
     with quiet():
         for plan in plans:
             one = CheckpointRun(plan)
-            one._checkpoint = replace(one._checkpoint, **options)
+            one.fixed = options
             one.run()
 
 
@@ -40,8 +39,7 @@ def test_a_log_that_was_not_cut_is_cut_after_the_restart():
         """Its first process dies before it comes to cut the log; the second finds it too long."""
 
         def serve(self, loop):
-            at_once = 1 << 20 if self.world.life == 0 else 200
-            self._checkpoint = replace(self._checkpoint, log_bytes=at_once)
+            self.fixed = {"log_bytes": 1 << 20 if self.world.life == 0 else 200}
             return super().serve(loop)
 
         def _live(self, life):

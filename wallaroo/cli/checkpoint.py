@@ -142,7 +142,7 @@ def _entities(stored: StoredCheckpoint, asked: list[str]) -> int:
 
 
 def _verify(directory: Path, stored: StoredCheckpoint, log: LogPart) -> int:
-    stored.verify()
+    unread = stored.verify()
     position = stored.overview().position
     if not log.first <= position <= log.following:
         raise CheckpointError(
@@ -150,7 +150,7 @@ def _verify(directory: Path, stored: StoredCheckpoint, log: LogPart) -> int:
             f"{position}, and its input log holds {log.first} to {log.following}"
         )
     torn = "" if log.torn is None else f"; the log is cut off at its end, as by a crash: {log.torn}"
-    print(f"all of {directory} is whole{torn}")
+    print(f"all of {directory} is whole{torn}" + (f"; not read: {unread}" if unread else ""))
     return 0
 
 

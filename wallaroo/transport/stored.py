@@ -91,8 +91,8 @@ class StoredCheckpoint(Protocol):
             WallarooError: it is damaged, or the engine cannot tell.
         """
 
-    def verify(self) -> None:
-        """Read everything.
+    def verify(self) -> str:
+        """Read everything, and return what only the engine itself can read; empty: nothing.
 
         Raises:
             WallarooError: something is damaged.

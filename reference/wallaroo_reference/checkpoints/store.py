@@ -12,6 +12,7 @@ on the journal.
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import struct
 import zlib
@@ -57,6 +58,8 @@ class Store:
     def __init__(self, directory: Path, *, read_only: bool = False) -> None:
         self.path = directory / FILE
         mode = "ro" if read_only else "rw"
+        if read_only and not os.access(directory, os.W_OK) and not _in_journal(self.path):
+            mode += "&immutable=1"  # else SQLite wants to make a file beside it, on any disk
         with self._readable():
             self._database = sqlite3.connect(
                 f"{self.path.resolve().as_uri()}?mode={mode}",
@@ -213,6 +216,11 @@ class Store:
             raise damaged(self.path, f"SQLite says: {error}") from error
         except sqlite3.DatabaseError as error:
             raise damaged(self.path, f"SQLite says: {error}") from error
+
+
+def _in_journal(path: Path) -> bool:
+    """Whether SQLite's journal holds something that is not in the file yet."""
+    return any(journal.stat().st_size for journal in path.parent.glob(f"{FILE}-wal"))
 
 
 def _prepare(database: sqlite3.Connection) -> None:

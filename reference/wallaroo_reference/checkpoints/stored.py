@@ -69,7 +69,7 @@ class ReferenceCheckpoint:
                     entities.append(Entity(one.name, key, partition_number(key, number), shown))
         yield from sorted_entities(entities)
 
-    def verify(self) -> None:
+    def verify(self) -> str:
         """See `StoredCheckpoint.verify`."""
         with self._open() as store:
             head, found = _read(store)
@@ -79,6 +79,7 @@ class ReferenceCheckpoint:
                 raise damaged(
                     store.path, f"it holds {len(cells)} cells of {one.name!r}, not {one.count}"
                 )
+        return ""
 
     def migrate(self, target: Path, change: Callable[[str, Key, Any], Any]) -> int:
         """See `StoredCheckpoint.migrate`."""

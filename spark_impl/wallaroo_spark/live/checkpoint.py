@@ -10,6 +10,8 @@ from wallaroo.transport.identity import IDENTITY, CheckpointError, damaged
 from wallaroo.transport.private import make_private
 from wallaroo_spark.live.spark_part import read_spark_part
 
+RESUME = "resume"
+"""The file of what a restart has to know."""
 ENGINE = "spark"
 
 
@@ -64,7 +66,7 @@ class Checkpoint(CheckpointDirectory):
     @property
     def resume(self) -> Path:
         """The file that says how things stood."""
-        return self.directory / "resume"
+        return self.directory / RESUME
 
     def check_input(self, first_sequence: int, next_sequence: int) -> None:
         """Refuse a checkpoint whose input log or Spark's part was deleted.

@@ -10,7 +10,8 @@ from wallaroo.errors import WallarooError
 from wallaroo.keys import Key
 from wallaroo.trace import Entity
 from wallaroo.transport.stored import Overview
-from wallaroo_spark.live.checkpoint import ENGINE
+from wallaroo_spark.live.checkpoint import ENGINE, RESUME
+from wallaroo_spark.live.resume import read_resume
 from wallaroo_spark.live.spark_part import read_spark_part
 
 
@@ -23,6 +24,7 @@ class StoredOnSpark:
 
     def __init__(self, directory: Path) -> None:
         self._part = directory / ENGINE
+        self._resume = directory / RESUME
 
     def overview(self) -> Overview:
         """See `StoredCheckpoint.overview`."""
@@ -44,9 +46,11 @@ class StoredOnSpark:
             "read; wallaroo checkpoint shows those of the reference engine"
         )
 
-    def verify(self) -> None:
-        """Check what the engine itself reads; Spark checks its own files when it reads them."""
+    def verify(self) -> str:
+        """See `StoredCheckpoint.verify`; Spark checks its own files when it reads them."""
         read_spark_part(self._part)
+        read_resume(self._resume)
+        return f"the states in {self._part}, which Spark checks when a run reads them"
 
     def migrate(self, target: Path, change: Callable[[str, Key, Any], Any]) -> int:
         """Refuse, as `entities` does.

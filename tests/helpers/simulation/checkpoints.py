@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,25 +45,30 @@ def run(plan: Plan) -> int:
 
 
 class CheckpointRun(Run):
-    """A run of a plan. That nothing is lost shows in the end, in what the receivers have."""
+    """A run of a plan. That nothing is lost shows in the end, in what the receivers have.
+
+    Attributes:
+        fixed: options of the checkpoint that are not left to chance.
+    """
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
-        chance = self.world.chance("options")
-        self._checkpoint = CheckpointOptions(
+        self.fixed: dict[str, Any] = {}
+
+    def serve(self, loop: Loop) -> Server:
+        """Serve the application, from the checkpoint, options differ from life to life."""
+        chance = self.world.chance("options", self.world.life)
+        drawn = CheckpointOptions(
             _DIRECTORY,
             interval=chance.choice((0.005, 0.05, 1.0)),
             log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
         )
-
-    def serve(self, loop: Loop) -> Server:
-        """Serve the application, from the checkpoint."""
         return Server(
             APPLICATION,
             lambda: self.kind(APPLICATION, keeps=True),
             ServeOptions(dead_letters=DEAD_LETTERS),
             clock=self.world.time_ns,
-            checkpoint=self._checkpoint,
+            checkpoint=replace(drawn, **self.fixed),
             thread=Thread(loop),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sys
@@ -11,6 +12,7 @@ import pytest
 from wallaroo_reference.checkpoints.collecting import Collector, blobs_of
 from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.recovery import Recovery
+from wallaroo_reference.checkpoints.stored import ReferenceCheckpoint
 from wallaroo_reference.compiled.machine import Compiled
 
 import wallaroo
@@ -247,6 +249,17 @@ def test_what_others_can_write_is_refused(tmp_path, part):
     with pytest.raises(CheckpointError, match=r"others can write into .*chmod -R go-rwx") as error:
         restored(tmp_path / "c")
     in_one_line(error)
+
+
+def test_a_checkpoint_on_a_disk_that_nobody_can_write_can_be_looked_at(tmp_path, monkeypatch):
+    filled(tmp_path / "c")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    looked_at = ReferenceCheckpoint(tmp_path / "c")
+    before = sorted(tmp_path.rglob("*"))
+    with looked_at._open() as store:
+        assert store.head() is not None
+        assert sorted(tmp_path.rglob("*")) == before  # SQLite needs no file of its own
+    looked_at.verify()
 
 
 @pytest.fixture

@@ -269,6 +269,17 @@ def test_the_command_tells_whose_it_is_and_how_far_it_is(tmp_path, opened, capsy
     assert "only a running Spark can read" in capsys.readouterr().err
     assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 1
     assert "half deleted: its state knows the records before 5" in capsys.readouterr().err
+    (tmp_path / "c" / "resume").write_text("{")
+    assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 1
+    assert "resume is damaged" in capsys.readouterr().err
+
+
+def test_verify_says_what_only_spark_can_read(tmp_path, opened, capsys):
+    opened(partitions=2)
+    InputLog.open(tmp_path / "c" / "input", 1 << 20).close()
+    assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 0
+    out = capsys.readouterr().out
+    assert "is whole; not read: the states in " in out
 
 
 def test_recover_1_an_identity_that_spark_contradicts_is_refused(tmp_path, opened):
