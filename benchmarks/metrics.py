@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import random
 import re
 import statistics
 import threading
@@ -48,6 +49,15 @@ def used(served: Served) -> float:
     return float(times.user + times.system)
 
 
+def interval(ratios: list[float]) -> tuple[float, float]:
+    """Return the limits between which the median is with 95 %, by bootstrap."""
+    chance = random.Random(1)
+    medians = sorted(
+        [statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(2000)]
+    )
+    return medians[49], medians[-50]
+
+
 def saturation(rounds: int, words: int) -> None:
     """Print how fast it is when input never ends."""
     lines = word_lines(words, 20_000, seed=1)
@@ -69,11 +79,15 @@ def saturation(rounds: int, words: int) -> None:
             served.close()
     for what, seconds in (("clock", clock), ("processor", processor)):
         pairs = zip(seconds["with"], seconds["without"], strict=True)
-        ratio = statistics.median([mine / theirs for mine, theirs in pairs])
+        found = [theirs / mine for mine, theirs in pairs]
+        ratio, (low, high) = statistics.median(found), interval(found)
         rate = words / statistics.median(seconds["with"])
-        print(f"  by the {what:9} {rate:12,.0f} words/s with figures, {1 / ratio:.3f} x without")
+        print(
+            f"  by the {what:9} {rate:12,.0f} words/s with figures, "
+            f"{ratio:.3f} x without (95 %: {low:.3f} to {high:.3f})"
+        )
         label = f"throughput/{what}"
-        FIGURES.add(label, rate, "words/s", ratio=1 / ratio, baseline="without")
+        FIGURES.add(label, rate, "words/s", ratio=ratio, baseline="without")
 
 
 def latency(rounds: int, seconds: float) -> None:

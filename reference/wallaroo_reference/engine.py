@@ -74,6 +74,7 @@ class ReferenceEngine:
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped."""
+        from wallaroo.metrics.following import Follower
         from wallaroo.metrics.probes import Probes
         from wallaroo_reference.compiled.measured import MeasuredCompiled
         from wallaroo_reference.isolated.measured import MeasuredInterpreter
@@ -88,12 +89,19 @@ class ReferenceEngine:
         def machine() -> Machine:
             if options.metrics is not None:
                 probes = Probes(application, options.metrics, always=not compiled)
+                follows = options.metrics.on_followed is not None
+                follower = Follower(probes.application) if follows else None
                 if compiled:
                     return MeasuredCompiled(
-                        application, probes, partitions=partitions, on_error=on_error, keeps=keeps
+                        application,
+                        probes,
+                        partitions=partitions,
+                        on_error=on_error,
+                        follower=follower,
+                        keeps=keeps,
                     )
                 return MeasuredInterpreter(
-                    probes, partitions=partitions, on_error=on_error, keeps=keeps
+                    probes, partitions=partitions, on_error=on_error, follower=follower, keeps=keeps
                 )
             make = Compiled if compiled else Interpreter
             return make(application, partitions=partitions, on_error=on_error, keeps=keeps)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from wallaroo.cli.main import parse
-from wallaroo.monitor.prometheus import NAMES
+from wallaroo.monitor.families import NAMES
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "docs" / "operating"

@@ -24,6 +24,7 @@ CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.whic
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the protocol's name for an element's id
 _SELECT_ALL = "\ue009a\ue000"  # Control held, a, released
 _SECONDS = 30.0
+_ANSWER = 240.0  # seconds: on a busy machine a browser starts slowly
 
 
 class Browser:
@@ -67,7 +68,7 @@ class Browser:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._url + path, data, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+            with urllib.request.urlopen(request, timeout=_ANSWER) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise LookupError(json.load(error)["value"]["message"]) from None

@@ -17,8 +17,10 @@ from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
 from wallaroo_reference.isolated.measured import MeasuredInterpreter
 
 from wallaroo.loading import load_application
+from wallaroo.metrics.following import Follower
 from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
+from wallaroo.records import Frame
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "word_count.py"
 
@@ -41,7 +43,11 @@ class Measured(CompiledEngine):
     def _machine(self, case):
         made = probes(case, Alternating if len(case.records) % 2 else Probes)
         return MeasuredCompiled(
-            case.application, made, partitions=case.partitions or 1, on_error=case.on_error
+            case.application,
+            made,
+            partitions=case.partitions or 1,
+            on_error=case.on_error,
+            follower=Follower(made.application, every=0),
         )
 
 
@@ -51,9 +57,12 @@ class MeasuredIsolated(ReferenceEngine):
     def _machine(self, case):
         if case.isolation == "trusting":
             return super()._machine(case)
-        partitions = case.partitions or 1
+        made = probes(case, Probes)
         return MeasuredInterpreter(
-            probes(case, Probes), partitions=partitions, on_error=case.on_error
+            made,
+            partitions=case.partitions or 1,
+            on_error=case.on_error,
+            follower=Follower(made.application, every=0),
         )
 
 
@@ -87,3 +96,47 @@ def test_both_ways_run_the_same_code():
     application = load_application(EXAMPLE, ["--in", "a:1", "--out", "b:1"])
     made = Probes(application, Registry(application, "measured"))
     assert compiled_source(made.application) == compiled_source(application)
+
+
+class Everyone(Follower):
+    """Follows the first record of each read."""
+
+    def __init__(self, application):
+        super().__init__(application, every=0)
+        self.visits = []
+
+    def end(self):
+        super().end()
+        found = self.take()
+        if found is not None:
+            self.visits += [
+                (visit.node, visit.lineage, visit.error and visit.error[0])
+                for visit in found.visits.kept
+            ]
+
+
+def seen_of(case, kind):
+    """What a machine has seen of a case: visits of records that are followed, and counts."""
+    made = probes(case, Probes)
+    follower = Everyone(made.application)
+    first = (case.application, made) if kind is MeasuredCompiled else (made,)
+    machine = kind(*first, partitions=1, on_error=case.on_error, follower=follower)
+    for record in case.records:
+        if isinstance(record, Frame):
+            machine.feed(record.source, [record.payload], record.at)
+        else:
+            machine.take(record)
+    made.settle()
+    return follower.visits, [(one.time.count, one.sent, one.fired) for one in made.registry.nodes]
+
+
+def test_both_machines_count_the_same_calls_and_follow_records_by_the_same_lineages():
+    deepest = 0
+    for case in CASES[::3]:
+        if not compiles(engine_case(case).application):
+            continue
+        compiled = seen_of(engine_case(case), MeasuredCompiled)
+        isolated = seen_of(engine_case(case), MeasuredInterpreter)
+        assert compiled == isolated, case
+        deepest = max([deepest, *[len(lineage) for _, lineage, _ in compiled[0]]])
+    assert deepest > 3

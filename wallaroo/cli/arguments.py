@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import urlsplit
 
 from wallaroo.config import parse_address
 from wallaroo.errors import WallarooError, WallarooParameterError
@@ -31,6 +32,20 @@ def address(text: str) -> tuple[str, int]:
 def own_address(text: str) -> tuple[str, int]:
     """Return the (host, port) of ``HOST:PORT`` or ``PORT``, which is on this machine only."""
     return address(text if ":" in text else f"127.0.0.1:{text}")
+
+
+def endpoint(text: str) -> str:
+    """Return the URL of an endpoint of OpenTelemetry, without a slash at its end."""
+    try:
+        url = urlsplit(text)
+        good = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        good = False
+    if not good or url.query or url.fragment:
+        raise argparse.ArgumentTypeError(
+            f"expected a URL such as http://127.0.0.1:4318, not {text!r}"
+        )
+    return text.rstrip("/")
 
 
 def count(text: str) -> int:

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
 from wallaroo.cli.application import load_named_application
-from wallaroo.cli.arguments import APP_HELP, count, option_strings, own_address, seconds
+from wallaroo.cli.arguments import APP_HELP, count, endpoint, option_strings, own_address, seconds
 from wallaroo.cli.metrics import metrics_of
 from wallaroo.cli.output import application_output, results_on
 from wallaroo.cli.progress import progress_display
@@ -40,6 +40,7 @@ examples:
   wallaroo run word_count.py --isolated --dead-letters dead.jsonl --stdin --stdout < LICENSE
   wallaroo run word_count.py --engine spark --in 127.0.0.1:7010 --out 127.0.0.1:7002
   wallaroo run word_count.py --metrics 127.0.0.1:9090 --in 127.0.0.1:7010 --out 127.0.0.1:7002
+  wallaroo run word_count.py --otel http://127.0.0.1:4318 --in 127.0.0.1:7010 --out 127.0.0.1:7002
   wallaroo run --engine spark --help      with that engine's options
 """
 
@@ -110,6 +111,13 @@ def register(subparsers: Subparsers) -> None:
         metavar="HOST:PORT",
         type=own_address,
         help="serve a live page, and figures for programs, there; port 0 takes a free one",
+    )
+    parser.add_argument(
+        "--otel",
+        metavar="URL",
+        type=endpoint,
+        help="send figures, and traces of single messages, to this endpoint of OpenTelemetry "
+        "(OTLP over HTTP)",
     )
     parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this")
     parser.set_defaults(run=run, passes_arguments=True)

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from wallaroo.metrics.following import Followed
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import SinkId
 
@@ -40,15 +41,17 @@ class _Read:
         arrived: nanoseconds, by the clock of `Deliveries`.
         frames: how many.
         open: number of sinks that have not delivered yet.
+        followed: a record of it that is followed.
     """
 
-    __slots__ = ("arrived", "frames", "open", "source")
+    __slots__ = ("arrived", "followed", "frames", "open", "source")
 
     def __init__(self, source: str, arrived: int, frames: int) -> None:
         self.source = source
         self.arrived = arrived
         self.frames = frames
         self.open = 0
+        self.followed: Followed | None = None
 
 
 class Deliveries:
@@ -57,6 +60,7 @@ class Deliveries:
     Args:
         registry: gets the durations.
         sinks: by id.
+        made: returns how many outputs have been made for each sink; `None`: those that it has.
         clock: nanoseconds of the registry's `monotonic`.
     """
 
@@ -64,13 +68,17 @@ class Deliveries:
         self,
         registry: Registry,
         sinks: Mapping[SinkId, Delivering],
+        made: Callable[[], Mapping[SinkId, int]] | None = None,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._registry = registry
         self._sinks = sinks
         self._clock = clock
         self._arrivals: deque[_Read] = deque()
-        self._made = dict.fromkeys(sinks, 0)
+        self._all_made = made or (
+            lambda: {id_: sink.written + sink.pending for id_, sink in sinks.items()}
+        )
+        self._made: Mapping[SinkId, int] = dict.fromkeys(sinks, 0)
         self._marks: dict[SinkId, deque[tuple[int, int, _Read]]] = {id_: deque() for id_ in sinks}
         self._timer: asyncio.TimerHandle | None = None
         self._pause = _SOONEST
@@ -80,8 +88,13 @@ class Deliveries:
         self._arrivals.append(_Read(source, self._clock(), records))
         self._registry.backlog += records
 
-    def handed_on(self, records: int) -> None:
-        """Note that the sinks have been given all that came of the records that waited first."""
+    def handed_on(self, records: int, followed: Followed | None = None) -> None:
+        """Note that the sinks have been given all that came of the records that waited first.
+
+        Args:
+            records: how many.
+            followed: one of them, if it was followed.
+        """
         self._registry.backlog -= records
         self._registry.processed += records
         waiting = self._arrivals
@@ -94,16 +107,23 @@ class Deliveries:
             done = _Read(first.source, first.arrived, records)
         else:
             waiting.popleft()
-        for id_, sink in self._sinks.items():
-            total = sink.written + sink.pending
-            new = total - self._made[id_]
-            if new:
-                self._made[id_] = total
-                self._marks[id_].append((total, new, done))
+        if followed is not None:
+            done.followed = followed
+            followed.arrived = time.time_ns() - (self._clock() - done.arrived)
+        before, self._made = self._made, self._all_made()
+        for id_, total in self._made.items():
+            if total > before[id_]:
+                self._marks[id_].append((total, total - before[id_], done))
                 done.open += 1
-                sink.look()
+                self._sinks[id_].look()
         if done.open:
             self.look()
+        elif followed is not None:
+            self._end(followed)
+
+    def replayed(self) -> None:
+        """Note that the sinks have been given outputs of records that an earlier run received."""
+        self._made = self._all_made()
 
     def look(self) -> None:
         """Pass the marks that sinks have reached; look again soon if some are left."""
@@ -141,3 +161,12 @@ class Deliveries:
         read.open -= 1
         if not read.open and read.source:
             self._registry.sources[read.source].latency.add(took, read.frames)
+        if read.followed is not None:
+            read.followed.delivered[id_] = time.time_ns()
+            if not read.open:
+                self._end(read.followed)
+
+    def _end(self, followed: Followed) -> None:
+        followed.ended = time.time_ns()
+        if self._registry.on_followed is not None:
+            self._registry.on_followed(followed)

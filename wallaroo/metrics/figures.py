@@ -188,6 +188,27 @@ class WindowFigures:
         self.lag = (now - watermark) / 1e9 if math.isfinite(watermark) else None
 
 
+@dataclass(slots=True)
+class KeptFigures:
+    """What a run keeps on disk, to go on after a crash.
+
+    Attributes:
+        log_bytes, log_records: of the input log.
+        log_written: when the log was last made durable, in seconds since 1970; `None`: not yet.
+        checkpoint_bytes: of the engine's part; `None`: not known.
+        checkpoint_written: when it was last written: a checkpoint (reference), a micro-batch that
+            Spark has committed; `None`: not yet.
+        restarts: number of earlier runs on the checkpoint.
+    """
+
+    log_bytes: int = 0
+    log_records: int = 0
+    log_written: float | None = None
+    checkpoint_bytes: int | None = None
+    checkpoint_written: float | None = None
+    restarts: int = 0
+
+
 @dataclass
 class Harvest:
     """What was seen in another process, on its way to the run's registry.

@@ -34,8 +34,8 @@ _Visits: TypeAlias = "Counter[Hashable]"
 
 _now = time.perf_counter_ns
 
-# An engine may read what a function says that it returns; nothing else of it.
-_like = functools.partial(functools.wraps, assigned=("__annotations__",), updated=())
+like = functools.partial(functools.wraps, assigned=("__annotations__",), updated=())
+"""Makes a function look like another: an engine may read what it says that it returns, no more."""
 
 
 @dataclass(slots=True)
@@ -207,7 +207,7 @@ class Probes:
 def _timed(call: Callable[..., Any], times: list[int]) -> Callable[..., Any]:
     """Return `call`, whose times are noted."""
 
-    @_like(call)
+    @like(call)
     def timed(*arguments: Any) -> Any:
         began = _now()
         try:
@@ -221,7 +221,7 @@ def _timed(call: Callable[..., Any], times: list[int]) -> Callable[..., Any]:
 def _passed_on(call: Callable[..., Any], seen: _Seen, times: list[int]) -> Callable[..., Any]:
     """Return a call about a message that goes on unless it raises."""
 
-    @_like(call)
+    @like(call)
     def passed_on(*arguments: Any) -> Any:
         began = _now()
         try:
@@ -238,7 +238,7 @@ def _one(call: Callable[..., Any], seen: _Seen) -> Callable[..., Any]:
     """Return a call that gives a message or `None`."""
     times = seen.calls
 
-    @_like(call)
+    @like(call)
     def one(*arguments: Any) -> Any:
         began = _now()
         try:
@@ -255,7 +255,7 @@ def _one(call: Callable[..., Any], seen: _Seen) -> Callable[..., Any]:
 def _many(call: Callable[..., Any], seen: _Seen) -> Callable[..., Any]:
     """Return a call that gives several messages."""
 
-    @_like(call)
+    @like(call)
     def many(*arguments: Any) -> Any:
         began = _now()
         took = None
@@ -273,7 +273,7 @@ def _many(call: Callable[..., Any], seen: _Seen) -> Callable[..., Any]:
 def _pair(call: Callable[..., Any], seen: _Seen, *, multi: bool) -> Callable[..., Any]:
     """Return a state computation's call."""
 
-    @_like(call)
+    @like(call)
     def pair(*arguments: Any) -> Any:
         began = _now()
         took = None
@@ -322,7 +322,7 @@ def _counting(items: Iterator[Any], seen: _Seen, before: int) -> Iterator[Any]:
 def _aggregation(record: AggregationRecord, seen: _Seen) -> AggregationRecord:
     output = record.output
 
-    @_like(output)
+    @like(output)
     def given(*arguments: Any) -> Any:
         seen.fired += 1
         began = _now()

@@ -14,10 +14,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wallaroo.metrics.figures import (
     Harvest,
+    KeptFigures,
     NodeFigures,
     PartitionFigures,
     SinkFigures,
@@ -31,8 +32,14 @@ from wallaroo.topology import Application, Node, Sink, SinkId, Source, Step
 from wallaroo.trace import DeadLetter
 from wallaroo.user_code.failure import own_frame
 
+if TYPE_CHECKING:
+    from wallaroo.metrics.following import Followed
+
 RATE = 5
 """Seconds over which rates are taken."""
+
+MOST_EXECUTORS = 64
+"""Executors, and hosts, of which there are figures."""
 
 _LETTERS = 20  # dead letters that are kept
 _LONGEST_PAYLOAD = 512  # bytes of a dead letter's payload that are kept
@@ -62,7 +69,11 @@ class Registry:
             run in this process.
         thread_of: the package whose code that thread runs.
         phases: the engine's own figures by name, such as the milliseconds of a batch by phase.
+        kept: what is on disk, to go on after a crash; `None`: nothing is.
+        executors: what Spark says of its executors.
+        hosts: records processed, and the seconds of their tasks, by host.
         process: the process's figures.
+        on_followed: is given the records that were followed, in any thread; `None`: follow none.
     """
 
     def __init__(
@@ -91,7 +102,11 @@ class Registry:
         self.thread_of = ""
         self.state = "starting"
         self.phases: dict[str, float] = {}
+        self.kept: KeptFigures | None = None
+        self.executors: list[dict[str, Any]] = []
+        self.hosts: dict[str, tuple[int, float]] = {}
         self.process: dict[str, Any] = {}
+        self.on_followed: Callable[[Followed], None] | None = None
         self.lines = Timelines()
         self.letters: deque[tuple[float, int | None, DeadLetter]] = deque(maxlen=_LETTERS)
         self._asked: list[Callable[[], None]] = []
@@ -128,6 +143,12 @@ class Registry:
                 self.partitions[name].add_visits(visits, 1)
             self.sampled += harvest.sampled
             self.left_out += harvest.left_out
+
+    def worked(self, host: str, records: int, seconds: float) -> None:
+        """Note that tasks on a host have processed records."""
+        before = self.hosts.get(host, (0, 0.0))
+        if before[0] or len(self.hosts) < MOST_EXECUTORS:
+            self.hosts[host] = (before[0] + records, before[1] + seconds)
 
     def inside(self) -> str | None:
         """Return where user code is that runs now in the engine's thread, for people."""

@@ -9,6 +9,7 @@ Frames, bytes, outputs, dead letters, entities and latencies are exact.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from wallaroo.keys import show_key
@@ -62,6 +63,12 @@ def snapshot(
             "partitions": _partitions(registry),
             "dead_letters": sum([node.dead.total() for node in registry.nodes]),
             "phases": dict(registry.phases),
+            "kept": None if registry.kept is None else asdict(registry.kept),
+            "executors": list(registry.executors),
+            "hosts": [
+                {"host": host, "records": records, "seconds": seconds}
+                for host, (records, seconds) in sorted(registry.hosts.items())
+            ],
             "process": dict(registry.process),
             "last": registry.lines.last(),
         }

@@ -103,6 +103,44 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
     )
     phases = [(name, _duration(seconds)) for name, seconds in figures["phases"].items()]
     lines += _table(("last micro-batch", "time"), phases)
+    if kept := figures["kept"]:
+        ages = [
+            None if kept[name] is None else max(0.0, figures["time"] - kept[name])
+            for name in ("log_written", "checkpoint_written")
+        ]
+        lines += _table(
+            ("input log", "records", "written", "checkpoint", "written", "restarts"),
+            [
+                (
+                    _size(kept["log_bytes"]),
+                    f"{kept['log_records']:,}",
+                    _ago(ages[0]),
+                    "-" if kept["checkpoint_bytes"] is None else _size(kept["checkpoint_bytes"]),
+                    _ago(ages[1]),
+                    f"{kept['restarts']:,}",
+                )
+            ],
+        )
+    lines += _table(
+        ("executor", "host", "cores", "running", "tasks", "failed", "time", "collections"),
+        [
+            (
+                one["executor"],
+                one["host"],
+                *[f"{one[name]:,}" for name in ("cores", "running", "tasks", "failed")],
+                _duration(one["seconds"]),
+                _duration(one["gc_seconds"]),
+            )
+            for one in figures["executors"]
+        ],
+    )
+    lines += _table(
+        ("host", "records", "time"),
+        [
+            (one["host"], f"{one['records']:,}", _duration(one["seconds"]))
+            for one in figures["hosts"]
+        ],
+    )
     for letter in figures["last_dead_letters"][:_LETTERS]:
         where = letter["step"] or ("decoder" if letter["sink"] is None else "encoder")
         lines.append(
@@ -139,6 +177,10 @@ def _dead(one: dict[str, Any]) -> str:
 
 def _duration(seconds: float | None) -> str:
     return "-" if seconds is None else duration(seconds)
+
+
+def _ago(seconds: float | None) -> str:
+    return "never" if seconds is None else f"{seconds:,.1f} s ago"
 
 
 def _rate(rate: float) -> str:

@@ -9,6 +9,7 @@ is refused.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import time
@@ -24,6 +25,7 @@ LOCK = "lock"
 INPUT = "input"
 """The directory of the input log in it."""
 
+_LONGEST_COUNT = 18  # digits
 _LOCK_TIMEOUT = 20.0  # seconds to wait for the end of an earlier run that was just killed
 
 
@@ -37,6 +39,7 @@ class CheckpointDirectory:
     Attributes:
         directory: the directory.
         own_part: the path of the engine's own part.
+        restarts: number of earlier runs that have used the directory.
         lock: a descriptor that a child process may inherit; the directory stays locked until the
             child has ended too.
 
@@ -49,12 +52,14 @@ class CheckpointDirectory:
         self.directory = directory
         self.own_part = directory / own_part
         self.lock = -1
+        self.restarts = 0
         try:
             make_private(directory)
             trust(directory)
             self.lock = opener(str(directory / LOCK), os.O_RDWR | os.O_CREAT)
             in_child(self.close)
             self._take_lock()
+            self._count()
             for part in (self.own_part, self.input_log):
                 if part.is_dir():
                     trust(part)
@@ -123,6 +128,22 @@ class CheckpointDirectory:
         if self.lock >= 0:
             os.close(self.lock)
             self.lock = -1
+
+    def size(self) -> int:
+        """Return the bytes of the engine's own part; those that vanish meanwhile do not count."""
+        found = 0
+        for folder, _, names in os.walk(self.own_part):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    found += (Path(folder) / name).stat().st_size
+        return found
+
+    def _count(self) -> None:
+        """Count the runs, in the lock file; for figures only, so it need not survive everything."""
+        text = os.pread(self.lock, _LONGEST_COUNT, 0)
+        self.restarts = int(text) if text.isdigit() else 0
+        with contextlib.suppress(OSError):  # no room on the disk
+            os.pwrite(self.lock, str(self.restarts + 1).encode(), 0)
 
     def _take_lock(self) -> None:
         deadline = time.monotonic() + _LOCK_TIMEOUT

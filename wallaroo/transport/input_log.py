@@ -44,6 +44,7 @@ import contextlib
 import errno
 import os
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -76,7 +77,11 @@ class InputLogFullError(InputLogError):
 
 
 class InputLog:
-    """Records on disk; the module's docstring gives the rules. Made by `open`."""
+    """Records on disk; the module's docstring gives the rules. Made by `open`.
+
+    Attributes:
+        written: when records were last made durable, in seconds since 1970; `None`: not yet.
+    """
 
     def __init__(
         self,
@@ -97,6 +102,7 @@ class InputLog:
         self._fd = os.open(segments[-1].path, os.O_WRONLY | os.O_APPEND)
         self._durable = segments[-1].next
         self._broken: str | None = None
+        self.written: float | None = None
         self._starved = False  # the disk had no room for the last append
 
     @classmethod
@@ -243,6 +249,7 @@ class InputLog:
             os.close(fd)
         with self._lock:
             self._durable = max(self._durable, reached)
+            self.written = time.time()
             return self._durable
 
     def runs(self, from_sequence: int, to_sequence: int) -> list[Run]:

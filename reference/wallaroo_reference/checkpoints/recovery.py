@@ -113,6 +113,16 @@ class Recovery:
         """The checkpoint's directory."""
         return self._directory.directory
 
+    @property
+    def size(self) -> int:
+        """Bytes of the checkpoint without its log."""
+        return self._directory.size()
+
+    @property
+    def restarts(self) -> int:
+        """Number of earlier runs on the checkpoint."""
+        return self._directory.restarts
+
     def close(self) -> None:
         """Close everything, and give up the lock."""
         self._up.close()

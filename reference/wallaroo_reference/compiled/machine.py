@@ -283,7 +283,7 @@ class Compiled:
             name: the application's, for tracebacks.
             names: see `names`.
         """
-        exec(_code(program.source, name), names)  # noqa: S102 - our own text; users' names enter it only as identifiers and by repr
+        exec(_code(program.source, file_of(name)), names)  # noqa: S102 - our own text; users' names enter it only as identifiers and by repr
 
     # -- what generated code calls off the usual path ---------------------------------------------
 
@@ -314,6 +314,16 @@ class Compiled:
             # It may be half changed, or just built.
             self.stores[spot.partition].touch(identity(SINGLE_KEY if key is None else key))
         self._add(spot, lineage, dead, key, names["payload"])
+
+    def lineage_at(self, line: int, names: Mapping[str, Any]) -> Lineage | None:
+        """Return the lineage of a message at a line of the generated code that calls user code.
+
+        Args:
+            line: its number.
+            names: the variables of the line's function.
+        """
+        spot = self._spots[line - 1]
+        return None if spot is None else _lineage(spot, names)
 
     def turns(self, lineage: Lineage, time: int | None = None) -> None:
         """Let the window steps fire what is due, in the order of their calls (time-4).
@@ -422,8 +432,13 @@ def _itself(state: Any) -> Any:
 
 
 @lru_cache(maxsize=256)  # compiling is most of a short run's cost, and many applications are alike
-def _code(source: str, name: str) -> CodeType:
-    return compile(source, f"<compiled {name!r}>", "exec")
+def _code(source: str, file: str) -> CodeType:
+    return compile(source, file, "exec")
+
+
+def file_of(name: str) -> str:
+    """Return what tracebacks show as the file of an application's generated code."""
+    return f"<compiled {name!r}>"
 
 
 def compiles(application: Application) -> bool:

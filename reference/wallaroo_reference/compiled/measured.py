@@ -7,18 +7,24 @@ The code that the other reads run is as it is without figures.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
+from wallaroo.aggregations import AggregationRecord
 from wallaroo.keys import identity
+from wallaroo.metrics.following import Follower
 from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
+from wallaroo.operations import Windowed
 from wallaroo.records import End, Tick, Value
-from wallaroo.topology import Application
+from wallaroo.topology import Application, Step
+from wallaroo.trace import Lineage
 from wallaroo_reference.compiled.codegen import Program
 from wallaroo_reference.compiled.entities import Entities
-from wallaroo_reference.compiled.machine import Compiled
+from wallaroo_reference.compiled.machine import Compiled, file_of
 
 
 class MeasuredCompiled(Compiled):
@@ -29,6 +35,7 @@ class MeasuredCompiled(Compiled):
         probes: measures it.
         partitions: number of partitions, for the entities' partition numbers (route-4).
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
+        follower: follows records of the measured application; `None`: none are.
     """
 
     def __init__(
@@ -38,11 +45,21 @@ class MeasuredCompiled(Compiled):
         *,
         partitions: int,
         on_error: str,
+        follower: Follower | None = None,
         keeps: bool = False,
     ) -> None:
         super().__init__(application, partitions=partitions, on_error=on_error, keeps=keeps)
         self.probes = probes
-        program = Program(probes.application, keeps=keeps)
+        self.follower = follower
+        self._file = file_of(application.name)
+        if follower is not None:
+            follower.lineage = self._lineage_of_call
+        measured = probes.application if follower is None else follower.application
+        self._aggregations = {  # of each window step, its own and the same measured
+            index: (_aggregation(application, index), _aggregation(measured, index))
+            for index in application.window_steps
+        }
+        program = Program(measured, keeps=keeps)
         names = self.names(program)
         for index, (name, store) in enumerate(self.stores.items()):
             names[f"states_{index}"] = _Visits(store.entities, probes.visits[name])
@@ -83,18 +100,36 @@ class MeasuredCompiled(Compiled):
         if not self.probes.should_look(source, len(records)):
             super()._run(source, records, at)
             return
+        if self.follower is not None:
+            self.follower.begin(source, self.sequence)
         with self._looking():
             super()._run(source, records, at)
+        if self.follower is not None:
+            self.follower.end()
+
+    def _lineage_of_call(self) -> Lineage | None:
+        """Return the lineage of the message that user code is called for now.
+
+        As for a dead letter, the line of the generated code and its variables tell it.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename != self._file:
+            frame = frame.f_back
+        return None if frame is None else self.lineage_at(frame.f_lineno, frame.f_locals)
 
     @contextmanager
     def _looking(self) -> Iterator[None]:
         """Run the measured functions inside the block."""
         usual, before = (self._feeds, self._fires), self.sequence
         self._feeds, self._fires = self._measured
+        for index, step in self._windows.items():
+            step.call(self._aggregations[index][1])
         try:
             yield
         finally:
             self._feeds, self._fires = usual
+            for index, step in self._windows.items():
+                step.call(self._aggregations[index][0])
             self.probes.looked(self.sequence - before)
 
     def _entered_and_note(self, store: Entities, key: Any) -> tuple[Any, Hashable]:
@@ -106,6 +141,13 @@ class MeasuredCompiled(Compiled):
         state = self._enter(store, key)
         self.probes.visits[store.partition.name].append(identity(key))
         return state
+
+
+def _aggregation(application: Application, index: int) -> AggregationRecord:
+    step = application.nodes[index]
+    assert isinstance(step, Step)
+    assert isinstance(step.operation, Windowed)
+    return step.operation.aggregation
 
 
 class _Visits:

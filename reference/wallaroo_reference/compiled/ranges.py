@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from wallaroo.aggregations import AggregationRecord
 from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.keys import BadKeyError, Key, decode_key, encode_key, identity
 from wallaroo.operations import Windowed
@@ -108,13 +109,16 @@ class KeptWindows(ABC):
         self.dropped = 0
         self.partly_late = 0
         self._times = times
-        aggregation = operation.aggregation
-        self._initial = aggregation.initial_accumulator
-        self._update = aggregation.call
-        self._combine = aggregation.combine
         self.name = operation.name
         self.changed: dict[Any, Any] = {}
         self._keeps = False
+        self.call(operation.aggregation)
+
+    def call(self, aggregation: AggregationRecord) -> None:
+        """Call this aggregation's functions from now on: the step's own, or the same measured."""
+        self._initial = aggregation.initial_accumulator
+        self._update = aggregation.call
+        self._combine = aggregation.combine
 
     @abstractmethod
     def take(self, message: Any, key: Any, time: int) -> Firing | None:

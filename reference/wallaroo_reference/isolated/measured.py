@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from wallaroo.metrics.following import Follower
 from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
 from wallaroo.records import End, Tick, Value
+from wallaroo.trace import Lineage
 from wallaroo_reference.isolated.interpreter import Interpreter
-from wallaroo_reference.places import FrozenEntity
+from wallaroo_reference.isolated.windows import Firing, WindowStep
+from wallaroo_reference.places import FrozenEntity, Place
 
 
 class MeasuredInterpreter(Interpreter):
@@ -19,13 +22,25 @@ class MeasuredInterpreter(Interpreter):
         probes: measures the application that it runs.
         partitions: number of partitions, for the entities' partition numbers (route-4).
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
+        follower: follows records of the measured application; `None`: none are.
     """
 
     def __init__(
-        self, probes: Probes, *, partitions: int, on_error: str, keeps: bool = False
+        self,
+        probes: Probes,
+        *,
+        partitions: int,
+        on_error: str,
+        follower: Follower | None = None,
+        keeps: bool = False,
     ) -> None:
-        super().__init__(probes.application, partitions=partitions, on_error=on_error, keeps=keeps)
+        application = probes.application if follower is None else follower.application
+        super().__init__(application, partitions=partitions, on_error=on_error, keeps=keeps)
         self.probes = probes
+        self.follower = follower
+        self._lineage: Lineage = ()  # of the message that is processed
+        if follower is not None:
+            follower.lineage = lambda: self._lineage
         for name, store in self._stores.items():
             store.entities = _Entities(probes.visits[name])
 
@@ -33,7 +48,11 @@ class MeasuredInterpreter(Interpreter):
         """See `Machine.feed`."""
         before = self.sequence
         self.probes.should_look(source, len(payloads))
+        if self.follower is not None:
+            self.follower.begin(source, before)
         super().feed(source, payloads, at)
+        if self.follower is not None:
+            self.follower.end()
         self.probes.looked(self.sequence - before)
 
     def take(self, record: Value | Tick | End) -> None:
@@ -61,6 +80,18 @@ class MeasuredInterpreter(Interpreter):
             metrics.windows.values(), self._windows.values(), strict=True
         ):
             windows.open = sum([1 for _ in step.open()])
+
+    def _decode(self, place: Place, payload: bytes, lineage: Lineage) -> None:
+        self._lineage = lineage
+        super()._decode(place, payload, lineage)
+
+    def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
+        self._lineage = lineage
+        super()._follow(place, message, lineage)
+
+    def _fire(self, place: Place, step: WindowStep, firing: Firing, lineage: Lineage) -> None:
+        self._lineage = lineage
+        super()._fire(place, step, firing, lineage)
 
 
 class _Entities(dict[Hashable, FrozenEntity]):

@@ -68,6 +68,7 @@ class Checkpoints:
 
     Attributes:
         stored: number of checkpoints stored in this run.
+        written: when the last one was, in this run or before, in seconds since 1970; `None`: never.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Checkpoints:
         on_stored: Callable[[], None],
     ) -> None:
         self.stored = 0
+        self.written = None if recovery.head is None else recovery.head.at / 1e9
         self._recovery = recovery
         self._machine = machine
         self._feeder = feeder
@@ -203,6 +205,7 @@ class Checkpoints:
             self._in_trouble = False
             _log.warning("the checkpoint's file %s is written again", self._recovery.store.path)
         self.stored += 1
+        self.written = self._clock() / 1e9
         self._next_blob = done
         self._position = made.moment.sequence
         self._busy = False

@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from wallaroo.metrics.figures import KeptFigures
+from wallaroo.metrics.registry import Registry
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter
@@ -86,6 +88,22 @@ class Durable:
         if self._checkpoints is None:
             return {}
         return {"checkpoints": self._checkpoints.stored, "log_bytes": self._log.size}
+
+    @property
+    def made(self) -> Mapping[SinkId, int]:
+        """Number of outputs made in this run, by sink."""
+        return self._outbox.made()
+
+    def tell(self, metrics: Registry) -> None:
+        """Copy what is known of the log and the checkpoint; in any thread."""
+        log, store = self._recovery.log, self._checkpoints
+        kept = metrics.kept = metrics.kept or KeptFigures()
+        kept.log_bytes = log.size
+        kept.log_records = log.next_sequence - log.first_sequence
+        kept.log_written = log.written
+        kept.checkpoint_written = store.written
+        kept.checkpoint_bytes = self._recovery.size
+        kept.restarts = self._recovery.restarts
 
     @property
     def waiting(self) -> int:

@@ -165,9 +165,12 @@ class Feeder:
         self._scheduled = False
         began = before = time.monotonic()
         while (queue := self._queue()) and not self._full():
+            replayed = queue is not self._backlog
             frames = self._feed(queue)
             now = time.monotonic()
-            if self.watch is not None:
+            if self.watch is not None and replayed:
+                self.watch.replayed(now - before)
+            elif self.watch is not None:
                 self.watch.fed(frames, now - before)
             self._adapt(now - before, frames)
             before = now

@@ -133,7 +133,11 @@ class Server:
         if self._durable is not None:
             self._durable.serve(self._feeder)
         if isinstance(self._machine, (MeasuredCompiled, MeasuredInterpreter)):
-            self._feeder.watch = Watch(self._machine, self._edges)
+            durable, metrics = self._durable, options.metrics
+            made = None if durable is None else (lambda: durable.made)
+            self._feeder.watch = Watch(self._machine, self._edges, made)
+            if durable is not None and metrics is not None:
+                metrics.before_tick(lambda: durable.tell(metrics))
         self._edges.open(self._start)
 
     def _open(self, application: Application) -> Recovery | RecordedRun | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable, Mapping
 
 from wallaroo.metrics.deliveries import Deliveries
+from wallaroo.topology import SinkId
 from wallaroo.transport.edges import Edges
 from wallaroo_reference.compiled.measured import MeasuredCompiled
 from wallaroo_reference.isolated.measured import MeasuredInterpreter
@@ -21,12 +23,19 @@ class Watch:
     Args:
         machine: what is watched; it has the figures.
         edges: the edges.
+        made: returns how many outputs have been made by sink, where some wait before they get to
+            the sink; `None`: they get there at once.
     """
 
-    def __init__(self, machine: MeasuredCompiled | MeasuredInterpreter, edges: Edges) -> None:
+    def __init__(
+        self,
+        machine: MeasuredCompiled | MeasuredInterpreter,
+        edges: Edges,
+        made: Callable[[], Mapping[SinkId, int]] | None = None,
+    ) -> None:
         self._machine = machine
         self._metrics = machine.probes.registry
-        self._deliveries = Deliveries(self._metrics, edges.sinks)
+        self._deliveries = Deliveries(self._metrics, edges.sinks, made)
         self.came = self._deliveries.came
         self._timer: asyncio.TimerHandle | None = None
         self._look_due = self._count_due = 0.0
@@ -40,7 +49,18 @@ class Watch:
     def fed(self, records: int, seconds: float) -> None:
         """Note that records were processed in so many seconds, and sinks have their outputs."""
         self._metrics.busy_seconds += seconds
-        self._deliveries.handed_on(records)
+        follower = self._machine.follower
+        self._deliveries.handed_on(records, None if follower is None else follower.take())
+        if time.monotonic() >= self._look_due:
+            self._look()
+
+    def replayed(self, seconds: float) -> None:
+        """Note that records of an earlier run were processed in so many seconds."""
+        self._metrics.busy_seconds += seconds
+        self._deliveries.replayed()
+        follower = self._machine.follower
+        if follower is not None:
+            follower.take()
         if time.monotonic() >= self._look_due:
             self._look()
 

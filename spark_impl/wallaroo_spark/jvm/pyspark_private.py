@@ -53,6 +53,36 @@ def conf_of_gateway() -> list[tuple[str, str]]:
     return SparkConf().getAll()
 
 
+def executors(spark: Any, most: int) -> list[dict[str, Any]]:
+    """Return what Spark's status store says of executors, of `most` at most; seconds, numbers.
+
+    It is what Spark's own page shows, and is there without that page. Nothing, if it does not tell.
+    """
+    from py4j.protocol import Py4JError
+
+    try:
+        found = spark.sparkContext._jsc.sc().statusStore().executorList(True)
+        return _told([found.apply(index) for index in range(min(found.size(), most))])
+    except Py4JError:  # to be without these figures is no reason to end a run
+        return []
+
+
+def _told(summaries: list[Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "executor": one.id(),
+            "host": one.hostPort(),
+            "cores": one.totalCores(),
+            "running": one.activeTasks(),
+            "tasks": one.completedTasks(),
+            "failed": one.failedTasks(),
+            "seconds": one.totalDuration() / 1000,
+            "gc_seconds": one.totalGCTime() / 1000,
+        }
+        for one in summaries
+    ]
+
+
 def disconnect(*, stop_spark: bool) -> None:
     """Close the connection to the JVM, and make PySpark forget the session.
 

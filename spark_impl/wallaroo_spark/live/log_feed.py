@@ -8,6 +8,7 @@ dropped from the log.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -40,6 +41,9 @@ class LogFeed(Feed):
 
     Attributes:
         case: the case that goes with all input from now on.
+        log: the input log.
+        committed_at: when that was last so, in seconds since 1970; `None`: not yet in this run.
+        choose: returns the sequence of one of a batch's records that is to be followed, or `None`.
         planned: Spark has been given the records before this sequence.
         committed: Spark has committed the records before this sequence.
         sources: what the log says of the sources before `planned`.
@@ -57,12 +61,14 @@ class LogFeed(Feed):
         resume: Resume,
         timed: bool,
     ) -> None:
-        self._log = log
+        self.log = log
         self.sources = resume.sources
         self._told = resume.sequence  # `sources` knows the records before this sequence
         self._timed = timed
         self.case = case
+        self.choose: Callable[[Sequence[Run]], int | None] = lambda _: None
         self.planned = self.committed = log.first_sequence
+        self.committed_at: float | None = None
         self._tasks = tasks
         self._batch_bytes = batch_bytes
         self._room_made = room_made
@@ -76,12 +82,12 @@ class LogFeed(Feed):
     @property
     def full(self) -> bool:
         """Whether to stop reading until `room_made` is called."""
-        return self._log.full
+        return self.log.full
 
     @property
     def received(self) -> int:
         """Sequence of the next record."""
-        return self._log.next_sequence
+        return self.log.next_sequence
 
     def append(self, source: str, payloads: list[bytes], at: int = 0) -> None:
         """Append frames to the log; they are offered to Spark once they are durable.
@@ -94,7 +100,7 @@ class LogFeed(Feed):
         Raises:
             InputLogError: they cannot be written; none of them was taken.
         """
-        self._log.append(source, payloads, at)
+        self.log.append(source, payloads, at)
         self._appended()
 
     def append_records(self, records: Sequence[Value | Tick | End]) -> None:
@@ -103,7 +109,7 @@ class LogFeed(Feed):
         Raises:
             InputLogError: they cannot be written; none of them was taken.
         """
-        self._log.append_records(
+        self.log.append_records(
             [
                 replace(record, value=encoded(record.value))
                 if isinstance(record, Value)
@@ -129,39 +135,37 @@ class LogFeed(Feed):
             self._closed = True
             self._changed.notify_all()
         self._syncing.join()
-        self._log.close()
+        self.log.close()
 
     def record(self, sequence: int) -> Record:
         """Return a record that Spark has not committed yet; of a value, what is logged of it."""
-        return self._log.read(sequence, sequence + 1)[0]
+        return self.log.read(sequence, sequence + 1)[0]
 
     # -- the feed ----------------------------------------------------------------------------
 
     def first(self) -> int:
         """See `Feed`."""
-        return self._log.first_sequence
+        return self.log.first_sequence
 
     def latest(self, start: int) -> int:
         """See `Feed`."""
-        if start > self._log.next_sequence:
+        if start > self.log.next_sequence:
             self._failed(
                 f"the checkpoint is half deleted: Spark has committed frames up to {start}, and "
-                f"the input log {self._log.path} ends at {self._log.next_sequence}"
+                f"the input log {self.log.path} ends at {self.log.next_sequence}"
             )
             return start
         self._drop_committed(start)
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._closed or self._log.durable_sequence > start, _WAIT
-            )
+            self._changed.wait_for(lambda: self._closed or self.log.durable_sequence > start, _WAIT)
         if self._closed:
             return start
-        return self._log.end_within(start, max_bytes=self._batch_bytes)
+        return self.log.end_within(start, max_bytes=self._batch_bytes)
 
     def blocks(self, start: int, end: int) -> list[bytes]:
         """See `Feed`."""
         try:
-            runs = self._log.runs(start, end)
+            runs = self.log.runs(start, end)
         except InputLogError as error:
             self._failed(str(error))
             raise
@@ -170,9 +174,12 @@ class LogFeed(Feed):
             self.sources, self._told = after(self.sources, runs), end
         if not self._timed:
             runs = [run._replace(at=0) for run in runs]
+        case = self.case
+        if (follow := self.choose(runs)) is not None:
+            case = replace(case, follow=follow)
         parts = _divided(_joined(runs), self._tasks)
         return [
-            pack(HeadBlock({0: self.case}, part, None if number else (start, end)))
+            pack(HeadBlock({0: case}, part, None if number else (start, end)))
             for number, part in enumerate(parts)
         ]
 
@@ -183,14 +190,15 @@ class LogFeed(Feed):
         """Drop what Spark has committed: everything before the batch that it plans."""
         if end > self.committed:
             self.committed = end
+            self.committed_at = time.time()
             try:
-                self._log.drop_before(end)
+                self.log.drop_before(end)
             except InputLogError as error:
                 self._failed(str(error))
             self._room_made()
 
     def _sync(self) -> None:
-        log = self._log
+        log = self.log
         while True:
             with self._changed:
                 self._changed.wait_for(

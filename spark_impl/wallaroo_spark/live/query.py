@@ -14,6 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo.errors import WallarooError
+from wallaroo.metrics.registry import MOST_EXECUTORS
+from wallaroo_spark.jvm.pyspark_private import executors
 from wallaroo_spark.jvm.session import Session, borrowed
 from wallaroo_spark.jvm.shipping import ship
 from wallaroo_spark.live.call_monitor import CallMonitor
@@ -29,7 +31,7 @@ from wallaroo_spark.wire.outbox import just_before
 from wallaroo_spark.wire.rows import collected
 
 _LOOK = 0.1  # seconds between checks whether the query still runs
-_LOOKS = 10  # of these, between looks at Spark's own figures
+_LOOKS = 20  # of these, between looks at Spark's own figures
 
 _log = logging.getLogger("wallaroo.spark")
 
@@ -149,7 +151,7 @@ class LiveQuery:
         while not self.over.wait(_LOOK):
             looks += 1
             if watch is not None and looks % _LOOKS == 0:
-                watch.progressed(query.lastProgress)
+                watch.progressed(query.lastProgress, executors(session.spark, MOST_EXECUTORS))
             if not query.isActive:
                 query.awaitTermination()  # raises what ended it
                 raise WallarooError("Spark ended the query")

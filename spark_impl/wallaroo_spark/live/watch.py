@@ -7,16 +7,20 @@ latency of a read is counted from its arrival until the batch that it belongs to
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from wallaroo.metrics.following import Followed, Visits
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import SinkId
+from wallaroo.transport.input_log import Kind, Run
 from wallaroo_spark.wire.job import Report
 
 _TOGETHER = 0.001  # seconds: reads that arrive within this count as one
-_MOST = 50_000  # reads that are followed one by one
+_MOST = 50_000  # reads whose arrival is known one by one
+_FOLLOW = 10.0  # seconds between records that are followed: it slows a whole micro-batch down
 
 
 class Watch:
@@ -40,6 +44,8 @@ class Watch:
         self._lock = threading.Lock()
         # For each: the sequence after its last record, when it arrived, records by source.
         self._reads: deque[tuple[int, float, Counter[str]]] = deque()
+        self._followed: Followed | None = None
+        self._follow_due = 0.0
         metrics.before_tick(self._look)
 
     def came(self, source: str, records: int, end: int) -> None:
@@ -54,6 +60,18 @@ class Watch:
                     return
             self._reads.append((end, now, Counter({source: records})))
 
+    def choose(self, runs: Sequence[Run]) -> int | None:
+        """Return the first record of a batch that is planned, if it is time to follow one."""
+        now = self._metrics.monotonic()
+        if self._metrics.on_followed is None or now < self._follow_due:
+            return None
+        first = next((run for run in runs if run.kind in (Kind.FRAME, Kind.VALUE)), None)
+        if first is None:
+            return None
+        self._follow_due = now + _FOLLOW
+        self._followed = Followed(first.source, first.first)
+        return first.first
+
     def delivered(self, report: Report, outputs: Mapping[SinkId, int], processed: int) -> None:
         """Note that a batch is delivered.
 
@@ -64,11 +82,18 @@ class Watch:
         """
         for harvest in report.figures:
             self._metrics.add(harvest)
+        for host, (records, seconds) in report.worked.items():
+            self._metrics.worked(host, records, seconds)
         now = self._metrics.monotonic()
         done = []
         with self._lock:
             while self._reads and self._reads[0][0] <= processed:
                 done.append(self._reads.popleft())
+        followed = self._followed
+        if followed is not None and followed.sequence < processed:
+            self._followed = None
+            arrived = next((read[1] for read in done if read[0] > followed.sequence), now)
+            self._tell(followed, report.visits, arrived - now)
         with self._metrics.lock:
             for _, arrived, counts in done:
                 took = int(1e9 * (now - arrived))
@@ -80,8 +105,26 @@ class Watch:
                         self._metrics.sinks[sink].latency.add(took, counts.total())
                 self._metrics.processed += counts.total()
 
-    def progressed(self, progress: Any) -> None:
-        """Note what Spark says of the last micro-batch."""
+    def _tell(self, followed: Followed, visits: Visits, arrived: float) -> None:
+        """Tell of a record all of whose outputs have been delivered now.
+
+        Args:
+            followed: the record.
+            visits: what was called for it, in any order.
+            arrived: when it arrived, in seconds from now.
+        """
+        now = time.time_ns()
+        followed.arrived, followed.ended = now + int(1e9 * arrived), now
+        followed.delivered = dict.fromkeys(self._metrics.sinks, now)
+        # By node: clocks of machines differ, and what a message was made of comes first.
+        visits.kept.sort(key=lambda visit: (visit.node, visit.began))
+        followed.visits = visits
+        if self._metrics.on_followed is not None:
+            self._metrics.on_followed(followed)
+
+    def progressed(self, progress: Any, executors: list[dict[str, Any]]) -> None:
+        """Note what Spark says of the last micro-batch, and of its executors."""
+        self._metrics.executors = executors
         durations = dict(progress["durationMs"]) if progress is not None else {}
         self._metrics.phases = {name: value / 1000 for name, value in sorted(durations.items())}
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from wallaroo.engine import TaskFault
 from wallaroo.metrics.figures import Harvest
+from wallaroo.metrics.following import Visits
 from wallaroo.user_code.output import Line
 from wallaroo_spark.wire.columns import Messages
 from wallaroo_spark.wire.outbox import Finished, Order
@@ -63,6 +64,7 @@ class CaseSpec:
         monitor: host and port of the `live.call_monitor` to report calls to; `None`: do not report.
         faults: the faults of its micro-batch (`worker.faults`).
         measured: figures of its user code are wanted.
+        follow: the sequence of a record whose calls are noted; `None`: of none.
         log_level: the least level of what user code logs that is sent to the driver.
     """
 
@@ -75,6 +77,7 @@ class CaseSpec:
     monitor: tuple[str, int] | None = None
     faults: tuple[TaskFault, ...] = ()
     measured: bool = False
+    follow: int | None = None
     log_level: int = logging.WARNING
 
     def in_batch(self, number: int) -> CaseSpec:
@@ -172,6 +175,8 @@ class Report:
         held: the same for those that hold windows, which all have been asked.
         span: see `HeadBlock`.
         figures: what was seen of user code.
+        visits: the calls made for the record that is followed.
+        worked: by host, how many records or messages its tasks processed, and in how many seconds.
     """
 
     finished: dict[int, Finished] = field(default_factory=dict)
@@ -181,11 +186,13 @@ class Report:
     held: dict[Address, Held] = field(default_factory=dict)
     span: tuple[int, int] | None = None
     figures: list[Harvest] = field(default_factory=list)
+    visits: Visits = field(default_factory=Visits)
+    worked: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         entities = self.entities or self.counts or self.held
         told = self.finished or self.printed or entities or self.span
-        return bool(told or self.figures)
+        return bool(told or self.figures or self.visits.kept or self.worked)
 
     @classmethod
     def merged(cls, reports: Iterable[Report]) -> Report:
@@ -203,6 +210,10 @@ class Report:
         self.entities += other.entities
         self.counts.update(other.counts)
         self.figures += other.figures
+        self.visits.merge(other.visits)
+        for host, (records, seconds) in other.worked.items():
+            before = self.worked.get(host, (0, 0.0))
+            self.worked[host] = (before[0] + records, before[1] + seconds)
         self.held.update(other.held)
         self.span = other.span or self.span
 

@@ -19,6 +19,7 @@ from wallaroo_spark.wire.columns import Context
 from wallaroo_spark.wire.outbox import End, Letter, Order, Outbox, order_of
 from wallaroo_spark.worker.call_reporter import CallReporter
 from wallaroo_spark.worker.captured_output import Printer
+from wallaroo_spark.worker.following import CallFollower
 from wallaroo_spark.worker.program import Place, Program
 from wallaroo_spark.worker.results import DeadLetterError, where_it_failed
 
@@ -42,12 +43,14 @@ class Calls:
         stop_on_error: a dead letter ends the run (dead-4).
         limit: calls after this one in order are not made.
         printer: gets the name of the running step, to mark what the step prints.
-        reporter: gets each call, while the driver looks for the call that kills workers.
+        reporter: is told of each call, while the driver looks for the call that kills workers, or
+            follows a record.
 
     Attributes:
         outbox: what the flow sends.
         key: the encoded key of the message that is processed (key-1).
         context: what it has to do with time; `None` where time decides nothing.
+        lineage: the lineage of the call that is reported.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class Calls:
         stop_on_error: bool,
         limit: Order | None,
         printer: Printer,
-        reporter: CallReporter | None = None,
+        reporter: CallReporter | CallFollower | None = None,
     ) -> None:
         self.program = program
         self.isolated = isolated
@@ -69,7 +72,7 @@ class Calls:
         self._stop_on_error = stop_on_error
         self._limit = limit
         self._reporter = reporter
-        self._lineage: Lineage = ()  # the lineage of the call that is reported
+        self.lineage: Lineage = ()
 
     @property
     def again(self) -> Callable[[Any, Any], Any]:
@@ -110,7 +113,7 @@ class Calls:
 
         def bounded(lineage: Lineage, *message: Any) -> None:
             if limit is None or order_of(lineage, index, place.sink) <= limit:
-                self._lineage = lineage
+                self.lineage = lineage
                 take(lineage, *message)
 
         return bounded
@@ -122,7 +125,7 @@ class Calls:
             return call
 
         def reported(*given: Any) -> Any:
-            order = order_of(self._lineage, place.node, place.sink)
+            order = order_of(self.lineage, place.node, place.sink)
             reporter.begins(order, place.pipeline, place.step)
             try:
                 return call(*given)

@@ -9,6 +9,7 @@ import functools
 import gc
 import itertools
 import pickle
+import time
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
@@ -33,7 +34,8 @@ from wallaroo_spark.worker.calls import Calls
 from wallaroo_spark.worker.captured_output import Printer, printing
 from wallaroo_spark.worker.faults import die_if_asked
 from wallaroo_spark.worker.flow import Flow
-from wallaroo_spark.worker.measuring import looking
+from wallaroo_spark.worker.following import CallFollower, follower_of
+from wallaroo_spark.worker.measuring import looking, worked
 from wallaroo_spark.worker.program import program_for, program_of
 from wallaroo_spark.worker.replay import replay
 from wallaroo_spark.worker.segments import Entities, Map, stored
@@ -54,20 +56,25 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
         levels: number of operators.
     """
     _set_aside()
+    began = time.monotonic()
     printer = Printer()
     flows: dict[int, Flow] = {}
     records = sum([len(run.items) for run in block.frames])
+    follower = follower_of(block.cases, block.frames)
     with printing(printer, block.cases), looking(block.cases, "head", records) as seen:
         for run in block.frames:
             flow = flows.get(run.case)
             if flow is None:
                 case = block.cases[run.case]
-                flow = flows[run.case] = _flow(case, printer, isolated=case.isolated)
+                flow = flows[run.case] = _flow(case, printer, follower, isolated=case.isolated)
             flow.take(run)
         figures = seen()
     outboxes = [(case, flow.outbox) for case, flow in flows.items()]
     tracks = {case: flow.tracker.track for case, flow in flows.items() if flow.tracker is not None}
     report = Report(printed=printer.finish(), span=block.span, figures=figures)
+    report.worked = worked(block.cases, records, time.monotonic() - began)
+    if follower is not None:
+        report.visits = follower.visits
     rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0], tracks)
     for case in block.cases.values():
         die_if_asked(case.faults, 0)
@@ -86,6 +93,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
         shards: number of groups of each operator.
     """
     _set_aside()
+    began = time.monotonic()
     cases: Specs = {}
     messages: dict[Address, list[Messages]] = {}
     tracks: dict[Address, list[Track]] = {}
@@ -100,12 +108,13 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
     outboxes: list[tuple[int, Outbox]] = []
     all_runs = [run for runs in messages.values() for run in runs]
     records = sum([len(run.keys) for run in all_runs])
+    follower = follower_of(cases, messages=all_runs)
     part = f"component {min([address.component for address in messages], default=0)}"
     with printing(printer, cases), looking(cases, part, records, all_runs) as seen:
         for address in sorted(messages.keys() | tracks.keys()):
             case = cases[address.case]
             given = (arrivals(messages.get(address, ())), moments(tracks.get(address, ())))
-            outbox, held = _run_address(case, address, given, store, printer)
+            outbox, held = _run_address(case, address, given, store, printer, follower)
             outboxes.append((address.case, outbox))
             if isinstance(held, Held):
                 report.held[address] = held
@@ -116,6 +125,9 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
             )
         report.figures = seen()
     report.printed = printer.finish()
+    report.worked = worked(cases, records, time.monotonic() - began)
+    if follower is not None:
+        report.visits = follower.visits
     return _rows(cases, outboxes, report, shards, shard)
 
 
@@ -151,6 +163,7 @@ def _run_address(
     given: tuple[list[Arrival], list[Moment]],
     store: Map,
     printer: Printer,
+    follower: CallFollower | None,
 ) -> tuple[Outbox, int | Held]:
     """Return the outbox, and how many entities there are now, or what holds windows has."""
     program = program_for(case)
@@ -158,10 +171,11 @@ def _run_address(
     form = Form(program.application, component)
     for isolated in (case.isolated, True):
         printed = len(printer.lines)
+        noted = 0 if follower is None else len(follower.visits.kept)
         entities = Entities(store, address, case.segment_bytes)
         kind = IsolatedStates if isolated else TrustingStates
         states: States = kind(entities, program.copies, form)
-        flow = _flow(case, printer, isolated=isolated)
+        flow = _flow(case, printer, follower, isolated=isolated)
         flow.hold(component, states)
         held: Held | None = None
         try:
@@ -172,12 +186,16 @@ def _run_address(
                 flow.flush()
         except NeedsIsolation:
             del printer.lines[printed:]
+            if follower is not None:
+                del follower.visits.kept[noted:]
             continue
         return flow.outbox, held or entities.count
     raise AssertionError("isolated mode never needs isolation")
 
 
-def _flow(case: CaseSpec, printer: Printer, *, isolated: bool) -> Flow:
+def _flow(
+    case: CaseSpec, printer: Printer, follower: CallFollower | None, *, isolated: bool
+) -> Flow:
     return Flow(
         Calls(
             program_for(case),
@@ -185,7 +203,7 @@ def _flow(case: CaseSpec, printer: Printer, *, isolated: bool) -> Flow:
             stop_on_error=case.stop_on_error,
             limit=case.limit,
             printer=printer,
-            reporter=None if case.monitor is None else CallReporter(case.monitor),
+            reporter=follower if case.monitor is None else CallReporter(case.monitor),
         )
     )
 

@@ -150,6 +150,7 @@ class WindowStep:
         given = not firing.own or calls.context.given
         calls.key, calls.context = firing.key, Context(calls.context.arrived, firing.time, given)
         calls.printer.step = self._place.name
+        calls.lineage = lineage
         try:
             message = frozen = self._aggregating.output(firing)
             if message is not None and type(message) not in calls.program.copies.atoms:

@@ -272,3 +272,40 @@ def test_without_figures_nothing_is_measured(receiver):
     assert handle._feeder.watch is None
     handle.stop()
     handle.wait(20)
+
+
+@BOTH
+def test_with_a_checkpoint_figures_are_right_before_and_after_a_restart(
+    start, receiver, isolation, tmp_path
+):
+    def run():
+        steps = (
+            lambda p: p.to(slow),
+            lambda p: p.to_state_partition(count, Count, "counts", whole),
+        )
+        own = {"checkpoint": tmp_path / "c", "checkpoint_interval": 0.01}
+        return start(builder(*steps), isolation, options=own)
+
+    first = run()
+    first.send([b"a", b"b", b"a"])
+    first.until(lambda found: of(found, "sources", "p")["latency"]["whole"]["count"] == 3)
+    first.until(lambda found: found["kept"]["checkpoint_written"] is not None)
+    found = first.figures()
+    took = of(found, "sources", "p")["latency"]["whole"]
+    assert took["max"] >= 0.005
+    assert found["kept"]["log_written"] <= found["time"]
+    assert found["kept"]["checkpoint_bytes"] > 1000
+    assert found["kept"]["restarts"] == 0
+    first.end()
+    second = run()
+    second.send([b"a", b"\xff"])
+    second.until(lambda found: of(found, "sinks", "p/0")["latency"]["whole"]["count"] == 1)
+    second.until(lambda found: of(found, "sinks", "p/0")["calls"] == 1)
+    found = second.figures()
+    assert found["kept"]["restarts"] == 1
+    assert (found["backlog"], found["dead_letters"]) == (0, 1)
+    assert of(found, "sources", "p")["frames"] == 2
+    assert found["partitions"][0]["entities"] == 2
+    assert of(found, "sinks", "p/0")["written"] == 1
+    assert of(found, "steps", "slow")["time"]["p50"] >= 0.005 * 0.99
+    assert receiver.so_far == [b"a 1\nb 1\na 2\n", b"a 3\n"]

@@ -99,7 +99,7 @@ def test_frame_4_a_failed_sync_closes_no_connection_in_order(open_feed, monkeypa
         failed.set()
         raise InputLogError("Input/output error")
 
-    monkeypatch.setattr(feed._log, "sync", sync)
+    monkeypatch.setattr(feed.log, "sync", sync)
     closed = threading.Event()
     feed.append("p", [b"a"])
     feed.when_durable(closed.set)

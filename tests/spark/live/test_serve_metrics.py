@@ -68,6 +68,8 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
     builder.to(words).to(slow).to_state_partition(number, Count, "counts", whole)
     application = builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)).build()
     registry = Registry(application, "spark")
+    followed = []
+    registry.on_followed = followed.append
     monitor = Monitor(registry, "127.0.0.1", 0)
     monitor.start()
 
@@ -86,7 +88,7 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
             connection.sendall(frames([b"a b a", b"\xff", b"bad c", b"a"]))
             eventually(lambda: figures()["sinks"][0]["written"] == 5, 300)
             eventually(lambda: figures()["processed"] == 4, 60)
-            eventually(lambda: figures()["phases"], 60)
+            eventually(lambda: figures()["phases"] and figures()["executors"], 60)
             eventually(lambda: figures()["sources"][0]["latency"]["whole"]["count"] == 4, 60)
         found = figures()
     finally:
@@ -111,3 +113,23 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
     assert source["latency"]["whole"]["count"] == 4
     assert found["phases"]["addBatch"] > 0
     assert found["backlog"] == 0
+    (executor,), (host,) = found["executors"], found["hosts"]
+    assert executor["executor"] == "driver"
+    assert executor["tasks"] >= 2
+    assert executor["seconds"] > 0
+    assert host["records"] == 4 + 5  # frames, and messages at the state step
+    assert host["seconds"] >= 5 * 0.005
+    assert found["kept"]["log_bytes"] > 0
+    assert found["kept"]["log_written"] <= found["time"]
+    assert (found["kept"]["restarts"], found["kept"]["checkpoint_bytes"] > 1000) == (0, True)
+    first = followed[0]
+    assert (first.source, first.sequence, list(first.delivered)) == ("p", 0, [("p", 0)])
+    words_of_it = [(0, 0), (0, 1), (0, 2)]
+    assert [(visit.node, visit.lineage, visit.error) for visit in first.visits.kept] == [
+        *((0, (0,), None), (1, (0,), None)),
+        # At the state step first where the key is found, then where the entity is.
+        *[(node, lineage, None) for node in (2, 3, 3, 4) for lineage in words_of_it],
+    ]
+    slept = [visit for visit in first.visits.kept if visit.node == 2]
+    assert all(visit.ended - visit.began >= 5_000_000 for visit in slept)
+    assert first.arrived <= slept[0].began < slept[-1].ended <= first.ended

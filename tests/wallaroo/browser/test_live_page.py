@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from receiving import Receiver
@@ -12,12 +13,14 @@ from wallaroo_reference.engine import ReferenceEngine
 from webdriver import Browser
 
 import wallaroo
-from wallaroo.engine import ServeOptions
+from wallaroo.engine import ServeOptions, load_engine
 from wallaroo.frames import frames
 from wallaroo.metrics.registry import Registry
 from wallaroo.monitor.server import Monitor
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+SMALL = {"checkpoint": None, "log_bytes": 8 << 20}
 
 NASTY = "</script><img src=x onerror=window.run=1> \"'`\n\x1b[31m"
 
@@ -57,7 +60,7 @@ def itself(message):
 class Live:
     """A run with its page, to which messages are sent until its end."""
 
-    def __init__(self, port):
+    def __init__(self, port, engine=None, **options):
         application = (
             wallaroo.ApplicationBuilder("Looked at")
             .new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
@@ -66,11 +69,11 @@ class Live:
             .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", port, line))
             .build()
         )
-        registry = Registry(application, "reference")
+        engine = engine or ReferenceEngine()
+        registry = Registry(application, engine.name)
         self.monitor = Monitor(registry, "127.0.0.1", 0)
         self.monitor.start()
-        options = ServeOptions(metrics=registry, stop_timeout=0.2)
-        self.handle = ReferenceEngine().serve(application, options)
+        self.handle = engine.serve(application, ServeOptions(metrics=registry, **options))
         self._over = threading.Event()
 
     def send(self, payloads):
@@ -90,7 +93,7 @@ class Live:
     def __exit__(self, *_):
         self._over.set()
         self.handle.stop()
-        self.handle.wait(20)
+        self.handle.wait(120)
         self.monitor.close()
 
 
@@ -105,6 +108,61 @@ def sending():
     yield sending
     for thread in threads:
         thread.join(20)
+
+
+LOOKS = ({}, {"dark": True}, {"width": 390, "height": 1600}, {"width": 390, "dark": True})
+
+UNREADABLE = """
+const light = (colour) => {
+  const linear = (one) => one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4;
+  const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map((one) => linear(one / 255));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const behind = (one) => {
+  for (; one; one = one.parentElement) {
+    const colour = getComputedStyle(one).backgroundColor;
+    if (!/, 0\\)$|transparent/.test(colour)) return colour;
+  }
+  return "rgb(255, 255, 255)";
+};
+const found = [];
+const texts = "h1, h2, h3, p, dt, dd, th, td, a, summary, figcaption, svg text";
+for (const one of document.querySelectorAll(texts)) {
+  if (!one.getClientRects().length || !one.textContent.trim()) continue;
+  const style = getComputedStyle(one), drawn = one instanceof SVGElement;
+  const paper = drawn && one.closest("svg").querySelector("rect");
+  const under = drawn ? getComputedStyle(paper).fill : behind(one);
+  const both = [light(drawn ? style.fill : style.color), light(under)];
+  if ((Math.max(...both) + 0.05) / (Math.min(...both) + 0.05) < 4.5)
+    found.push(one.textContent.trim().slice(0, 40));
+}
+return found;
+"""
+"""Texts whose contrast is below what WCAG asks for (AA, 4.5 to 1)."""
+
+COVERED = """
+const kinds = ["rate", "live", "dead", "name"].map((one) => "#picture ." + one).join();
+const texts = [...document.querySelectorAll(kinds)].filter((one) => one.textContent)
+  .map((one) => [one.textContent, one.getBoundingClientRect()]);
+const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 3
+  && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
+return texts.flatMap(([text, a], at) =>
+  texts.slice(at + 1).filter(([, b]) => over(a, b)).map(([other]) => text + " / " + other));
+"""
+"""Texts in the picture that lie on one another."""
+
+
+def looks_well(browser):
+    """Nothing runs out of the window, or over something else, and all of it can be read."""
+    for look in LOOKS:
+        browser.looks(**look)
+        time.sleep(0.3)
+        assert len(browser.picture()) > 25_000
+        wide = "return document.documentElement.scrollWidth <= innerWidth"
+        assert browser.script(wide), look
+        assert browser.script(UNREADABLE) == [], look
+        assert browser.script(COVERED) == [], look
+    browser.looks()
 
 
 def test_an_operator_sees_what_happens_on_any_screen(sending):
@@ -124,12 +182,7 @@ def test_an_operator_sees_what_happens_on_any_screen(sending):
         hot = "return document.querySelector('#partitions td').innerText"
         assert browser.script(hot) == "'two'"
         assert browser.script("return window.run") is None
-        for look in ({}, {"dark": True}, {"width": 390, "height": 1600}):
-            browser.looks(**look)
-            time.sleep(0.3)
-            assert len(browser.picture()) > 30_000
-            wide = "return document.documentElement.scrollWidth <= innerWidth"
-            assert browser.script(wide), look
+        looks_well(browser)
         receiver.close()
 
 
@@ -157,7 +210,7 @@ def test_the_page_is_used_by_keyboard_and_goes_on_after_it_was_closed(sending):
 def test_a_stalled_sink_is_named_and_the_end_of_the_run_is_said(sending):
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
-        Live(listener.getsockname()[1]) as live,
+        Live(listener.getsockname()[1], stop_timeout=0.2) as live,
         Browser() as browser,
     ):
         peer, _ = listener.accept()
@@ -174,3 +227,46 @@ def test_a_stalled_sink_is_named_and_the_end_of_the_run_is_said(sending):
         live.__exit__()
         browser.wait(lambda: "the figures are old" in browser.text(), "the end is not told")
         peer.close()
+
+
+def test_the_same_page_shows_a_run_on_spark(sending):
+    from wallaroo_spark.jvm.session import close_session
+
+    engine = load_engine("spark")
+    try:
+        with Browser() as browser:
+            receiver = Receiver()
+            with Live(receiver.port, engine, stop_timeout=60, options={"checkpoint": None}) as live:
+                sending(live, [b"one", b"two", b"two", b"bad"])
+                browser.open(live.monitor.url)
+                failing = "Messages fail at step"
+                browser.wait(lambda: failing in browser.text(), "no verdict", seconds=300)
+                browser.wait(lambda: browser.row("driver"), "no executors")
+                assert browser.row("addBatch")
+                hot = "return document.querySelector('#partitions td').innerText"
+                assert browser.script(hot) == "'two'"
+                looks_well(browser)
+            receiver.close()
+            with (
+                socket.create_server(("127.0.0.1", 0)) as listener,
+                Live(listener.getsockname()[1], engine, stop_timeout=0.2, options=SMALL) as live,
+            ):
+                peer, _ = listener.accept()
+                sending(live, [b"x" * 30_000] * 150)
+                browser.open(live.monitor.url)
+                slow = "Sink p/0 is slow"
+                browser.wait(lambda: slow in browser.text(), "the stall is not told", seconds=300)
+                looks_well(browser)
+                peer.close()
+    finally:
+        close_session()
+
+
+def test_the_pictures_command_makes_a_small_one(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "docs" / "tools")
+    from picture_of_the_page import take
+
+    take(tmp_path / "page.png", seconds=3)
+    content = (tmp_path / "page.png").read_bytes()
+    assert content.startswith(b"\x89PNG")
+    assert 30_000 < len(content) < 150_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wallaroo.monitor.prometheus import NAMES
+from wallaroo.monitor.families import NAMES
 
 from .conftest import NASTY
 

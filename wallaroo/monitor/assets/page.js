@@ -192,6 +192,18 @@ function showTables(figures) {
   const phases = Object.entries(figures.phases);
   byId("phases-section").hidden = !phases.length;
   fill("phases", ["phase", "time"], phases.map(([name, seconds]) => ({cells: [shown(name), duration(seconds)]})));
+  const kept = figures.kept;
+  const ago = (time) => time == null ? "never" : duration(Math.max(0, figures.time - time)) + " ago";
+  byId("kept-section").hidden = !kept;
+  fill("kept", ["input log", "records", "written", "checkpoint", "written", "restarts"], kept ? [{cells: [
+    bytes(kept.log_bytes), whole(kept.log_records), ago(kept.log_written), bytes(kept.checkpoint_bytes),
+    ago(kept.checkpoint_written), whole(kept.restarts)]}] : []);
+  byId("executors-section").hidden = !figures.executors.length;
+  fill("executors", ["executor", "host", "cores", "running", "tasks", "failed", "time in tasks", "collections"],
+    figures.executors.map((one) => ({cells: [shown(one.executor), shown(one.host), whole(one.cores), whole(one.running),
+      whole(one.tasks), whole(one.failed), duration(one.seconds), duration(one.gc_seconds)]})));
+  fill("hosts", ["host", "records", "time in Python"],
+    figures.hosts.map((one) => ({cells: [shown(one.host), whole(one.records), duration(one.seconds)]})));
   const process = figures.process;
   fill("process", ["process", "up", "processor", "memory", "threads", "collections", "time in them"],
     [{cells: [String(process.pid ?? "–"), long(figures.uptime), share(process.cpu), bytes(process.memory_bytes),

@@ -1,0 +1,56 @@
+"""Notes the calls that a task makes for one record, which the driver has chosen to follow."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+
+from wallaroo.metrics.following import Visit, Visits, error_of
+from wallaroo_spark.wire.columns import Messages
+from wallaroo_spark.wire.job import Run, Specs
+from wallaroo_spark.wire.outbox import Order
+
+
+class CallFollower:
+    """Is told of each call, as a `CallReporter` is.
+
+    Args:
+        sequence: the record's.
+
+    Attributes:
+        visits: the calls for that record.
+    """
+
+    def __init__(self, sequence: int) -> None:
+        self.visits = Visits()
+        self._sequence = sequence
+        self._visit: Visit | None = None
+
+    def begins(self, order: Order, _pipeline: str, _step: str | None) -> None:
+        """Note that a call begins."""
+        lineage, node = order[0][:-1], order[1]
+        if lineage[0] == self._sequence:
+            self._visit = Visit(node, lineage, time.time_ns(), 0)
+
+    def ends(self) -> None:
+        """Note that it has ended; an exception of it is being handled."""
+        visit, self._visit = self._visit, None
+        if visit is not None:
+            error = sys.exception()
+            visit.ended = time.time_ns()
+            visit.error = None if error is None else error_of(error)
+            self.visits.add(visit)
+
+
+def follower_of(
+    cases: Specs, runs: Iterable[Run] = (), messages: Iterable[Messages] = ()
+) -> CallFollower | None:
+    """Return what follows a record, if the task has it, or something that came of it."""
+    sequence = next((case.follow for case in cases.values() if case.follow is not None), None)
+    if sequence is None:
+        return None
+    here = any(run.first <= sequence < run.first + len(run.items) for run in runs) or any(
+        lineage[0] == sequence for run in messages for lineage in run.lineages
+    )
+    return CallFollower(sequence) if here else None

@@ -1,0 +1,54 @@
+"""What is sent to a collector of OpenTelemetry that goes away, and comes back."""
+
+from __future__ import annotations
+
+import logging
+import socket
+
+import pytest
+from receiving import eventually
+
+from wallaroo.metrics.following import Followed, Visit, Visits
+
+from .conftest import NASTY
+
+pytest.importorskip("opentelemetry.sdk")
+
+from collector import Collector, attributes
+
+from wallaroo.monitor.otel import Exporter
+
+
+def followed():
+    failed = Visit(1, (7, 0), 20, 30, ("ValueError", NASTY))
+    return Followed(NASTY, 7, Visits([Visit(0, (7,), 10, 20), failed]), arrived=5, ended=40)
+
+
+def test_a_collector_that_comes_back_gets_what_was_kept(registry, caplog):
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+    exporter = Exporter(registry, f"http://127.0.0.1:{port}", every=0.01)
+    exporter.start()
+    try:
+        eventually(lambda: "Connection refused" in caplog.text)
+        for _ in range(1000):
+            registry.on_followed(followed())
+        with Collector(port) as collector:
+            eventually(lambda: len(collector.spans) == 3 * 256)  # no more are kept
+            eventually(lambda: "again" in caplog.text)
+    finally:
+        exporter.close()
+    ours = [one for one in caplog.records if one.name == "wallaroo.otel"]
+    assert [one.levelno for one in ours[:2]] == [logging.WARNING] * 2
+    assert not [one for one in caplog.records if one.name.startswith("opentelemetry")]
+    names = {f"frame {shown()}", f"decode {shown()}", f"step {shown()}"}
+    assert {span.name for span in collector.spans} == names
+    failed = next(span for span in collector.spans if span.name == "step " + shown())
+    (event,) = failed.events
+    assert attributes(event)["exception.message"] == shown()
+    dead = [labels for name, labels in collector.values() if name == "wallaroo_dead_letters"]
+    assert dead == [("step", shown(), shown(), "0", "raised")]
+
+
+def shown():
+    return NASTY.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,190 @@
+"""Single records followed through an application: what each call did, when, with its lineage.
+
+From time to time a record is followed: all calls of user code that are made for it and for what
+comes of it are noted, with the lineage of their message. Nothing is noted of the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wallaroo.aggregations import AggregationRecord
+from wallaroo.components import Component
+from wallaroo.metrics.probes import like
+from wallaroo.topology import Application, ComponentUse, SinkId, StatePartition
+from wallaroo.trace import Lineage
+from wallaroo.user_code.failure import describe_error
+
+EVERY = 1.0
+"""Seconds between two records that are followed, at least."""
+
+_MOST = 256  # visits of a record that are kept: one message may become millions
+_LONGEST_ERROR = 500  # characters
+
+
+@dataclass(slots=True)
+class Visit:
+    """A message at a node: the calls that were made for it there, one after the other.
+
+    Attributes:
+        node: the node's index in the application.
+        lineage: the message's (order-1).
+        began, ended: nanoseconds since 1970, of the first call's begin and the last one's end.
+        error: the type and the text of what user code raised there; `None`: nothing.
+    """
+
+    node: int
+    lineage: Lineage
+    began: int
+    ended: int
+    error: tuple[str, str] | None = None
+
+
+@dataclass(slots=True)
+class Visits:
+    """The visits that were made for a record, in the order of their calls.
+
+    Attributes:
+        left_out: number of calls beyond those that are kept.
+    """
+
+    kept: list[Visit] = field(default_factory=list)
+    left_out: int = 0
+
+    def add(self, visit: Visit) -> None:
+        """Add a call; calls for one message at one node are one visit."""
+        last = self.kept[-1] if self.kept else None
+        if last is not None and (last.node, last.lineage) == (visit.node, visit.lineage):
+            last.ended = visit.ended
+            last.error = visit.error or last.error
+        elif len(self.kept) < _MOST:
+            self.kept.append(visit)
+        else:
+            self.left_out += 1
+
+    def merge(self, other: Visits) -> None:
+        """Add those that were made elsewhere."""
+        room = _MOST - len(self.kept)
+        self.kept += other.kept[:room]
+        self.left_out += other.left_out + len(other.kept[room:])
+
+
+@dataclass(slots=True)
+class Followed:
+    """A record, followed to the delivery of what came of it.
+
+    Attributes:
+        source: its source.
+        sequence: its sequence number.
+        visits: what was called for it.
+        arrived, ended: nanoseconds since 1970.
+        delivered: when its outputs were delivered, by sink: with all those of its read (reference),
+            or of its micro-batch (Spark).
+    """
+
+    source: str
+    sequence: int
+    visits: Visits = field(default_factory=Visits)
+    arrived: int = 0
+    ended: int = 0
+    delivered: dict[SinkId, int] = field(default_factory=dict)
+
+
+class Follower:
+    """Follows records in a process that makes their calls itself.
+
+    Args:
+        application: whose calls are noted.
+        every: seconds between two records.
+
+    Attributes:
+        application: the same application; its components note their calls.
+        lineage: returns the lineage of the message that is processed; the engine sets it.
+    """
+
+    def __init__(self, application: Application, every: float = EVERY) -> None:
+        self.lineage: Callable[[], Lineage | None] = lambda: None
+        self._every = every
+        self._due = time.monotonic()
+        self._open: Followed | None = None
+        self._done: Followed | None = None
+        self._indices = {id(node): index for index, node in enumerate(application.nodes)}
+        self.application = application.map_components(self._noting)
+
+    def begin(self, source: str, sequence: int) -> None:
+        """Follow the next record, if it is time for one."""
+        if self._done is None and time.monotonic() >= self._due:
+            self._open = Followed(source, sequence)
+
+    def end(self) -> None:
+        """Note that all calls for the record have been made."""
+        if self._open is not None:
+            self._done, self._open = self._open, None
+            self._due = time.monotonic() + self._every
+
+    def take(self) -> Followed | None:
+        """Return a record all of whose calls have been made, once."""
+        done, self._done = self._done, None
+        return done
+
+    def _noting(self, use: ComponentUse) -> Component:
+        """Return a component whose calls are noted."""
+        component, user = use.component, use.user
+        if isinstance(user, StatePartition) or use.role == "generator":
+            return component
+        index = self._indices[id(user)]
+        if isinstance(component, AggregationRecord):
+            combine = component.combine
+            return replace(
+                component,
+                call=self._noted(component.call, index),
+                initial_accumulator=self._noted(component.initial_accumulator, index),
+                combine=None if combine is None else self._noted(combine, index),
+                output=self._noted(component.output, index),
+            )
+        return replace(component, call=self._noted(component.call, index))
+
+    def _noted(self, call: Callable[..., Any], index: int) -> Callable[..., Any]:
+        @like(call)
+        def noted(*arguments: Any) -> Any:
+            record = self._open
+            if record is None:
+                return call(*arguments)
+            lineage = self.lineage()
+            if lineage is None or lineage[0] != record.sequence:
+                return call(*arguments)
+            visit = Visit(index, lineage, time.time_ns(), 0)
+            try:
+                result = call(*arguments)
+                if hasattr(type(result), "__next__"):
+                    result = _to_its_end(result, visit)
+            except BaseException as error:
+                visit.error = error_of(error)
+                raise
+            finally:
+                visit.ended = time.time_ns()
+                record.visits.add(visit)
+            return result
+
+        return noted
+
+
+def error_of(error: BaseException) -> tuple[str, str]:
+    """Return the type and the text of what user code raised."""
+    return type(error).__name__, describe_error(error)[:_LONGEST_ERROR]
+
+
+def _to_its_end(items: Iterator[Any], visit: Visit) -> Iterator[Any]:
+    """Return a multi result's iterator; the engine's reading of it is part of the call."""
+    try:
+        yield from items
+    except GeneratorExit:  # the engine reads no further
+        raise
+    except BaseException as error:
+        visit.error = error_of(error)
+        raise
+    finally:
+        visit.ended = time.time_ns()

@@ -1,0 +1,181 @@
+"""`--otel ENDPOINT`: the figures of a run, and the records followed, sent by OTLP over HTTP.
+
+The OpenTelemetry SDK makes the spans and sends both, from one thread of its own: the engine's
+threads only add to a bounded list. Where nobody takes them, that is said once; figures are sent
+anew each time, spans beyond the list's length are dropped. What the environment says to the SDK,
+such as OTEL_EXPORTER_OTLP_HEADERS or OTEL_RESOURCE_ATTRIBUTES, holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections import deque
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.metrics.export import MetricExportResult
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SpanExportResult
+
+from wallaroo.metrics.following import Followed
+from wallaroo.metrics.process import ProcessWatch
+from wallaroo.metrics.registry import Registry
+from wallaroo.monitor.otel_metrics import metrics_data
+from wallaroo.monitor.otel_spans import make_spans
+from wallaroo.text import escaped, reason
+
+EVERY = 10.0
+"""Seconds between two times that figures and spans are sent."""
+
+_TIMEOUT = 5.0  # seconds that one sending may take
+_RECORDS = 256  # followed records that wait to be sent
+_OF_THE_SDK = "opentelemetry.exporter"  # logger
+
+_log = logging.getLogger("wallaroo.otel")
+
+
+class Exporter:
+    """Sends the figures of a run, and the records that are followed.
+
+    Args:
+        registry: the figures.
+        endpoint: its URL, without a slash at its end; figures go to /v1/metrics there, spans to
+            /v1/traces.
+        every: seconds between two times.
+    """
+
+    def __init__(self, registry: Registry, endpoint: str, every: float = EVERY) -> None:
+        self._registry = registry
+        self._endpoint = endpoint
+        self._every = every
+        self._process = ProcessWatch()
+        self._followed: deque[Followed] = deque(maxlen=_RECORDS)
+        self._resource = Resource.create(_attributes(registry))
+        self._spans: list[ReadableSpan] = []
+        provider = TracerProvider(resource=self._resource, shutdown_on_exit=False)
+        provider.add_span_processor(_Collecting(self._spans))
+        self._tracer = provider.get_tracer("wallaroo")
+        self._to_metrics = OTLPMetricExporter(f"{endpoint}/v1/metrics", timeout=_TIMEOUT)
+        self._to_traces = OTLPSpanExporter(f"{endpoint}/v1/traces", timeout=_TIMEOUT)
+        self._away = False
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._go_on, name="wallaroo-otel", daemon=True)
+        registry.on_followed = self._followed.append
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Send what there is, unless nobody took anything the last time, and end."""
+        self._closed.set()
+        self._thread.join(_TIMEOUT)
+        self._to_metrics.shutdown()
+        self._to_traces.shutdown()  # type: ignore[no-untyped-call]  # the SDK gives it no types
+        self._thread.join(_TIMEOUT)
+        self._process.close()
+
+    def _go_on(self) -> None:
+        with _Reasons() as reasons:
+            while not self._closed.wait(self._every):
+                self._send(reasons)
+            if not self._away:
+                self._send(reasons)
+
+    def _send(self, reasons: _Reasons) -> None:
+        reasons.first = ""
+        try:
+            good = self._send_all()
+        except Exception as error:  # noqa: BLE001 - a bug, here or in the SDK, must not end the run
+            good, reasons.first = False, f"{type(error).__name__}: {error}"
+        if good == self._away:  # it has changed
+            self._away = not good
+            if good:
+                _log.warning("figures and traces are taken at %s again", self._endpoint)
+            else:
+                _log.warning(
+                    "figures and traces are not taken at %s: %s. It is tried again every %g s; "
+                    "nothing else is affected",
+                    self._endpoint,
+                    escaped(reasons.first or "no reason was given"),
+                    self._every,
+                )
+
+    def _send_all(self) -> bool:
+        """Return whether all of it was taken."""
+        data = metrics_data(self._registry, self._process.look(), self._resource)
+        if self._to_metrics.export(data) is not MetricExportResult.SUCCESS:
+            return False
+        while self._followed:
+            make_spans(self._tracer, self._registry.application, self._followed.popleft())
+        if not self._spans:
+            return True
+        spans = self._spans[:]
+        self._spans.clear()
+        return self._to_traces.export(spans) is SpanExportResult.SUCCESS
+
+
+class _Collecting(SpanProcessor):
+    """Keeps the spans that have ended for the thread that sends them."""
+
+    def __init__(self, spans: list[ReadableSpan]) -> None:
+        self._spans = spans
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self._spans.append(span)
+
+
+class _Reasons(logging.Handler):
+    """Takes what the SDK logs in this thread: it repeats itself with each attempt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = ""
+        self._thread = threading.get_ident()
+        self._logger = logging.getLogger(_OF_THE_SDK)
+
+    def __enter__(self) -> _Reasons:
+        self._thread = threading.get_ident()
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(self._is_not_ours)
+        self._logger.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._logger.removeHandler(self)
+        for handler in logging.getLogger().handlers:
+            handler.removeFilter(self._is_not_ours)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the first reason; what follows is what the SDK makes of it."""
+        if record.thread == self._thread and not self.first:
+            arguments = record.args if isinstance(record.args, tuple) else ()
+            errors = [one for one in arguments if isinstance(one, BaseException)]
+            self.first = reason(_origin(errors[0])) if errors else record.getMessage()
+
+    def _is_not_ours(self, record: logging.LogRecord) -> bool:
+        return record.thread != self._thread or not record.name.startswith(
+            ("opentelemetry", "urllib3")
+        )
+
+
+def _origin(error: BaseException) -> OSError:
+    """Return the error of the system that an error of the HTTP library was raised from."""
+    found = error
+    while (before := found.__cause__ or found.__context__) is not None:
+        found = before
+    return found if isinstance(found, OSError) else OSError(str(error))
+
+
+def _attributes(registry: Registry) -> dict[str, str | int]:
+    return {
+        "service.name": registry.application.name.encode("utf-8", "backslashreplace").decode(),
+        "service.instance.id": f"{socket.gethostname()}:{os.getpid()}:{int(time.time())}",
+        "process.pid": os.getpid(),
+        "wallaroo.engine": registry.engine,
+    }
