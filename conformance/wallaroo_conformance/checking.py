@@ -123,6 +123,7 @@ def check_engine(
         supported=findings.supported,
         asked=check.budget.cases,
         date=date.today().isoformat(),
+        coverage=findings.coverage.result(),
         option=getattr(search.runner.engine, "option", ""),
     )
 

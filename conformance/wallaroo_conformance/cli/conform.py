@@ -24,7 +24,7 @@ from wallaroo_conformance.pipe.engine import PipeEngine
 from wallaroo_conformance.report.html import chapters_for, html
 from wallaroo_conformance.report.junit import junit
 from wallaroo_conformance.report.matrix import write_matrix
-from wallaroo_conformance.report.showing import cases_text, failure_text
+from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text
 from wallaroo_conformance.search.budget import chosen_budget
 
 
@@ -91,6 +91,8 @@ def _print(report: Report) -> None:
         title = RULES[rule].title
         print(f"{rule:10} {status:14} {report.exercised(rule):7} cases  {title}{note}")
     print(f"{report.engine}: {cases_text(report)}")
+    if report.coverage is not None:
+        print(f"{report.engine}: {coverage_text(report.coverage)}")
     for problem in report.problems:
         print(f"{report.engine}: incomplete: {problem}", file=sys.stderr)
     print(f"{report.engine}: {_verdict(report)}")

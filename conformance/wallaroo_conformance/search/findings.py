@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wallaroo_conformance.cases.either import AnyCase, size
+from wallaroo_conformance.judge.coverage import Coverage
 from wallaroo_conformance.judge.differences import Kind, Result
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS, exercised
@@ -49,6 +50,8 @@ class Findings:
         self._begun = time.monotonic()
         self.first_failure: float | None = None
         """Seconds from the search's beginning to the first case that failed."""
+        self.coverage = Coverage()
+        """What the cases that the engine has answered have met."""
         self.generated = 0
         self.supported = 0
         """Of the generated cases, those that the engine was given."""

@@ -23,9 +23,10 @@ from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_conformance.search.explaining import Explainer
 from wallaroo_conformance.search.findings import Findings
-from wallaroo_conformance.search.generation import Generation, Part
+from wallaroo_conformance.search.generation import Chunk, Generation, Part
 from wallaroo_conformance.search.judging import Judge
 from wallaroo_conformance.search.running import MOST_CASES_A_JOB, Runner
+from wallaroo_conformance.search.steering import Steering
 
 MOST_FAILURES = 12
 """Failures that a report holds at most."""
@@ -93,7 +94,8 @@ class Search:
         self.runner = Runner(engine, job=job, options=options)
         self.findings = Findings()
         modes = self.runner.capabilities.isolation
-        self._generation = Generation(seed, modes, job, few=give_up_early, part=part)
+        steering = Steering(self.findings.coverage)
+        self._generation = Generation(seed, modes, job, steering, few=give_up_early, part=part)
         self._judge = Judge(
             self.runner, self.oracle, self.findings, divergences, today or date.today()
         )
@@ -112,7 +114,8 @@ class Search:
     def replay(self, cases: Iterable[AnyCase]) -> None:
         """Run cases that are given, such as stored counterexamples."""
         self._tell("stored cases")
-        self._judge.try_cases(list(cases))
+        answered = self._judge.try_cases(list(cases))
+        self._cover(answered, dict.fromkeys([meaning.case for meaning, _ in answered], "fixed"))
 
     def failure_of(self, case: AnyCase) -> Failure | None:
         """Return what one case shows, as it is; it is neither counted nor reduced."""
@@ -131,12 +134,19 @@ class Search:
             if (left is not None and left <= 0) or (late and self._generation.chunks > 0):
                 break
             self._tell("searching")
-            cases = self._generation.next_chunk(left)
-            answered = self._judge.try_cases(cases)
-            self._spare_refused(cases, len(answered))
+            chunk = self._generation.next_chunk(left)
+            answered = self._judge.try_cases(list(chunk))
+            self._cover(answered, chunk)
+            self._spare_refused(list(chunk), len(answered))
             if budget.variant_every:
                 rng = random.Random(self._seed + self.findings.generated)  # noqa: S311 - no secret
                 self._judge.try_variants(_some(answered, budget.variant_every), rng)
+
+    def _cover(self, answered: Sequence[tuple[Meaning, Result]], chunk: Chunk) -> None:
+        """Note what the cases that the engine has answered have met."""
+        origins = {self._judge.adapted(case): origin for case, origin in chunk.items()}
+        for meaning, _ in answered:
+            self.findings.coverage.add(meaning.case, meaning.facts, origins[meaning.case])
 
     def _spare_refused(self, cases: Sequence[AnyCase], answered: int) -> None:
         """Draw no more timed cases for an engine that refuses nearly all of them."""
