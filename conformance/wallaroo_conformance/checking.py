@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeAlias
 
 from wallaroo.engine import Case, Engine, load_engine
@@ -45,6 +47,8 @@ class Check:
         live: checks the live server; `None` leaves those rules out.
         store: directory that gets a file for each failure; `None`: nothing is stored.
         reference: says what is right; `None`: the reference engine.
+        stop: set from outside, it ends the check before the next cases. Then, and at Ctrl-C, the
+            report has what was found so far. `None`: Ctrl-C is raised.
     """
 
     budget: Budget = PROFILES["dev"]
@@ -57,6 +61,7 @@ class Check:
     live: LiveCheck | None = None
     store: Path | None = None
     reference: Engine | None = None
+    stop: Event | None = None
 
 
 def check_engine(
@@ -86,6 +91,7 @@ def check_engine(
         options=check.options,
         watcher=watcher,
         give_up_early=check.fail_fast,
+        stop=check.stop,
     )
     laws: list[LawResult] = []
     failures: list[Failure] = []
@@ -101,6 +107,14 @@ def check_engine(
             failures += [
                 replace(one, may_be_same=one.may_be_same or earlier) for one in found_failures
             ]
+    except KeyboardInterrupt:
+        if check.stop is None:
+            raise
+        problems.append("interrupted: this is what was found until then")
+        if not laws:
+            found_laws, found_failures = _found_so_far(search, check)
+            laws += found_laws
+            failures += found_failures
     except HarnessError as error:
         problems.append(str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, this was no check
@@ -167,6 +181,14 @@ def _check_cases(search: Search, check: Check) -> Found:
         search.explain(1 if check.fail_fast else MOST_FAILURES)
     except HarnessError as error:  # what was found until then is told
         search.problems.append(str(error))
+    failures = [one for one in search.findings.failures if fits(one.rule, check.rules)]
+    return search.law_results(check.rules), failures
+
+
+def _found_so_far(search: Search, check: Check) -> Found:
+    """Return what an interrupted search has found; the smallest failing case is not reduced."""
+    with suppress(KeyboardInterrupt, HarnessError):  # pressed again, or the engine has gone
+        search.show_unreduced()
     failures = [one for one in search.findings.failures if fits(one.rule, check.rules)]
     return search.law_results(check.rules), failures
 

@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 
 _CONFORM_EXAMPLES = """\
 examples:
-  wallaroo conform --engine spark                       4,000 cases, rule by rule
+  wallaroo conform --engine spark                       5,000 cases, rule by rule
   wallaroo conform --engine spark --engine compiled --html report.html
   wallaroo conform --engine-command 'node engine.mjs'    an engine in a process of its own
   wallaroo conform --adapter bytewax --adapter quix --no-live --matrix matrix
   wallaroo conform --engine mine --rules 'state-*'      only the rules about state
-  wallaroo conform --profile nightly --time 3600        for an hour
+  wallaroo conform --budget 2m --no-live                for two minutes
   wallaroo conform --mutants                            can the suite fail? the kill matrix
   wallaroo conform --app word_count.py --lines words.txt --engine spark
 
 exit code: 0 all rules kept and exercised, 1 a rule is broken, 2 the check failed or is incomplete
+Ctrl-C ends the search and reports what was found until then: 1 if a rule is broken, else 2
 """
 
 _REPLAY_EXAMPLES = """\
@@ -40,6 +41,8 @@ exit code: 0 it does what the reference does, 1 it does not, 2 it could not be r
 """
 
 _NOT_RUN = 2
+
+_SECONDS = {"s": 1, "m": 60, "h": 3_600}
 
 _STORE = Path("wallaroo-counterexamples")
 
@@ -64,7 +67,12 @@ def register_conform(subparsers: Subparsers) -> None:
         "--rules", default="*", metavar="PATTERN", help="rules to report, as 'state-*,route-1' (*)"
     )
     parser.add_argument("--cases", type=_count, metavar="N", help="generate so many cases")
-    parser.add_argument("--time", type=float, metavar="S", help="generate for so many seconds")
+    parser.add_argument(
+        "--budget",
+        type=_budget,
+        metavar="TIME",
+        help="generate for so long, as 90s, 2m or 1h; with --cases whichever ends first",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the generation (0)")
     parser.add_argument(
         "--profile", choices=["ci", "dev", "nightly"], default="dev", help="how much to do (dev)"
@@ -222,6 +230,17 @@ def _seconds(text: str) -> float:
         seconds = 0.0
     if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"expected seconds, more than 0, not {text!r}")
+    return seconds
+
+
+def _budget(text: str) -> float:
+    number, unit = text[:-1], _SECONDS.get(text[-1:])
+    try:
+        seconds = float(number) * unit if unit and number.replace(".", "", 1).isdigit() else 0.0
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a time, as 90s, 2m or 1h, not {text!r}")
     return seconds
 
 

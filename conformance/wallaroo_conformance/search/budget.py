@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+_FEWEST = 8  # cases in a chunk that time cuts short
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -31,8 +33,25 @@ class Budget:
         if self.cases is None and self.seconds is None:
             raise ValueError("a budget without cases and seconds never ends: give one of them")
         if not self.name:
-            name = f"{self.seconds:g} seconds" if self.cases is None else f"{self.cases} cases"
+            parts = [] if self.cases is None else [f"{self.cases} cases"]
+            parts += [] if self.seconds is None else [f"{self.seconds:g} seconds"]
+            name = " or ".join(parts)
             object.__setattr__(self, "name", name)  # frozen: this is the only way to set it
+
+    def left(self, generated: int, before: int, spent: float) -> int | None:
+        """Return how many cases are left; of seconds, as many as go by at the rate so far.
+
+        Args:
+            generated: cases that there are.
+            before: cases that there were when the time began.
+            spent: seconds since then.
+        """
+        left = None if self.cases is None else self.cases - generated
+        if self.seconds is None or generated == before:
+            return left
+        rest = self.seconds - spent
+        in_time = max(int((generated - before) / spent * rest), _FEWEST) if rest > 0 else 0
+        return in_time if left is None else min(left, in_time)
 
 
 # The tour and the pairs of operators, which come early, are up to 3,600 cases; some 900 come first.
@@ -44,9 +63,10 @@ PROFILES: Mapping[str, Budget] = {
 
 
 def chosen_budget(profile: str, cases: int | None = None, seconds: float | None = None) -> Budget:
-    """Return a profile's budget, or one of so many cases or seconds where they are given."""
-    if cases is not None:
-        return Budget(cases)
-    if seconds is not None:
-        return Budget(None, seconds)
-    return PROFILES[profile]
+    """Return a profile's budget, or one of so many cases or seconds where either is given.
+
+    Where both are given, the search ends with whichever comes first.
+    """
+    if cases is None and seconds is None:
+        return PROFILES[profile]
+    return Budget(cases, seconds)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from threading import Event
 from typing import Any
 
 from wallaroo.engine import Engine
@@ -44,6 +45,8 @@ class Progress:
         stage: what is being done.
         done: cases run.
         planned: cases to run, `None` if time decides.
+        seconds: how long cases have been generated.
+        planned_seconds: how long they are at most; `None` if their number decides.
         kept: cases that exercised each law and held, by law id.
         broken: ids of the laws found broken so far.
         failing: cases that failed and are still to be explained.
@@ -52,6 +55,8 @@ class Progress:
     stage: str
     done: int
     planned: int | None
+    seconds: float
+    planned_seconds: float | None
     kept: Mapping[str, int]
     broken: Sequence[str]
     failing: int
@@ -74,6 +79,7 @@ class Search:
         watcher: is called with the progress.
         give_up_early: stop generating after the first cases that fail.
         part: which cases are generated.
+        stop: set from outside: raise `KeyboardInterrupt` before the next cases are run.
     """
 
     def __init__(
@@ -89,6 +95,7 @@ class Search:
         watcher: Watcher | None = None,
         give_up_early: bool = False,
         part: Part = "both",
+        stop: Event | None = None,
     ) -> None:
         self.oracle = oracle or reference_oracle()
         self.runner = Runner(engine, job=job, options=options)
@@ -109,7 +116,9 @@ class Search:
         self._seed = seed
         self._watcher = watcher or (lambda progress: None)
         self._early = give_up_early
-        self._planned: int | None = None
+        self._stop = stop or Event()
+        self._budget = Budget()
+        self._begun: float | None = None
 
     def replay(self, cases: Iterable[AnyCase]) -> None:
         """Run cases that are given, such as stored counterexamples."""
@@ -126,12 +135,13 @@ class Search:
 
         Called again, it goes on where it gave up early.
         """
-        self._planned = budget.cases
-        begun = time.monotonic()
+        self._budget = budget
+        self._begun = begun = time.monotonic()
+        before = self.findings.generated
         while not (self._early and self.findings.failing):
-            left = None if budget.cases is None else budget.cases - self.findings.generated
-            late = budget.seconds is not None and time.monotonic() - begun > budget.seconds
-            if (left is not None and left <= 0) or (late and self._generation.chunks > 0):
+            spent = time.monotonic() - begun
+            left = budget.left(self.findings.generated, before, spent)
+            if left is not None and left <= 0:
                 break
             self._tell("searching")
             chunk = self._generation.next_chunk(left)
@@ -216,16 +226,26 @@ class Search:
             self._tell("reducing")
             self._explainer.explain_smallest()
 
+    def show_unreduced(self) -> None:
+        """Make a failure of the smallest failing case as it is: there is no time to reduce it."""
+        if self.findings.failing:
+            self._explainer.show_smallest()
+
     def law_results(self, rules: str = "*") -> list[LawResult]:
         """Return what is known of each law whose rule fits the pattern."""
         return self.findings.law_results(rules, self._judge.claims.unclaimed())
 
     def _tell(self, stage: str) -> None:
+        """Tell the watcher what comes next, unless the user has asked to stop."""
+        if self._stop.is_set():
+            raise KeyboardInterrupt
         self._watcher(
             Progress(
                 stage,
                 self.runner.cases,
-                self._planned,
+                self._budget.cases,
+                0.0 if self._begun is None else time.monotonic() - self._begun,
+                self._budget.seconds,
                 self.findings.kept,
                 [law.id for law in self.findings.blamed],
                 len(self.findings.failing),
