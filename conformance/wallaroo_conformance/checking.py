@@ -13,6 +13,11 @@ from typing import Any, TypeAlias
 
 from wallaroo.engine import Case, Engine, load_engine
 from wallaroo.trace import Trace
+from wallaroo_conformance.cases.corpus import (
+    read_corpus,
+    readable_counterexamples,
+    write_corpus,
+)
 from wallaroo_conformance.cases.counterexamples import STORED, Counterexample, stored
 from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.laws import ANSWERS
@@ -45,7 +50,8 @@ class Check:
         options: the engine's own thresholds, such as batch or segment size, for every case.
         counterexamples: directory of stored cases, which are replayed first; `None`: none.
         live: checks the live server; `None` leaves those rules out.
-        store: directory that gets a file for each failure; `None`: nothing is stored.
+        store: directory that gets a file for each failure, and a corpus of the cases that met rare
+            pairs of facts; what is there already is run first. `None`: nothing is stored.
         reference: says what is right; `None`: the reference engine.
         stop: set from outside, it ends the check before the next cases. Then, and at Ctrl-C, the
             report has what was found so far. `None`: Ctrl-C is raised.
@@ -119,6 +125,8 @@ def check_engine(
         problems.append(str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, this was no check
         problems.append(f"the check itself failed: {type(error).__name__}: {error}")
+    if check.store is not None and (rarest := search.findings.coverage.rarest()):
+        write_corpus(check.store, rarest)
     problems = [*search.problems, *problems]
     name = search.runner.engine.name
     findings = search.findings
@@ -135,6 +143,7 @@ def check_engine(
         versions=versions(search.runner.engine),
         first_failure=findings.first_failure,
         supported=findings.supported,
+        stored=findings.stored,
         asked=check.budget.cases,
         date=date.today().isoformat(),
         coverage=findings.coverage.result(),
@@ -175,6 +184,9 @@ def _refuse_blindness(search: Search) -> None:
 def _check_cases(search: Search, check: Check) -> Found:
     if check.counterexamples is not None:
         search.replay(example.case for example in stored(check.counterexamples))
+    if check.store is not None:
+        search.replay(example.case for example in readable_counterexamples(check.store))
+        search.replay(read_corpus(check.store))
     try:
         search.search(check.budget)
         search.top_up(check.budget, check.rules)

@@ -105,6 +105,8 @@ class PairsMet:
         """Cases that have met a pair."""
         self.smallest: dict[Pair, AnyCase] = {}
         """The smallest case that has met a pair."""
+        self.latest: dict[Pair, AnyCase] = {}
+        """The last case that has met a pair."""
         self.of: dict[Fact, list[Pair]] = {}
         """The pairs that a fact has been met in."""
         self._sizes: dict[Pair, tuple[int, ...]] = {}
@@ -113,6 +115,7 @@ class PairsMet:
         """Note a case; return its pairs, and those of them that are new."""
         pairs = list(combinations(sorted(facts, key=_ORDER.__getitem__), 2))
         self.count.update(pairs)
+        self.latest.update(dict.fromkeys(pairs, case))
         own, sizes = size(case), self._sizes
         new = []
         for pair in pairs:
@@ -140,19 +143,33 @@ class Coverage:
         self._drawn: list[int] = []  # the numbers of the cases drawn by chance
         self._own: dict[tuple[Kind, Pair], int] = {}  # pairs of one such case alone, and which
 
-    def add(self, case: AnyCase, facts: Facts, origin: Origin) -> None:
-        """Note a case that the engine has answered, and how it was chosen."""
+    def add(self, case: AnyCase, facts: Facts, origin: Origin) -> list[Pair]:
+        """Note a case that the engine has answered, and how it was chosen.
+
+        Returns:
+            The pairs that it is the first of its kind to meet.
+        """
         kind = (isinstance(case, TimedCase), case.isolation)
         pairs, new = self.kinds.setdefault(kind, PairsMet()).add(case, facts)
         number = len(self._new)
         self._new.append(len(new))
         if origin == "led":
-            return  # it may descend from the case that a pair belongs to
+            return new  # it may descend from the case that a pair belongs to
         for pair in pairs:
             self._own.pop((kind, pair), None)
         if origin == "chance":
             self._drawn.append(number)
             self._own.update(((kind, pair), number) for pair in new)
+        return new
+
+    def rarest(self) -> list[AnyCase]:
+        """Return the smallest case of each pair, those of the rarest pairs first."""
+        known = [
+            (met.count[pair], case)
+            for met in self.kinds.values()
+            for pair, case in met.smallest.items()
+        ]
+        return list(dict.fromkeys(case for _, case in sorted(known, key=lambda one: one[0])))
 
     def result(self) -> CoverageResult:
         """Return what a report says of it."""

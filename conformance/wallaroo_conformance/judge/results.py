@@ -126,7 +126,8 @@ class Report:
         seed: of the generation.
         cases: runs of cases: of those generated, of their variants, of reductions.
         generated: cases generated for it or stored; those beyond its capabilities are not run.
-        supported: of these, the ones it was given.
+        stored: of these, cases that came from a store; they are beside those asked for.
+        supported: of all, the ones it was given.
         asked: cases asked for; `None`: as many as the time allowed.
         option: how a command line names the engine, where its name does not.
         date: the day of the check, as in ``2026-11-22``.
@@ -151,6 +152,7 @@ class Report:
     versions: Mapping[str, str] = field(default_factory=dict)
     first_failure: float | None = None
     supported: int = 0
+    stored: int = 0
     asked: int | None = None
     option: str = ""
     date: str = ""
@@ -196,6 +198,7 @@ class Report:
                 "failures": len(self.failures),
                 "cases": self.cases,
                 "generated": self.generated,
+                "stored": self.stored,
                 "supported": self.supported,
                 "asked": self.asked,
                 "exit": self.exit_code,

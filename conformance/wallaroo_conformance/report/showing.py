@@ -122,7 +122,7 @@ def failure_text(failure: Failure, engine: str, *, option: str = "", width: int 
 
 def cases_text(report: Report) -> str:
     """Return how many cases were asked for and run, and why these numbers differ."""
-    asked, generated = report.asked, report.generated
+    asked, generated = report.asked, report.generated - report.stored
     if asked is None:
         parts = [f"{generated} cases in the time given"]
     elif generated < asked:
@@ -132,7 +132,9 @@ def cases_text(report: Report) -> str:
         parts = [f"{asked} cases asked for, {added} added for laws that none had met yet"]
     else:
         parts = [f"{asked} cases asked for"]
-    if beyond := generated - report.supported:
+    if report.stored:
+        parts.append(f"{report.stored} stored ones before them")
+    if beyond := report.generated - report.supported:
         parts.append(f"{beyond} not run, because they need what the engine does not claim")
     if more := report.cases - report.supported:
         parts.append(f"{more} more runs, for relations between two runs and to reduce failures")

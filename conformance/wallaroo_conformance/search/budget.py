@@ -38,19 +38,18 @@ class Budget:
             name = " or ".join(parts)
             object.__setattr__(self, "name", name)  # frozen: this is the only way to set it
 
-    def left(self, generated: int, before: int, spent: float) -> int | None:
+    def left(self, generated: int, spent: float) -> int | None:
         """Return how many cases are left; of seconds, as many as go by at the rate so far.
 
         Args:
-            generated: cases that there are.
-            before: cases that there were when the time began.
-            spent: seconds since then.
+            generated: cases so far.
+            spent: seconds so far.
         """
         left = None if self.cases is None else self.cases - generated
-        if self.seconds is None or generated == before:
+        if self.seconds is None or not generated:
             return left
         rest = self.seconds - spent
-        in_time = max(int((generated - before) / spent * rest), _FEWEST) if rest > 0 else 0
+        in_time = max(int(generated / spent * rest), _FEWEST) if rest > 0 else 0
         return in_time if left is None else min(left, in_time)
 
 

@@ -79,6 +79,7 @@ class Search:
         watcher: is called with the progress.
         give_up_early: stop generating after the first cases that fail.
         part: which cases are generated.
+        by_chance: lead no cases to rare pairs of facts, to see what that is worth.
         stop: set from outside: raise `KeyboardInterrupt` before the next cases are run.
     """
 
@@ -95,13 +96,14 @@ class Search:
         watcher: Watcher | None = None,
         give_up_early: bool = False,
         part: Part = "both",
+        by_chance: bool = False,
         stop: Event | None = None,
     ) -> None:
         self.oracle = oracle or reference_oracle()
         self.runner = Runner(engine, job=job, options=options)
         self.findings = Findings()
         modes = self.runner.capabilities.isolation
-        steering = Steering(self.findings.coverage)
+        steering = None if by_chance else Steering(self.findings.coverage)
         self._generation = Generation(seed, modes, job, steering, few=give_up_early, part=part)
         self._judge = Judge(
             self.runner, self.oracle, self.findings, divergences, today or date.today()
@@ -123,7 +125,9 @@ class Search:
     def replay(self, cases: Iterable[AnyCase]) -> None:
         """Run cases that are given, such as stored counterexamples."""
         self._tell("stored cases")
+        before = self.findings.generated
         answered = self._judge.try_cases(list(cases))
+        self.findings.stored += self.findings.generated - before
         self._cover(answered, dict.fromkeys([meaning.case for meaning, _ in answered], "fixed"))
 
     def failure_of(self, case: AnyCase) -> Failure | None:
@@ -137,10 +141,9 @@ class Search:
         """
         self._budget = budget
         self._begun = begun = time.monotonic()
-        before = self.findings.generated
         while not (self._early and self.findings.failing):
             spent = time.monotonic() - begun
-            left = budget.left(self.findings.generated, before, spent)
+            left = budget.left(self.findings.generated - self.findings.stored, spent)
             if left is not None and left <= 0:
                 break
             self._tell("searching")

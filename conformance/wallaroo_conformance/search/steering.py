@@ -53,5 +53,9 @@ class Steering:
 
 
 def _met(met: PairsMet, fact: Fact, rng: Random) -> AnyCase:
-    """Return a small case that has met a fact, together with any other one."""
-    return met.smallest[rng.choice(met.of[fact])]
+    """Return a case that has met a fact, together with any other one.
+
+    Small cases have little that stands in the way of a second fact; others have more messages.
+    """
+    known = met.smallest if rng.random() < 1 / 2 else met.latest
+    return known[rng.choice(met.of[fact])]

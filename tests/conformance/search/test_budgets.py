@@ -52,11 +52,11 @@ def test_a_budget_of_cases_and_seconds_ends_with_whichever_comes_first() -> None
 
 
 def test_time_that_is_left_says_how_many_cases_come_next() -> None:
-    assert Budget(None, 60.0).left(0, 0, 0.0) is None
-    assert Budget(None, 60.0).left(300, 100, 10.0) == 1_000  # 20 cases a second, and 50 s left
-    assert Budget(700, 60.0).left(300, 100, 10.0) == 400
-    assert Budget(None, 60.0).left(300, 100, 59.99) == 8
-    assert Budget(None, 60.0).left(300, 100, 60.0) == 0
+    assert Budget(None, 60.0).left(0, 0.0) is None
+    assert Budget(None, 60.0).left(200, 10.0) == 1_000  # 20 cases a second, and 50 s left
+    assert Budget(600, 60.0).left(200, 10.0) == 400
+    assert Budget(None, 60.0).left(200, 59.99) == 8
+    assert Budget(None, 60.0).left(200, 60.0) == 0
 
 
 class _Stopping(Event):
