@@ -99,6 +99,12 @@ def register_conform(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
     parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="write the report as Markdown, for the summary page of a CI run",
+    )
+    parser.add_argument(
         "--store",
         type=Path,
         metavar="DIR",
