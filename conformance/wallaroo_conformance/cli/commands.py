@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +43,7 @@ exit code: 0 it does what the reference does, 1 it does not, 2 it could not be r
 
 _NOT_RUN = 2
 
-_SECONDS = {"s": 1, "m": 60, "h": 3_600}
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600}
 
 _STORE = Path("wallaroo-counterexamples")
 
@@ -106,6 +107,12 @@ def register_conform(subparsers: Subparsers) -> None:
         help="write a page, JSON and a badge of each engine into this folder",
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
+    parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="write the report as Markdown, for the summary page of a CI run",
+    )
     parser.add_argument(
         "--store",
         type=Path,
@@ -234,11 +241,8 @@ def _seconds(text: str) -> float:
 
 
 def _budget(text: str) -> float:
-    number, unit = text[:-1], _SECONDS.get(text[-1:])
-    try:
-        seconds = float(number) * unit if unit and number.replace(".", "", 1).isdigit() else 0.0
-    except ValueError:
-        seconds = 0.0
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smh]?)", text)
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"expected a time, as 90s, 2m or 1h, not {text!r}")
     return seconds

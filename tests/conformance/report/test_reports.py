@@ -25,6 +25,7 @@ from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.live import LIVE_LAWS
 from wallaroo_conformance.report.html import chapters_for, html
 from wallaroo_conformance.report.junit import junit
+from wallaroo_conformance.report.markdown import folded, markdown
 from wallaroo_conformance.report.showing import cases_text, coverage_text
 
 pytestmark = pytest.mark.xdist_group("checks")  # they share reports, and what cases mean
@@ -119,6 +120,7 @@ def test_every_report_says_what_was_covered(kept: Report) -> None:
     assert kept.coverage is not None
     said = coverage_text(kept.coverage)
     assert said in junit([kept])
+    assert said in markdown([kept])
     assert said in unescape(html([kept]))
     [read] = read_reports(reports_to_json([kept]))
     assert read["coverage"]["pairs"] == kept.coverage.pairs
@@ -144,3 +146,24 @@ def test_the_page_stands_alone_and_escapes(kept: Report, broken: Report) -> None
 
 def test_a_report_names_the_versions_of_what_took_part(kept: Report) -> None:
     assert kept.versions["wallaroo"] == version("wallaroo-streams")
+
+
+def test_markdown_tells_what_is_broken_and_folds_the_rest_away(
+    kept: Report, broken: Report
+) -> None:
+    text = markdown([kept, broken])
+    assert "| reference | ✓ kept |" in text
+    assert "| no state | ✗ broken |" in text
+    assert "<summary>no state: state-1" in text
+    assert "wallaroo replay" in text
+    assert text.count("<details>") == text.count("</details>") == len(broken.failures) + 2
+    problem = replace(kept, problems=("it <died> | at once",))
+    assert "| reference | ? incomplete |" in markdown([problem])
+    assert "it &lt;died&gt; \\| at once" in markdown([problem])
+
+
+def test_markdown_shows_a_text_as_it_stands_whatever_is_in_it() -> None:
+    shown = "\n".join(folded("a <b>", "```\n</details>\ud800"))
+    assert "<summary>a &lt;b&gt;</summary>" in shown
+    assert "\n````text\n```\n</details>?\n````\n" in shown
+    assert len("\n".join(folded("long", "x" * 10**6))) < 21_000

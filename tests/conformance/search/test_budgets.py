@@ -25,15 +25,13 @@ def parsed(*arguments: str) -> argparse.Namespace:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("2m", 120), ("1h", 3_600), ("0.5s", 0.5)]
+    ("text", "seconds"), [("90s", 90), ("2m", 120), ("1h", 3_600), ("0.5s", 0.5), ("90", 90)]
 )
 def test_a_time_is_a_number_with_a_unit(text: str, seconds: float) -> None:
     assert parsed("--budget", text).budget == seconds
 
 
-@pytest.mark.parametrize(
-    "text", ["90", "m", "0s", "-1s", "1d", "1e9s", "nans", "infs", "²s", "2 m"]
-)
+@pytest.mark.parametrize("text", ["", "m", "0s", "-1s", "1d", "1e9s", "nans", "infs", "²s", "2 m"])
 def test_what_is_no_time_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parsed(f"--budget={text}")
