@@ -25,6 +25,7 @@ examples:
   wallaroo conform --engine mine --rules 'state-*'      only the rules about state
   wallaroo conform --budget 2m --no-live                for two minutes
   wallaroo conform --mutants                            can the suite fail? the kill matrix
+  wallaroo conform --show state-4-secret-1f2e3d4c5b.json -o case.html
   wallaroo conform --app word_count.py --lines words.txt --engine spark
 
 exit code: 0 all rules kept and exercised, 1 a rule is broken, 2 the check failed or is incomplete
@@ -131,6 +132,16 @@ def register_conform(subparsers: Subparsers) -> None:
         action="store_true",
         help="print what generated applications are made of as JSON, with examples of each "
         "operator, for an engine in another language",
+    )
+    parser.add_argument(
+        "--show",
+        type=Path,
+        metavar="FILE",
+        help="write a page about a stored case: the application drawn, and where the engine (the "
+        "one it failed on) and the reference part",
+    )
+    parser.add_argument(
+        "--output", "-o", type=Path, metavar="FILE", help="where --show writes (FILE.html)"
     )
     app = parser.add_argument_group("an application instead of an engine")
     app.add_argument("--app", metavar="APP", help="is this application the same everywhere?")

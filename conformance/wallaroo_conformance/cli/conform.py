@@ -18,6 +18,7 @@ from wallaroo_conformance.cli.app import check_app
 from wallaroo_conformance.cli.engines import chosen_engines
 from wallaroo_conformance.cli.interrupting import stopped_by_ctrl_c
 from wallaroo_conformance.cli.mutants import kill_matrix
+from wallaroo_conformance.cli.show import show_case
 from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.judge.results import INCOMPLETE, KEPT, Report, reports_to_json, worst
 from wallaroo_conformance.judge.rules import RULES
@@ -40,6 +41,8 @@ def conform(options: argparse.Namespace) -> int:
     if options.catalogue:
         print(json.dumps(catalogue(), indent=1))
         return KEPT
+    if options.show is not None:
+        return show_case(options)
     if options.app is not None:
         return check_app(options)
     if options.mutants is not None:
