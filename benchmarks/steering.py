@@ -24,7 +24,7 @@ from wallaroo_conformance.search.generation import Generation
 from wallaroo_conformance.search.search import Search
 from wallaroo_conformance.search.steering import Steering
 
-from wallaroo.engine import load_engine
+from wallaroo.engine import Isolation, load_engine
 
 _JOB = 256
 _RARE = 1 / 4
@@ -86,7 +86,7 @@ def _first_met(
     """Return for each pair the number of the first case that met it."""
     oracle = Oracle(load_engine("reference"))
     coverage = Coverage()
-    modes = frozenset({"isolated"})
+    modes: frozenset[Isolation] = frozenset({"isolated"})
     steering = Steering(coverage) if led else None
     generation = Generation(seed, modes, _JOB, steering, part=options.part)
     found: dict[tuple[Kind, Pair], int] = {}
