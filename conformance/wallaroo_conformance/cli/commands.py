@@ -25,6 +25,7 @@ examples:
   wallaroo conform --profile nightly --time 3600        for an hour
   wallaroo conform --mutants                            can the suite fail? the kill matrix
   wallaroo conform --app word_count.py --lines words.txt --engine spark
+  wallaroo conform --app word_count.py --samples words.txt --time 60
 
 exit code: 0 all rules kept and exercised, 1 a rule is broken, 2 the check failed or is incomplete
 """
@@ -133,6 +134,13 @@ def register_conform(subparsers: Subparsers) -> None:
             metavar="FILE",
             help=f"its input, {said}; one file for all sources, or one for each in their order",
         )
+    app.add_argument(
+        "--samples",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="samples of its input, frames or lines: what is like them is tried; files as above",
+    )
     parser.set_defaults(run=_conform, passes_arguments=True)
 
 
