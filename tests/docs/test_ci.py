@@ -118,7 +118,7 @@ def test_the_readme_of_a_new_engine_leads_to_a_report_and_to_tests(repository, r
     make, activate, _, report, own, _, both = readme_commands(repository)
     assert (make, activate) == ("python3 -m venv .venv", ". .venv/bin/activate")
     for command in [
-        report.replace("--time 60", f"{FEW} | grep 'toy: kept'"),
+        report.replace("--budget 60s", f"{FEW} | grep 'toy: kept'"),
         f"{own} | grep '1 passed'",
         f"{both} --wallaroo-cases 300 -v > both.txt",
         "grep 'test_engine.py::.* PASSED' both.txt",

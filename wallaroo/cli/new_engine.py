@@ -156,7 +156,7 @@ in the place of `../wallaroo`:
 python3 -m venv .venv
 . .venv/bin/activate
 pip install "../wallaroo[conformance]" --editable .
-wallaroo conform --engine $name --time 60
+wallaroo conform --engine $name --budget 60s
 ```
 
 That is the report: a line for each rule. *Unsupported* is what the engine does not claim (see
@@ -242,7 +242,7 @@ _GITLAB = """\
     - python -m pip install "$$WALLAROO[conformance]" $$INSTALL
   script:
     - >-
-      eval "wallaroo conform $$CHECK" --time "$$BUDGET" --seed "$$SEED"
+      eval "wallaroo conform $$CHECK" --budget "$$BUDGET" --seed "$$SEED"
       --markdown conformance.md --html conformance.html
       --junit conformance.xml --json conformance.json
   artifacts:

@@ -59,7 +59,7 @@ def check_app(options: argparse.Namespace) -> int:
 
 def _chunks(inputs: Inputs, options: argparse.Namespace) -> Iterator[list[InputLog]]:
     """Yield inputs: once, or, if there is time and they are drawn, again and again."""
-    end = None if options.time is None else time.monotonic() + options.time
+    end = None if options.budget is None else time.monotonic() + options.budget
     seed = options.seed
     while True:
         yield inputs.logs(options.cases or _INPUTS, seed)

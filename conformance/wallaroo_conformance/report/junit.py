@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 from wallaroo_conformance.judge.results import Report
 from wallaroo_conformance.judge.rules import RULES
-from wallaroo_conformance.report.showing import cases_text, failure_text
+from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text
 
 # What XML cannot hold, not even escaped.
 _ILLEGAL = {code: "\ufffd" for code in (*range(0x20), 0xFFFE, 0xFFFF) if code not in (9, 10, 13)}
@@ -46,7 +46,10 @@ def junit(reports: Sequence[Report]) -> str:
         for problem in report.problems:
             case = ET.SubElement(suite, "testcase", classname="harness", name="complete")
             ET.SubElement(case, "error", message=in_xml(problem))
-        ET.SubElement(suite, "system-out").text = cases_text(report)
+        said = [cases_text(report)]
+        if report.coverage is not None:
+            said.append(coverage_text(report.coverage))
+        ET.SubElement(suite, "system-out").text = "\n".join(said)
         suite.set("tests", str(len(report.laws) + len(report.problems)))
         suite.set("time", f"{report.seconds:.3f}")
         for name, count in counts.items():

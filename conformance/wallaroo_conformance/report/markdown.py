@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from wallaroo_conformance.judge.results import BROKEN, KEPT, Report
 from wallaroo_conformance.judge.rules import RULES
-from wallaroo_conformance.report.showing import cases_text, failure_text
+from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text
 
 VERDICTS = {KEPT: "✓ kept", BROKEN: "✗ broken"}
 """By exit code; any other is an incomplete check."""
@@ -68,7 +68,10 @@ def _engine(report: Report) -> Iterator[str]:
         note = notes[0] if notes and status != "kept" else ""
         title = _cell(RULES[rule].title)
         yield f"| {rule} | {status} | {report.exercised(rule)} | {_cell(note) or title} |"
-    yield from ("", _cell(cases_text(report)), "", "</details>")
+    yield from ("", _cell(cases_text(report)))
+    if report.coverage is not None:
+        yield from ("", _cell(coverage_text(report.coverage)))
+    yield from ("", "</details>")
 
 
 def _escaped(text: str) -> str:

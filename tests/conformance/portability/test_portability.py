@@ -123,7 +123,7 @@ def test_payloads_come_from_the_strategy_beside_the_application(tmp_path: Path) 
 def test_equal_seeds_grow_equal_inputs_and_time_brings_more() -> None:
     inputs = SampledInputs([("orders", b"a=7"), ("orders", b"b=1")])
     assert inputs.logs(20, 1) == inputs.logs(20, 1) != inputs.logs(20, 2)
-    chunks = iter(_chunks(inputs, Namespace(time=60.0, cases=5, seed=0)))
+    chunks = iter(_chunks(inputs, Namespace(budget=60.0, cases=5, seed=0)))
     assert next(chunks) != next(chunks)
 
 
