@@ -27,6 +27,7 @@ examples:
   wallaroo conform --mutants                            can the suite fail? the kill matrix
   wallaroo conform --show state-4-secret-1f2e3d4c5b.json -o case.html
   wallaroo conform --app word_count.py --lines words.txt --engine spark
+  wallaroo conform --app word_count.py --samples words.txt --budget 1m
 
 exit code: 0 all rules kept and exercised, 1 a rule is broken, 2 the check failed or is incomplete
 Ctrl-C ends the search and reports what was found until then: 1 if a rule is broken, else 2
@@ -153,6 +154,13 @@ def register_conform(subparsers: Subparsers) -> None:
             metavar="FILE",
             help=f"its input, {said}; one file for all sources, or one for each in their order",
         )
+    app.add_argument(
+        "--samples",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="samples of its input, frames or lines: what is like them is tried; files as above",
+    )
     parser.set_defaults(run=_conform, passes_arguments=True)
 
 
