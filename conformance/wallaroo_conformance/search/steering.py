@@ -14,7 +14,7 @@ from wallaroo_conformance.cases.either import AnyCase, cross
 from wallaroo_conformance.judge.coverage import Coverage, Kind, Pair, PairsMet, in_order
 from wallaroo_conformance.judge.fact import Fact
 
-_CONTENDERS = 8
+_CONTENDERS = 16
 """Pairs that are looked at for each case: the rarest is tried."""
 
 
