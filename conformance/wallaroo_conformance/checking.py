@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeAlias
 
 from wallaroo.engine import Case, Engine, load_engine
 from wallaroo.trace import Trace
+from wallaroo_conformance.cases.corpus import (
+    read_corpus,
+    readable_counterexamples,
+    write_corpus,
+)
 from wallaroo_conformance.cases.counterexamples import STORED, Counterexample, stored
 from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.laws import ANSWERS
@@ -43,8 +50,11 @@ class Check:
         options: the engine's own thresholds, such as batch or segment size, for every case.
         counterexamples: directory of stored cases, which are replayed first; `None`: none.
         live: checks the live server; `None` leaves those rules out.
-        store: directory that gets a file for each failure; `None`: nothing is stored.
+        store: directory that gets a file for each failure, and a corpus of the cases that met rare
+            pairs of facts; what is there already is run first. `None`: nothing is stored.
         reference: says what is right; `None`: the reference engine.
+        stop: set from outside, it ends the check before the next cases. Then, and at Ctrl-C, the
+            report has what was found so far. `None`: Ctrl-C is raised.
     """
 
     budget: Budget = PROFILES["dev"]
@@ -57,6 +67,7 @@ class Check:
     live: LiveCheck | None = None
     store: Path | None = None
     reference: Engine | None = None
+    stop: Event | None = None
 
 
 def check_engine(
@@ -86,6 +97,7 @@ def check_engine(
         options=check.options,
         watcher=watcher,
         give_up_early=check.fail_fast,
+        stop=check.stop,
     )
     laws: list[LawResult] = []
     failures: list[Failure] = []
@@ -101,10 +113,20 @@ def check_engine(
             failures += [
                 replace(one, may_be_same=one.may_be_same or earlier) for one in found_failures
             ]
+    except KeyboardInterrupt:
+        if check.stop is None:
+            raise
+        problems.append("interrupted: this is what was found until then")
+        if not laws:
+            found_laws, found_failures = _found_so_far(search, check)
+            laws += found_laws
+            failures += found_failures
     except HarnessError as error:
         problems.append(str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, this was no check
         problems.append(f"the check itself failed: {type(error).__name__}: {error}")
+    if check.store is not None and (rarest := search.findings.coverage.rarest()):
+        write_corpus(check.store, rarest)
     problems = [*search.problems, *problems]
     name = search.runner.engine.name
     findings = search.findings
@@ -121,8 +143,10 @@ def check_engine(
         versions=versions(search.runner.engine),
         first_failure=findings.first_failure,
         supported=findings.supported,
+        stored=findings.stored,
         asked=check.budget.cases,
         date=date.today().isoformat(),
+        coverage=findings.coverage.result(),
         option=getattr(search.runner.engine, "option", ""),
     )
 
@@ -160,12 +184,23 @@ def _refuse_blindness(search: Search) -> None:
 def _check_cases(search: Search, check: Check) -> Found:
     if check.counterexamples is not None:
         search.replay(example.case for example in stored(check.counterexamples))
+    if check.store is not None:
+        search.replay(example.case for example in readable_counterexamples(check.store))
+        search.replay(read_corpus(check.store))
     try:
         search.search(check.budget)
         search.top_up(check.budget, check.rules)
         search.explain(1 if check.fail_fast else MOST_FAILURES)
     except HarnessError as error:  # what was found until then is told
         search.problems.append(str(error))
+    failures = [one for one in search.findings.failures if fits(one.rule, check.rules)]
+    return search.law_results(check.rules), failures
+
+
+def _found_so_far(search: Search, check: Check) -> Found:
+    """Return what an interrupted search has found; the smallest failing case is not reduced."""
+    with suppress(KeyboardInterrupt, HarnessError):  # pressed again, or the engine has gone
+        search.show_unreduced()
     failures = [one for one in search.findings.failures if fits(one.rule, check.rules)]
     return search.law_results(check.rules), failures
 

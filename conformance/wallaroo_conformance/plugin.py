@@ -1,7 +1,8 @@
 """A pytest plugin that checks an engine, one test per rule.
 
 ``pytest -p wallaroo_conformance.plugin --wallaroo-engine=NAME``: it is loaded only where ``-p``
-names it.
+names it, on the command line or in the ``addopts`` of a repository's own configuration. Files and
+folders that are named too run beside the rules: ``pytest tests --wallaroo-engine=NAME``.
 
 The cases are run once, whatever the number of pytest-xdist workers: the first worker that needs
 them runs them all, and the others wait for what it found.
@@ -38,10 +39,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Run the suite alone, unless files to run are named."""
-    named = config.args_source is pytest.Config.ArgsSource.ARGS
-    if config.getoption("wallaroo_engine") and not named:
-        config.args = [str(_SUITE)]
+    """Run the suite, beside the files that are named on the command line."""
+    if not config.getoption("wallaroo_engine"):
+        return
+    named = config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
+    if not any(_is_suite(one) for one in named):  # with xdist, a worker is told it by name
+        config.args = [*named, str(_SUITE)]
+
+
+def _is_suite(argument: str) -> bool:
+    return Path(argument.partition("::")[0]).resolve() == _SUITE.resolve()
 
 
 @pytest.fixture(scope="session")

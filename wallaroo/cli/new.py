@@ -1,4 +1,4 @@
-"""``wallaroo new``: a starting application and its test."""
+"""``wallaroo new``: a starting application and its test, or the repository of an engine."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
-from wallaroo.cli import new_windows
+from wallaroo.cli import new_engine, new_windows
+from wallaroo.engine import engine_names
 from wallaroo.errors import WallarooError
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
 
 _EXAMPLES = """\
-example:
+examples:
   wallaroo new my_app
   pytest test_my_app.py
   printf 'ann\\nbob\\nann\\n' | wallaroo run my_app.py --stdin --stdout
   wallaroo new my_windows --windows
+  wallaroo new --engine my_engine
 """
 
 # The words of the example fit an application of any name.
@@ -138,14 +140,20 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "new",
-        help="write a starting application and its test",
+        help="write a starting application and its test, or the repository of an engine",
         description="Write NAME.py, a starting application, and test_NAME.py, its test, into the "
-        "current directory.",
+        "current directory. Or the folder NAME: a repository for an engine of your own.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("name", metavar="NAME", help="the application's name, as a module's")
-    parser.add_argument(
+    parser.add_argument("name", metavar="NAME", help="its name, as a module's")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument(
         "--windows", action="store_true", help="an application with event times and windows"
+    )
+    kinds.add_argument(
+        "--engine",
+        action="store_true",
+        help="the repository of an engine: package, entry point, tests, CI files, README",
     )
     parser.set_defaults(run=new)
 
@@ -153,7 +161,9 @@ def register(subparsers: Subparsers) -> None:
 def new(options: argparse.Namespace) -> int:
     """Run the command."""
     name = options.name.removesuffix(".py")
-    _check_form(name)
+    _check_form(name, "--engine " if options.engine else "")
+    if options.engine:
+        return _new_engine(name)
     application, test = _APPLICATION, _TEST
     if options.windows:
         application, test = new_windows.APPLICATION, new_windows.TEST
@@ -172,12 +182,29 @@ def new(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_form(name: str) -> None:
+def _new_engine(name: str) -> int:
+    """Write the repository of an engine into a folder of its name, which must not be there."""
+    if name in engine_names():
+        raise WallarooError(f"an engine {name!r} is installed already; give yours another name")
+    folder = Path(name)
+    try:
+        folder.mkdir()
+    except FileExistsError as error:
+        raise WallarooError(f"{folder} is there already, and nothing was written") from error
+    for place, text in new_engine.FILES.items():
+        path = folder / Template(place).substitute(name=name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.substitute(name=name), encoding="utf-8")
+    print(f"wrote {folder}/; {folder / 'README.md'} says how to its first report")
+    return 0
+
+
+def _check_form(name: str, option: str) -> None:
     if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
         suggestion = "".join([c if c.isascii() and c.isalnum() else "_" for c in name])
         if not suggestion.isidentifier() or keyword.iskeyword(suggestion):
             suggestion = f"my_{suggestion}"
-        raise WallarooError(f"{name!r} is no module's name; try: wallaroo new {suggestion}")
+        raise WallarooError(f"{name!r} is no module's name; try: wallaroo new {option}{suggestion}")
 
 
 def _check_free(name: str) -> None:

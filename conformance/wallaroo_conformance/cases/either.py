@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Any, TypeAlias
 
 from wallaroo.engine import Case
 from wallaroo.topology import Application
 from wallaroo_conformance.cases import building, readable, reducing
 from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.crossing import crossed
 from wallaroo_conformance.cases.reading import BadCaseError, case_from_json
 from wallaroo_conformance.cases.timed.building import application_of
 from wallaroo_conformance.cases.timed.case import FORMAT as TIMED_FORMAT
 from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.timed.crossing import timed_crossed
 from wallaroo_conformance.cases.timed.readable import (
     timed_application_text,
     timed_input_text,
@@ -75,6 +78,19 @@ def reductions(case: AnyCase) -> list[AnyCase]:
     if isinstance(case, TimedCase):
         return [*timed_reductions(case)]
     return [*reducing.reductions(case)]
+
+
+def cross(one: AnyCase, other: AnyCase, rng: Random) -> AnyCase:
+    """Return a case made of parts of two cases of one kind.
+
+    Raises:
+        TypeError: they are of different kinds.
+    """
+    if isinstance(one, TimedCase) and isinstance(other, TimedCase):
+        return timed_crossed(one, other, rng)
+    if isinstance(one, ConformanceCase) and isinstance(other, ConformanceCase):
+        return crossed(one, other, rng)
+    raise TypeError("a timed case cannot be crossed with another kind of case")
 
 
 def projections(case: AnyCase) -> list[AnyCase]:

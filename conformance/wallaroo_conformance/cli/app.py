@@ -1,105 +1,145 @@
-"""``wallaroo conform --app``: is an application portable?"""
+"""``wallaroo conform --app``: is an application the same everywhere, on whatever it may meet?"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+import time
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
 from wallaroo.cli.application import load_named_application
 from wallaroo.frames import FrameParser
+from wallaroo.loading import load_module
 from wallaroo.topology import Application
 from wallaroo.trace import InputLog
 from wallaroo_conformance.judge.results import BROKEN, KEPT
-from wallaroo_conformance.portability.check import (
-    AppFinding,
-    PortabilityError,
-    Subject,
-    look,
+from wallaroo_conformance.portability.check import Look, look
+from wallaroo_conformance.portability.inputs import (
+    PAYLOADS,
+    GivenInput,
+    InputError,
+    Inputs,
+    SampledInputs,
+    drawn_inputs,
 )
+from wallaroo_conformance.portability.processes import PortabilityError, Subject
+from wallaroo_conformance.report.application import (
+    application_form,
+    application_junit,
+    application_markdown,
+    application_text,
+)
+
+_INPUTS = 300  # that are drawn at a time, unless told
 
 
 def check_app(options: argparse.Namespace) -> int:
     """Run the command; 0: nothing found, 1: findings."""
     application = load_named_application(options, placeholders=True)
-    subject = Subject(options.app, options.app_arguments, _input(application, options))
+    inputs = _inputs(application, options)
     engines = list(dict.fromkeys(["compiled", *(options.engine or [])]))
-    findings = look(subject, engines, _tell)
-    for finding in findings:
-        print(_shown(finding))
-    if options.json is not None:
-        options.json.write_text(json.dumps(_form(findings), indent=1) + "\n", encoding="utf-8")
-        print(f"wrote {options.json}")
-    messages = len(subject.log)
-    print(f"{options.app}: {len(findings) or 'no'} findings, on {messages} messages of input")
-    return BROKEN if findings else KEPT
+    subject = Subject(options.app, options.app_arguments)
+    found = Look()
+    for logs in _chunks(inputs, options):
+        found.add(look(subject, logs, inputs.smaller, engines, _tell))
+    print(application_text(found, options.app, application))
+    for path, text in (
+        (options.json, lambda: json.dumps(application_form(found), indent=1) + "\n"),
+        (options.junit, lambda: application_junit(found, options.app)),
+        (options.markdown, lambda: application_markdown(found, options.app, application)),
+    ):
+        if path is not None:
+            path.write_text(text(), encoding="utf-8")
+            print(f"wrote {path}")
+    return BROKEN if found.findings else KEPT
+
+
+def _chunks(inputs: Inputs, options: argparse.Namespace) -> Iterator[list[InputLog]]:
+    """Yield inputs: once, or, if there is time and they are drawn, again and again."""
+    end = None if options.budget is None else time.monotonic() + options.budget
+    seed = options.seed
+    while True:
+        yield inputs.logs(options.cases or _INPUTS, seed)
+        if end is None or time.monotonic() >= end or isinstance(inputs, GivenInput):
+            return
+        seed += 1
 
 
 def _tell(what: str) -> None:
     print(f"looking: {what}", file=sys.stderr)
 
 
-def _input(application: Application, options: argparse.Namespace) -> InputLog:
-    """Return the input: messages of several sources in turn.
+def _inputs(application: Application, options: argparse.Namespace) -> Inputs:
+    """Return where the inputs come from.
+
+    Raises:
+        InputError: nobody said.
+        PortabilityError: a file cannot be used.
+    """
+    sources = [
+        name for name, source in application.sources.items() if source.config.decoder is not None
+    ]
+    if not sources:
+        raise InputError(f"{application.name!r} has no source that takes frames: nothing to vary")
+    if options.samples:
+        return SampledInputs(_mixed(options.samples, sources, application, "samples"))
+    if options.lines or options.frames:
+        kind = "lines" if options.lines else "frames"
+        log = _mixed(options.lines or options.frames, sources, application, kind)
+        return GivenInput(log)
+    drawn = drawn_inputs(load_module(options.app).module, sources)
+    if drawn is None:
+        raise InputError(
+            "say what its input is: --lines FILE or --frames FILE, or --samples FILE to try what "
+            f"is like it; or put a function {PAYLOADS}() beside the application, which returns a "
+            "Hypothesis strategy of payloads"
+        )
+    return drawn
+
+
+def _mixed(files: list[Path], sources: list[str], application: Application, kind: str) -> InputLog:
+    """Return messages of several sources in turn.
 
     One file serves all sources, in turn; several files go to the sources in their order.
     """
-    sources = list(application.sources)
-    files: list[Path] = options.lines or options.frames or []
-    if not files:
-        raise PortabilityError("say what its input is: --lines FILE or --frames FILE")
     if len(files) == 1:
-        read = _payloads(files[0], application, sources[0], lines=bool(options.lines))
-        return [(sources[number % len(sources)], one) for number, one in enumerate(read)]
-    if len(files) != len(sources):
-        raise PortabilityError(
+        read = _payloads(files[0], application, sources[0], kind)
+        log = [(sources[number % len(sources)], one) for number, one in enumerate(read)]
+    elif len(files) == len(sources):
+        columns = [
+            [(source, one) for one in _payloads(path, application, source, kind)]
+            for path, source in zip(files, sources, strict=True)
+        ]
+        log = [entry for row in zip_longest(*columns) for entry in row if entry is not None]
+    else:
+        raise InputError(
             f"{len(files)} files of input for {len(sources)} sources ({', '.join(sources)}): "
             "give one for all, or one for each"
         )
-    columns = [
-        [(source, one) for one in _payloads(path, application, source, lines=bool(options.lines))]
-        for path, source in zip(files, sources, strict=True)
-    ]
-    return [entry for row in zip_longest(*columns) for entry in row if entry is not None]
+    if not log:
+        raise InputError(f"there is no input in {', '.join(map(str, files))}")
+    return log
 
 
-def _payloads(path: Path, application: Application, source: str, *, lines: bool) -> list[bytes]:
-    if lines:
-        return path.read_bytes().splitlines()
+def _payloads(path: Path, application: Application, source: str, kind: str) -> list[bytes]:
+    """Return a file's payloads; samples are frames if the file is whole frames, else lines."""
+    given = path.read_bytes()
+    if kind == "lines":
+        return given.splitlines()
     decoder = application.sources[source].config.decoder
-    assert decoder is not None  # a generator has no frames to make
+    assert decoder is not None  # sources without one are left out
     parser = FrameParser(decoder.header_length, decoder.payload_length)
-    payloads = parser.feed(path.read_bytes())
+    payloads = parser.feed(given)
+    whole = parser.error is None and not parser.pending
+    if kind == "samples":
+        found = payloads if whole else given.splitlines()
+        print(f"{path}: {len(found)} {'frames' if whole else 'lines'}", file=sys.stderr)
+        return found
     if parser.error is not None:
         raise PortabilityError(f"{path}: {parser.error}")
     if parser.pending:
         raise PortabilityError(f"{path}: it ends inside a frame")
     return payloads
-
-
-def _shown(finding: AppFinding) -> str:
-    key = f", key {finding.key}" if finding.key else ""
-    lines = [f"{finding.kind}: step {finding.step!r}{key}", f"  {finding.text}"]
-    if finding.log:
-        lines.append("  smallest input:")
-        lines += [f"    {source}  {payload!r}" for source, payload in finding.log]
-    return "\n".join(lines)
-
-
-def _form(findings: list[AppFinding]) -> dict[str, object]:
-    return {
-        "format": "wallaroo-app-findings/1",
-        "findings": [
-            {
-                "kind": finding.kind,
-                "step": finding.step,
-                "key": finding.key,
-                "text": finding.text,
-                "input": [[source, payload.decode("latin-1")] for source, payload in finding.log],
-            }
-            for finding in findings
-        ],
-        "footer": {"findings": len(findings)},
-    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,16 +18,19 @@ if TYPE_CHECKING:
 
 _CONFORM_EXAMPLES = """\
 examples:
-  wallaroo conform --engine spark                       4,000 cases, rule by rule
+  wallaroo conform --engine spark                       5,000 cases, rule by rule
   wallaroo conform --engine spark --engine compiled --html report.html
   wallaroo conform --engine-command 'node engine.mjs'    an engine in a process of its own
   wallaroo conform --adapter bytewax --adapter quix --no-live --matrix matrix
   wallaroo conform --engine mine --rules 'state-*'      only the rules about state
-  wallaroo conform --profile nightly --time 3600        for an hour
+  wallaroo conform --budget 2m --no-live                for two minutes
   wallaroo conform --mutants                            can the suite fail? the kill matrix
+  wallaroo conform --show state-4-secret-1f2e3d4c5b.json -o case.html
   wallaroo conform --app word_count.py --lines words.txt --engine spark
+  wallaroo conform --app word_count.py --samples words.txt --budget 1m
 
 exit code: 0 all rules kept and exercised, 1 a rule is broken, 2 the check failed or is incomplete
+Ctrl-C ends the search and reports what was found until then: 1 if a rule is broken, else 2
 """
 
 _REPLAY_EXAMPLES = """\
@@ -40,6 +44,8 @@ exit code: 0 it does what the reference does, 1 it does not, 2 it could not be r
 """
 
 _NOT_RUN = 2
+
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600}
 
 _STORE = Path("wallaroo-counterexamples")
 
@@ -64,7 +70,12 @@ def register_conform(subparsers: Subparsers) -> None:
         "--rules", default="*", metavar="PATTERN", help="rules to report, as 'state-*,route-1' (*)"
     )
     parser.add_argument("--cases", type=_count, metavar="N", help="generate so many cases")
-    parser.add_argument("--time", type=float, metavar="S", help="generate for so many seconds")
+    parser.add_argument(
+        "--budget",
+        type=_budget,
+        metavar="TIME",
+        help="generate for so long, as 90s, 2m or 1h; with --cases whichever ends first",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the generation (0)")
     parser.add_argument(
         "--profile", choices=["ci", "dev", "nightly"], default="dev", help="how much to do (dev)"
@@ -99,6 +110,12 @@ def register_conform(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
     parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="write the report as Markdown, for the summary page of a CI run",
+    )
+    parser.add_argument(
         "--store",
         type=Path,
         metavar="DIR",
@@ -117,6 +134,16 @@ def register_conform(subparsers: Subparsers) -> None:
         help="print what generated applications are made of as JSON, with examples of each "
         "operator, for an engine in another language",
     )
+    parser.add_argument(
+        "--show",
+        type=Path,
+        metavar="FILE",
+        help="write a page about a stored case: the application drawn, and where the engine (the "
+        "one it failed on) and the reference part",
+    )
+    parser.add_argument(
+        "--output", "-o", type=Path, metavar="FILE", help="where --show writes (FILE.html)"
+    )
     app = parser.add_argument_group("an application instead of an engine")
     app.add_argument("--app", metavar="APP", help="is this application the same everywhere?")
     for option, said in (("--frames", "framed"), ("--lines", "a line a message")):
@@ -127,6 +154,13 @@ def register_conform(subparsers: Subparsers) -> None:
             metavar="FILE",
             help=f"its input, {said}; one file for all sources, or one for each in their order",
         )
+    app.add_argument(
+        "--samples",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="samples of its input, frames or lines: what is like them is tried; files as above",
+    )
     parser.set_defaults(run=_conform, passes_arguments=True)
 
 
@@ -222,6 +256,14 @@ def _seconds(text: str) -> float:
         seconds = 0.0
     if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"expected seconds, more than 0, not {text!r}")
+    return seconds
+
+
+def _budget(text: str) -> float:
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smh]?)", text)
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a time, as 90s, 2m or 1h, not {text!r}")
     return seconds
 
 

@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 from functools import partial
+from threading import Event
 
 from wallaroo.cli.arguments import did_you_mean
 from wallaroo.engine import Engine
@@ -15,7 +16,9 @@ from wallaroo_conformance.cases.catalogue import catalogue
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.cli.app import check_app
 from wallaroo_conformance.cli.engines import chosen_engines
+from wallaroo_conformance.cli.interrupting import stopped_by_ctrl_c
 from wallaroo_conformance.cli.mutants import kill_matrix
+from wallaroo_conformance.cli.show import show_case
 from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.judge.results import INCOMPLETE, KEPT, Report, reports_to_json, worst
 from wallaroo_conformance.judge.rules import RULES
@@ -23,8 +26,9 @@ from wallaroo_conformance.live import check_live
 from wallaroo_conformance.pipe.engine import PipeEngine
 from wallaroo_conformance.report.html import chapters_for, html
 from wallaroo_conformance.report.junit import junit
+from wallaroo_conformance.report.markdown import markdown
 from wallaroo_conformance.report.matrix import write_matrix
-from wallaroo_conformance.report.showing import cases_text, failure_text
+from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text
 from wallaroo_conformance.search.budget import chosen_budget
 
 
@@ -37,17 +41,26 @@ def conform(options: argparse.Namespace) -> int:
     if options.catalogue:
         print(json.dumps(catalogue(), indent=1))
         return KEPT
+    if options.show is not None:
+        return show_case(options)
     if options.app is not None:
         return check_app(options)
     if options.mutants is not None:
         return kill_matrix(options)
-    with chosen_engines(options, store=options.store, default="compiled") as engines:
-        reports = [_checked(engine, options) for engine in engines]
+    reports: list[Report] = []
+    with (
+        stopped_by_ctrl_c() as stop,
+        chosen_engines(options, store=options.store, default="compiled") as engines,
+    ):
+        for engine in engines:
+            if not stop.is_set():
+                reports.append(_checked(engine, options, stop))
     write_page = partial(html, spec=chapters_for(options.html, options.spec))
     for path, text in (
         (options.json, reports_to_json),
         (options.html, write_page),
         (options.junit, junit),
+        (options.markdown, markdown),
     ):
         if path is not None:
             path.write_text(text(reports), encoding="utf-8")
@@ -58,11 +71,11 @@ def conform(options: argparse.Namespace) -> int:
     return worst(reports)
 
 
-def _checked(engine: Engine, options: argparse.Namespace) -> Report:
+def _checked(engine: Engine, options: argparse.Namespace, stop: Event) -> Report:
     log = options.store / f"live-{engine.name}.log"
     with Table(engine.name, sys.stderr) as table:
         check = Check(
-            budget=chosen_budget(options.profile, options.cases, options.time),
+            budget=chosen_budget(options.profile, options.cases, options.budget),
             seed=options.seed,
             rules=options.rules,
             fail_fast=options.fail_fast,
@@ -70,6 +83,7 @@ def _checked(engine: Engine, options: argparse.Namespace) -> Report:
             options=dict(options.option),
             live=None if options.no_live else partial(check_live, log=log),
             store=options.store,
+            stop=stop,
         )
         report = check_engine(engine, check, watcher=table.show)
     _print(report)
@@ -91,6 +105,8 @@ def _print(report: Report) -> None:
         title = RULES[rule].title
         print(f"{rule:10} {status:14} {report.exercised(rule):7} cases  {title}{note}")
     print(f"{report.engine}: {cases_text(report)}")
+    if report.coverage is not None:
+        print(f"{report.engine}: {coverage_text(report.coverage)}")
     for problem in report.problems:
         print(f"{report.engine}: incomplete: {problem}", file=sys.stderr)
     print(f"{report.engine}: {_verdict(report)}")

@@ -9,7 +9,7 @@ from typing import IO
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 
 from wallaroo_conformance.judge.laws import LAWS
@@ -28,11 +28,11 @@ class Table:
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
+            TextColumn("{task.fields[done]}"),
             TimeElapsedColumn(),
             console=self._console,
         )
-        self._task = self._bar.add_task(engine, total=None)
+        self._task = self._bar.add_task(engine, total=1.0, done="")
         self._live: Live | None = None
         self._next_line = time.monotonic() + _PLAIN_EVERY
 
@@ -58,7 +58,7 @@ class Table:
             if now >= self._next_line:
                 self._next_line = now + _PLAIN_EVERY
                 print(
-                    f"{self._engine}: {where.stage}, {where.done} cases, {where.failing} failing",
+                    f"{self._engine}: {where.stage}, {_done(where)}, {where.failing} failing",
                     file=self._stream,
                     flush=True,
                 )
@@ -66,8 +66,8 @@ class Table:
         self._bar.update(
             self._task,
             description=f"{self._engine}: {where.stage}",
-            completed=where.done,
-            total=None if where.planned is None else max(where.planned, where.done),
+            completed=_share(where),
+            done=_done(where),
         )
         self._live.update(Group(self._table(where), self._bar))
 
@@ -89,3 +89,25 @@ class Table:
                 style="red" if broken else None,
             )
         return table
+
+
+def _share(where: Where) -> float:
+    """Return how much of the budget is spent, of its cases or of its seconds, whichever is more."""
+    shares = []
+    if where.planned:
+        shares.append(where.done / where.planned)
+    if where.planned_seconds:
+        shares.append(where.seconds / where.planned_seconds)
+    return min(max(shares, default=0.0), 1.0)
+
+
+def _done(where: Where) -> str:
+    """Return what is done, and of how much."""
+    cases = str(where.done)
+    if where.planned is not None:
+        cases += f" of {max(where.planned, where.done)}"
+    time_spent = ""
+    if where.planned_seconds is not None:
+        spent = min(where.seconds, where.planned_seconds)
+        time_spent = f", {spent:.0f} of {where.planned_seconds:g} s"
+    return f"{cases} cases{time_spent}"

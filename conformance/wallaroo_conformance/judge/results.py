@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 from wallaroo.engine import Engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.judge.coverage import CoverageResult
 from wallaroo_conformance.judge.differences import Crash, Result
 
 FORMAT = "wallaroo-report/1"
@@ -125,10 +126,12 @@ class Report:
         seed: of the generation.
         cases: runs of cases: of those generated, of their variants, of reductions.
         generated: cases generated for it or stored; those beyond its capabilities are not run.
-        supported: of these, the ones it was given.
+        stored: of these, cases that came from a store; they are beside those asked for.
+        supported: of all, the ones it was given.
         asked: cases asked for; `None`: as many as the time allowed.
         option: how a command line names the engine, where its name does not.
         date: the day of the check, as in ``2026-11-22``.
+        coverage: which facts and pairs of facts its cases have met; `None`: nothing is known.
         seconds: how long it took.
         first_failure: seconds to the first case that failed; `None`: none did.
         laws: every law that was asked for, in order.
@@ -149,9 +152,11 @@ class Report:
     versions: Mapping[str, str] = field(default_factory=dict)
     first_failure: float | None = None
     supported: int = 0
+    stored: int = 0
     asked: int | None = None
     option: str = ""
     date: str = ""
+    coverage: CoverageResult | None = None
 
     @property
     def exit_code(self) -> int:
@@ -187,11 +192,13 @@ class Report:
             "laws": [vars(law) for law in self.laws],
             "failures": [failure.to_json() for failure in self.failures],
             "problems": list(self.problems),
+            "coverage": None if self.coverage is None else self.coverage.to_json(),
             "footer": {
                 "laws": len(self.laws),
                 "failures": len(self.failures),
                 "cases": self.cases,
                 "generated": self.generated,
+                "stored": self.stored,
                 "supported": self.supported,
                 "asked": self.asked,
                 "exit": self.exit_code,

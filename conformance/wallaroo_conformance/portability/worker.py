@@ -90,7 +90,8 @@ def _run(engine: Engine, application: Application, log: InputLog) -> dict[str, A
     case = Case(watched(application, calls), log, options={"thorough": True})
     trace = engine.run(case)
     findings = [finding.to_json() for finding in trace.findings]
-    return {"trace": trace.comparable(), "findings": findings, "calls": calls}
+    errors = [letter.error for letter in trace.dead_letters]
+    return {"trace": trace.comparable(), "findings": findings, "calls": calls, "errors": errors}
 
 
 def watched(application: Application, calls: list[list[Any]]) -> Application:

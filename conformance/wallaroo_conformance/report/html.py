@@ -15,6 +15,7 @@ from wallaroo_conformance.judge.rules import RULES, Rule
 from wallaroo_conformance.killing import Kill
 from wallaroo_conformance.report.showing import (
     cases_text,
+    coverage_text,
     rule_place,
     side_by_side,
     trace_lines,
@@ -61,6 +62,7 @@ def html(reports: Sequence[Report], kills: Sequence[Kill] = (), *, spec: str | N
         reports=reports,
         matrix=_matrix(reports, spec),
         why_so_many=cases_text,
+        coverage_text=coverage_text,
         failures=[_failure(failure, report) for report in reports for failure in report.failures],
         marks=_MARKS,
         mutants=kills,

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 from wallaroo_conformance.judge.results import Report
 from wallaroo_conformance.judge.rules import RULES
-from wallaroo_conformance.report.showing import cases_text, failure_text
+from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text
 
 # What XML cannot hold, not even escaped.
 _ILLEGAL = {code: "\ufffd" for code in (*range(0x20), 0xFFFE, 0xFFFF) if code not in (9, 10, 13)}
@@ -37,16 +37,19 @@ def junit(reports: Sequence[Report]) -> str:
                     for failure in report.failures
                     if (failure.rule, failure.law) == (law.rule, law.name)
                 ]
-                failure = ET.SubElement(case, "failure", message=_clean(law.says))
-                failure.text = _clean("\n\n".join(texts))
+                failure = ET.SubElement(case, "failure", message=in_xml(law.says))
+                failure.text = in_xml("\n\n".join(texts))
             elif law.status != "kept":
                 counts["skipped"] += 1
                 message = f"{law.status}: {law.note}" if law.note else law.status
-                ET.SubElement(case, "skipped", message=_clean(message))
+                ET.SubElement(case, "skipped", message=in_xml(message))
         for problem in report.problems:
             case = ET.SubElement(suite, "testcase", classname="harness", name="complete")
-            ET.SubElement(case, "error", message=_clean(problem))
-        ET.SubElement(suite, "system-out").text = cases_text(report)
+            ET.SubElement(case, "error", message=in_xml(problem))
+        said = [cases_text(report)]
+        if report.coverage is not None:
+            said.append(coverage_text(report.coverage))
+        ET.SubElement(suite, "system-out").text = "\n".join(said)
         suite.set("tests", str(len(report.laws) + len(report.problems)))
         suite.set("time", f"{report.seconds:.3f}")
         for name, count in counts.items():
@@ -55,5 +58,6 @@ def junit(reports: Sequence[Report]) -> str:
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _clean(text: str) -> str:
+def in_xml(text: str) -> str:
+    """Return a text with what XML cannot hold replaced."""
     return text.translate(_ILLEGAL).encode("utf-8", "replace").decode()

@@ -94,6 +94,7 @@ def _engine(report: Report) -> dict[str, Any]:
         "seconds": round(report.seconds, 1),
         "exit": report.exit_code,
         "problems": list(report.problems),
+        "coverage": None if report.coverage is None else report.coverage.to_json(),
     }
 
 

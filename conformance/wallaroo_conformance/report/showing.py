@@ -10,6 +10,7 @@ from wallaroo.keys import show_key
 from wallaroo.readable import structure_text
 from wallaroo_conformance.cases.case import PIPELINES
 from wallaroo_conformance.cases.either import application_text, input_text, run_text
+from wallaroo_conformance.judge.coverage import CoverageResult
 from wallaroo_conformance.judge.differences import Crash, Result
 from wallaroo_conformance.judge.results import Failure, Report
 from wallaroo_conformance.judge.rules import RULES
@@ -121,7 +122,7 @@ def failure_text(failure: Failure, engine: str, *, option: str = "", width: int 
 
 def cases_text(report: Report) -> str:
     """Return how many cases were asked for and run, and why these numbers differ."""
-    asked, generated = report.asked, report.generated
+    asked, generated = report.asked, report.generated - report.stored
     if asked is None:
         parts = [f"{generated} cases in the time given"]
     elif generated < asked:
@@ -131,11 +132,31 @@ def cases_text(report: Report) -> str:
         parts = [f"{asked} cases asked for, {added} added for laws that none had met yet"]
     else:
         parts = [f"{asked} cases asked for"]
-    if beyond := generated - report.supported:
+    if report.stored:
+        parts.append(f"{report.stored} stored ones before them")
+    if beyond := report.generated - report.supported:
         parts.append(f"{beyond} not run, because they need what the engine does not claim")
     if more := report.cases - report.supported:
         parts.append(f"{more} more runs, for relations between two runs and to reduce failures")
     return "; ".join([*parts, f"{report.cases} runs in all"])
+
+
+def coverage_text(result: CoverageResult) -> str:
+    """Return what was met, how fast new pairs still came, and how likely an unseen one is."""
+    parts = [
+        f"{result.pairs:,} pairs of {result.facts} facts met in one case, "
+        f"{result.pairs_never:,} never",
+        f"{result.last_pairs} of them new in the last {result.last_cases:,} cases",
+    ]
+    if result.facts_never:
+        parts.append(f"{len(result.facts_never)} facts not met at all")
+    if result.unseen is not None:
+        chance = f"about {result.unseen:.2%}" if result.alone else f"below 1 in {result.drawn:,}"
+        parts.append(
+            f"one more case drawn by chance meets an unseen pair with a chance of {chance} "
+            f"(Good-Turing: {result.alone} of the last {result.drawn:,} had one of their own)"
+        )
+    return "; ".join(parts)
 
 
 def _columns(failure: Failure, engine: str, width: int) -> str:

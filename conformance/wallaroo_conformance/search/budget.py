@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+_FEWEST = 8  # cases in a chunk that time cuts short
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -31,22 +33,39 @@ class Budget:
         if self.cases is None and self.seconds is None:
             raise ValueError("a budget without cases and seconds never ends: give one of them")
         if not self.name:
-            name = f"{self.seconds:g} seconds" if self.cases is None else f"{self.cases} cases"
+            parts = [] if self.cases is None else [f"{self.cases} cases"]
+            parts += [] if self.seconds is None else [f"{self.seconds:g} seconds"]
+            name = " or ".join(parts)
             object.__setattr__(self, "name", name)  # frozen: this is the only way to set it
 
+    def left(self, generated: int, spent: float) -> int | None:
+        """Return how many cases are left; of seconds, as many as go by at the rate so far.
 
-# The tour and the pairs of operators, which come early, are up to 3,600 cases.
+        Args:
+            generated: cases so far.
+            spent: seconds so far.
+        """
+        left = None if self.cases is None else self.cases - generated
+        if self.seconds is None or not generated:
+            return left
+        rest = self.seconds - spent
+        in_time = max(int(generated / spent * rest), _FEWEST) if rest > 0 else 0
+        return in_time if left is None else min(left, in_time)
+
+
+# The tour and the pairs of operators, which come early, are up to 3,600 cases; some 900 come first.
 PROFILES: Mapping[str, Budget] = {
-    "dev": Budget(4_000, name="dev"),
+    "dev": Budget(5_000, name="dev"),
     "ci": Budget(10_000, name="ci"),
     "nightly": Budget(None, 3_600.0, name="nightly"),
 }
 
 
 def chosen_budget(profile: str, cases: int | None = None, seconds: float | None = None) -> Budget:
-    """Return a profile's budget, or one of so many cases or seconds where they are given."""
-    if cases is not None:
-        return Budget(cases)
-    if seconds is not None:
-        return Budget(None, seconds)
-    return PROFILES[profile]
+    """Return a profile's budget, or one of so many cases or seconds where either is given.
+
+    Where both are given, the search ends with whichever comes first.
+    """
+    if cases is None and seconds is None:
+        return PROFILES[profile]
+    return Budget(cases, seconds)

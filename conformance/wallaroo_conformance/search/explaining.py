@@ -34,10 +34,17 @@ class Explainer:
 
     def explain_smallest(self) -> None:
         """Make a failure of the smallest failing case; those that it explains are dropped."""
+        jobs = self._runner.jobs
+        self._findings.add_failure(*self._explained(self._reduced(self._smallest()), jobs))
+
+    def show_smallest(self) -> None:
+        """Make a failure of the smallest failing case without reducing it."""
+        self._findings.add_failure(*self._explained(self._smallest(), self._runner.jobs))
+
+    def _smallest(self) -> Failing:
         smallest = min(self._findings.failing, key=lambda one: one.size)
         self._findings.failing.remove(smallest)
-        jobs = self._runner.jobs
-        self._findings.add_failure(*self._explained(self._reduced(smallest), jobs))
+        return smallest
 
     def as_it_is(self, case: AnyCase) -> Failure | None:
         """Return what one case shows without being reduced, or `None`; note nothing."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wallaroo_conformance.cases.either import AnyCase, size
+from wallaroo_conformance.judge.coverage import Coverage
 from wallaroo_conformance.judge.differences import Kind, Result
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS, exercised
@@ -49,7 +50,14 @@ class Findings:
         self._begun = time.monotonic()
         self.first_failure: float | None = None
         """Seconds from the search's beginning to the first case that failed."""
+        self.coverage = Coverage()
+        """What the cases that the engine has answered have met."""
+        self.tried_until_failure: int | None = None
+        """Cases that the engine had answered when the first one failed, this one among them."""
+        self._tried = 0
         self.generated = 0
+        self.stored = 0
+        """Of these, cases that were given: they come from a store, and no budget counts them."""
         self.supported = 0
         """Of the generated cases, those that the engine was given."""
         self.kept: Counter[str] = Counter()
@@ -85,10 +93,12 @@ class Findings:
 
     def add_kept(self, meaning: Meaning) -> None:
         """Note a case on which the engine agrees with the reference."""
+        self._tried += 1
         self.kept.update(law.id for law in exercised(meaning.facts))
 
     def add_failing(self, failing: Failing) -> None:
         """Note a case on which the engine differs; keep it if no blamed law explains it."""
+        self._tried += 1
         for law in self.excusing:
             if law.explains(failing.meaning.facts, failing.kinds):
                 why = f"a consequence of {law.rule}, which it does not claim"
@@ -99,6 +109,7 @@ class Findings:
             return
         if self.first_failure is None:
             self.first_failure = time.monotonic() - self._begun
+            self.tried_until_failure = self._tried
         self.failing.append(failing)
         if len(self.failing) > 2 * _MOST_FAILING:
             self.failing.sort(key=lambda one: one.size)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import count
+from collections.abc import Iterable, Mapping
+from itertools import count as counting
+from itertools import islice
 from typing import Literal, TypeAlias
 
 from wallaroo.engine import Isolation
@@ -13,6 +14,11 @@ from wallaroo_conformance.cases.pairs import pairs
 from wallaroo_conformance.cases.strategies import Tone
 from wallaroo_conformance.cases.timed.strategies import generate_timed
 from wallaroo_conformance.cases.tour import tour
+from wallaroo_conformance.judge.coverage import Origin
+from wallaroo_conformance.search.steering import Steering
+
+Chunk: TypeAlias = dict[AnyCase, Origin]
+"""Cases, and how each was chosen."""
 
 Part: TypeAlias = Literal["first", "second", "both"]
 """Cases of the rules' first part, timed cases, or both."""
@@ -20,11 +26,13 @@ Part: TypeAlias = Literal["first", "second", "both"]
 _FIRST_CHUNK = 256
 _FIRST_CHUNK_OF_FEW = 32
 _STAGES = {
-    "first": ("random", "tour", "pairs"),
-    "second": (),
-    "both": ("random", "timed", "tour", "pairs"),
+    "first": ("random", "led", "tour", "led again", "pairs"),
+    "second": ("random", "led"),
+    "both": ("random", "timed", "led", "tour", "led again", "pairs"),
 }
 """What the first chunks are."""
+_LED = 1 / 2
+"""The share of cases in later chunks that are led to rare pairs of facts."""
 _TIMED = 1 / 4
 """The share of timed cases in later chunks."""
 _FIRST_ADDED = 10_000  # number of the first chunk of `more`; seeds of the others stay below
@@ -51,6 +59,7 @@ class Generation:
     Args:
         seed: of the generation.
         modes: isolation modes of the engine.
+        steering: makes the cases that are led to rare pairs of facts; `None`: all come by chance.
         most: most cases in a chunk.
         few: begin with very small chunks, for a search that stops at its first failure.
         part: which cases.
@@ -61,6 +70,7 @@ class Generation:
         seed: int,
         modes: frozenset[Isolation],
         most: int,
+        steering: Steering | None = None,
         *,
         few: bool = False,
         part: Part = "both",
@@ -73,34 +83,47 @@ class Generation:
         self._seed = seed
         self._modes = modes & _BOTH or _ISOLATED
         self._most = most
+        self._steering = steering
         self._first = _FIRST_CHUNK_OF_FEW if few else _FIRST_CHUNK
-        self._added = count(_FIRST_ADDED)
+        self._added = counting(_FIRST_ADDED)
 
-    def next_chunk(self, left: int | None) -> list[AnyCase]:
+    def next_chunk(self, left: int | None) -> Chunk:
         """Return the next cases, at most `left`.
 
         Most faults show in few random cases, so the first chunk is small; so is that of the first
-        timed cases. Then come the tour of all operators and all pairs of them. From then on each
-        chunk has twice the cases of the one before, since every job has a price of its own.
+        timed cases. Then come cases that are led to rare pairs of facts, the tour of all operators,
+        led cases again, for which the tour has met more, and all pairs of operators. From then on
+        each chunk has twice the cases of the one before, since every job has a price of its own;
+        half of them are led.
         """
         number = self.chunks
         self.chunks += 1
         stage = (*_STAGES[self._part], *("later",) * (number + 1))[number]
-        found: list[AnyCase] = []
         if stage == "tour":
-            found += [case for tone in _TOURS[self._modes] for case in tour(tone)]
-            return found[:left]
+            return _chosen((case for tone in _TOURS[self._modes] for case in tour(tone)), left)
         if stage == "pairs":  # those of "any" have the tame ones too
-            found += pairs(_TOURS[self._modes][0])
-            return found[:left]
-        size = self._first // 2 if stage == "timed" else min(self._most, self._first << number)
-        size = size if left is None else min(size, left)
+            return _chosen(pairs(_TOURS[self._modes][0]), left)
+        sizes = {"timed": self._first // 2, "led": self._first, "led again": _FIRST_CHUNK}
+        size = sizes.get(stage, self._first << number)
+        size = min(size, self._most, size if left is None else left)
+        led = {"random": 0, "timed": 0, "later": int(size * _LED)}.get(stage, size)
         seed = self._seed_of(number)
-        if stage == "timed" or self._part == "second":
-            return self._timed(size, seed)
-        mixed = stage == "later" and self._part == "both" and not self.spare_timed
-        timed = int(size * _TIMED) if mixed else 0
-        return [*self._random(size - timed, seed), *self._timed(timed, seed)]
+        timed = self._timed_share(stage)
+        drawn = size - led
+        by_chance = self._drawn(drawn - int(drawn * timed), int(drawn * timed), seed)
+        chunk: Chunk = {}
+        for case in self._led(led - int(led * timed), int(led * timed), seed):
+            chunk[case] = "led"
+        for case in by_chance:
+            chunk.setdefault(case, "chance")
+        return chunk
+
+    def _timed_share(self, stage: str) -> float:
+        """Return the share of timed cases."""
+        if self._part == "second" or stage == "timed":
+            return 1.0
+        mixed = self._part == "both" and stage != "random" and not self.spare_timed
+        return _TIMED if mixed else 0.0
 
     def more(self, part: Part) -> list[AnyCase]:
         """Return cases to look through for laws that no case has exercised yet.
@@ -113,26 +136,37 @@ class Generation:
         if part != "second":
             cases += generate(size, seed, "any")
         if part != "first":
-            cases += self._timed(size, seed)
+            cases += self._drawn(0, size, seed)
         return cases
 
-    def _random(self, size: int, seed: int) -> list[AnyCase]:
-        tame = int(size * _TAME[self._modes])
+    def _drawn(self, plain: int, timed: int, seed: int) -> list[AnyCase]:
+        """Return cases that are drawn by chance."""
         cases: list[AnyCase] = []
-        if tame < size:
-            cases += generate(size - tame, seed, "any")
-        if tame:
-            cases += generate(tame, seed, "tame")
+        for isolation, count in self._by_mode(plain):
+            cases += generate(count, seed, "tame" if isolation == "trusting" else "any")
+        for isolation, count in self._by_mode(timed):
+            cases += generate_timed(count, seed, tame=isolation == "trusting")
         return cases
 
-    def _timed(self, size: int, seed: int) -> list[AnyCase]:
-        tame = int(size * _TAME[self._modes])
+    def _led(self, plain: int, timed: int, seed: int) -> list[AnyCase]:
+        """Return cases that are led to rare pairs of facts; fewer if little has been met yet."""
         cases: list[AnyCase] = []
-        if tame < size:
-            cases += generate_timed(size - tame, seed, tame=False)
-        if tame:
-            cases += generate_timed(tame, seed, tame=True)
+        if self._steering is not None:
+            for is_timed, whole in ((False, plain), (True, timed)):
+                for isolation, count in self._by_mode(whole):
+                    cases += self._steering.led(count, seed, (is_timed, isolation))
         return cases
+
+    def _by_mode(self, count: int) -> list[tuple[Isolation, int]]:
+        """Return how many cases are tame ones, in `trusting` mode, and how many are not."""
+        tame = int(count * _TAME[self._modes])
+        shares: list[tuple[Isolation, int]] = [("isolated", count - tame), ("trusting", tame)]
+        return [one for one in shares if one[1]]
 
     def _seed_of(self, number: int) -> int:
         return self._seed * 1_000_003 + number
+
+
+def _chosen(cases: Iterable[AnyCase], left: int | None) -> Chunk:
+    """Return a chunk of cases that every search has."""
+    return dict.fromkeys(islice(cases, left), "fixed")

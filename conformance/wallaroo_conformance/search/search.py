@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from threading import Event
 from typing import Any
 
 from wallaroo.engine import Engine
@@ -23,9 +24,10 @@ from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_conformance.search.explaining import Explainer
 from wallaroo_conformance.search.findings import Findings
-from wallaroo_conformance.search.generation import Generation, Part
+from wallaroo_conformance.search.generation import Chunk, Generation, Part
 from wallaroo_conformance.search.judging import Judge
 from wallaroo_conformance.search.running import MOST_CASES_A_JOB, Runner
+from wallaroo_conformance.search.steering import Steering
 
 MOST_FAILURES = 12
 """Failures that a report holds at most."""
@@ -43,6 +45,8 @@ class Progress:
         stage: what is being done.
         done: cases run.
         planned: cases to run, `None` if time decides.
+        seconds: how long cases have been generated.
+        planned_seconds: how long they are at most; `None` if their number decides.
         kept: cases that exercised each law and held, by law id.
         broken: ids of the laws found broken so far.
         failing: cases that failed and are still to be explained.
@@ -51,6 +55,8 @@ class Progress:
     stage: str
     done: int
     planned: int | None
+    seconds: float
+    planned_seconds: float | None
     kept: Mapping[str, int]
     broken: Sequence[str]
     failing: int
@@ -73,6 +79,8 @@ class Search:
         watcher: is called with the progress.
         give_up_early: stop generating after the first cases that fail.
         part: which cases are generated.
+        by_chance: lead no cases to rare pairs of facts, to see what that is worth.
+        stop: set from outside: raise `KeyboardInterrupt` before the next cases are run.
     """
 
     def __init__(
@@ -88,12 +96,15 @@ class Search:
         watcher: Watcher | None = None,
         give_up_early: bool = False,
         part: Part = "both",
+        by_chance: bool = False,
+        stop: Event | None = None,
     ) -> None:
         self.oracle = oracle or reference_oracle()
         self.runner = Runner(engine, job=job, options=options)
         self.findings = Findings()
         modes = self.runner.capabilities.isolation
-        self._generation = Generation(seed, modes, job, few=give_up_early, part=part)
+        steering = None if by_chance else Steering(self.findings.coverage)
+        self._generation = Generation(seed, modes, job, steering, few=give_up_early, part=part)
         self._judge = Judge(
             self.runner, self.oracle, self.findings, divergences, today or date.today()
         )
@@ -107,12 +118,17 @@ class Search:
         self._seed = seed
         self._watcher = watcher or (lambda progress: None)
         self._early = give_up_early
-        self._planned: int | None = None
+        self._stop = stop or Event()
+        self._budget: Budget | None = None
+        self._begun: float | None = None
 
     def replay(self, cases: Iterable[AnyCase]) -> None:
         """Run cases that are given, such as stored counterexamples."""
         self._tell("stored cases")
-        self._judge.try_cases(list(cases))
+        before = self.findings.generated
+        answered = self._judge.try_cases(list(cases))
+        self.findings.stored += self.findings.generated - before
+        self._cover(answered, dict.fromkeys([meaning.case for meaning, _ in answered], "fixed"))
 
     def failure_of(self, case: AnyCase) -> Failure | None:
         """Return what one case shows, as it is; it is neither counted nor reduced."""
@@ -123,20 +139,27 @@ class Search:
 
         Called again, it goes on where it gave up early.
         """
-        self._planned = budget.cases
-        begun = time.monotonic()
+        self._budget = budget
+        self._begun = begun = time.monotonic()
         while not (self._early and self.findings.failing):
-            left = None if budget.cases is None else budget.cases - self.findings.generated
-            late = budget.seconds is not None and time.monotonic() - begun > budget.seconds
-            if (left is not None and left <= 0) or (late and self._generation.chunks > 0):
+            spent = time.monotonic() - begun
+            left = budget.left(self.findings.generated - self.findings.stored, spent)
+            if left is not None and left <= 0:
                 break
             self._tell("searching")
-            cases = self._generation.next_chunk(left)
-            answered = self._judge.try_cases(cases)
-            self._spare_refused(cases, len(answered))
+            chunk = self._generation.next_chunk(left)
+            answered = self._judge.try_cases(list(chunk))
+            self._cover(answered, chunk)
+            self._spare_refused(list(chunk), len(answered))
             if budget.variant_every:
                 rng = random.Random(self._seed + self.findings.generated)  # noqa: S311 - no secret
                 self._judge.try_variants(_some(answered, budget.variant_every), rng)
+
+    def _cover(self, answered: Sequence[tuple[Meaning, Result]], chunk: Chunk) -> None:
+        """Note what the cases that the engine has answered have met."""
+        origins = {self._judge.adapted(case): origin for case, origin in chunk.items()}
+        for meaning, _ in answered:
+            self.findings.coverage.add(meaning.case, meaning.facts, origins[meaning.case])
 
     def _spare_refused(self, cases: Sequence[AnyCase], answered: int) -> None:
         """Draw no more timed cases for an engine that refuses nearly all of them."""
@@ -206,16 +229,27 @@ class Search:
             self._tell("reducing")
             self._explainer.explain_smallest()
 
+    def show_unreduced(self) -> None:
+        """Make a failure of the smallest failing case as it is: there is no time to reduce it."""
+        if self.findings.failing:
+            self._explainer.show_smallest()
+
     def law_results(self, rules: str = "*") -> list[LawResult]:
         """Return what is known of each law whose rule fits the pattern."""
         return self.findings.law_results(rules, self._judge.claims.unclaimed())
 
     def _tell(self, stage: str) -> None:
+        """Tell the watcher what comes next, unless the user has asked to stop."""
+        if self._stop.is_set():
+            raise KeyboardInterrupt
+        budget = self._budget
         self._watcher(
             Progress(
                 stage,
                 self.runner.cases,
-                self._planned,
+                None if budget is None else budget.cases,
+                0.0 if self._begun is None else time.monotonic() - self._begun,
+                None if budget is None else budget.seconds,
                 self.findings.kept,
                 [law.id for law in self.findings.blamed],
                 len(self.findings.failing),

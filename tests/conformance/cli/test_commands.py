@@ -16,7 +16,7 @@ from wallaroo.cli.main import main
 
 
 def test_conform_writes_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = {name: tmp_path / f"report.{name}" for name in ("json", "html", "junit")}
+    files = {name: tmp_path / f"report.{name}" for name in ("json", "html", "junit", "markdown")}
     options = [f"--{name}={path}" for name, path in files.items()]
     options.append(f"--store={tmp_path / 'found'}")
     code = main(["conform", "--engine", "reference", "--cases", "300", *options])

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
+from wallaroo_conformance.cli.app import _chunks, _payloads
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT
+from wallaroo_conformance.portability.inputs import SampledInputs
 
 from wallaroo.cli.main import main
+from wallaroo.loading import load_application
+
+
+def frame(payload: bytes) -> bytes:
+    return len(payload).to_bytes(4, "big") + payload
+
 
 PLANTED = Path(__file__).parent / "planted"
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -49,6 +60,89 @@ def test_a_planted_fault_is_caught(app: str, kind: str, words: Path, tmp_path: P
 def test_an_application_without_a_fault_comes_out_clean(words: Path) -> None:
     path = str(PLANTED / "clean.py")
     assert main(["conform", "--app", path, "--lines", str(words)]) == KEPT
+
+
+ORDERS = str(PLANTED / "orders.py")
+SAMPLES = [b"a=7", b"b=1", b"a=2"]
+
+
+def found_in_orders(tmp_path: Path, *options: str) -> dict:
+    found = tmp_path / "found.json"
+    assert main(["conform", "--app", ORDERS, "--json", str(found), *options]) == BROKEN
+    return json.loads(found.read_text())
+
+
+@pytest.mark.parametrize("kind", ["frames", "lines"])
+def test_samples_are_frames_if_the_whole_file_is(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "samples"
+    path.write_bytes(b"".join(map(frame, SAMPLES)) if kind == "frames" else b"\n".join(SAMPLES))
+    application = load_application(ORDERS, placeholders=True)
+    assert _payloads(path, application, "orders", "samples") == SAMPLES
+    assert f"3 {kind}" in capsys.readouterr().err
+
+
+def test_input_grown_from_samples_meets_what_no_sample_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = tmp_path / "samples"
+    samples.write_bytes(b"\n".join(SAMPLES))
+    summary, suite = tmp_path / "summary.md", tmp_path / "suite.xml"
+    reports = ["--markdown", str(summary), "--junit", str(suite)]
+    found = found_in_orders(tmp_path, "--samples", str(samples), *reports)
+    [finding] = found["findings"]
+    assert (finding["kind"], finding["step"]) == ("unflagged-mutation", "tally")
+    [[_, payload]] = finding["input"]
+    assert re.fullmatch(r"b=\d+", payload)  # of which no part can be left out
+    assert int(payload[2:]) > 5
+    smallest = {
+        (one["where"], one["reason"], one["error_type"]): one["input"]
+        for one in found["dead letters"]
+    }
+    assert smallest["decoder", "decode", "ValueError"] == [["orders", ""]]
+    assert smallest["share", "raised", "ZeroDivisionError"] == [["orders", "=0"]]
+    [[_, payload]] = smallest["decoder", "decode", "UnicodeDecodeError"]
+    assert len(payload) == 1
+    assert found["footer"] == {"findings": 1, "dead letters": len(smallest)}
+    printed = capsys.readouterr().out
+    assert "not reached by any input: encode (sink 0 of pipeline 'orders')" in printed
+    assert "✗ unflagged-mutation: step 'tally', key 'b'" in summary.read_text()
+    assert ET.parse(suite).find("testsuite").get("failures") == "1"
+
+
+def test_payloads_come_from_the_strategy_beside_the_application(tmp_path: Path) -> None:
+    found = found_in_orders(tmp_path)
+    assert [finding["input"] for finding in found["findings"]] == [[["orders", "b=6"]]]
+    # What the strategy does not give is never tried, not even in a reduction.
+    assert [(one["where"], one["input"]) for one in found["dead letters"]] == [
+        ("share", [["orders", "a=0"]])
+    ]
+
+
+def test_equal_seeds_grow_equal_inputs_and_time_brings_more() -> None:
+    inputs = SampledInputs([("orders", b"a=7"), ("orders", b"b=1")])
+    assert inputs.logs(20, 1) == inputs.logs(20, 1) != inputs.logs(20, 2)
+    chunks = iter(_chunks(inputs, Namespace(budget=60.0, cases=5, seed=0)))
+    assert next(chunks) != next(chunks)
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("3", "returned a int"),
+        ("{}", "from each source to one: words"),
+        ("__import__('hypothesis').strategies.text()", "drew a str; payloads are bytes"),
+    ],
+)
+def test_a_strategy_of_something_else_is_refused(
+    returned: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = tmp_path / "app.py"
+    clean = (PLANTED / "clean.py").read_text()
+    app.write_text(f"{clean}\n\ndef wallaroo_payloads():\n    return {returned}\n")
+    assert main(["conform", "--app", str(app)]) == INCOMPLETE
+    assert said in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

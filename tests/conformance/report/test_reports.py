@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from html import unescape
 from importlib.metadata import version
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -24,7 +25,8 @@ from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.live import LIVE_LAWS
 from wallaroo_conformance.report.html import chapters_for, html
 from wallaroo_conformance.report.junit import junit
-from wallaroo_conformance.report.showing import cases_text
+from wallaroo_conformance.report.markdown import folded, markdown
+from wallaroo_conformance.report.showing import cases_text, coverage_text
 
 pytestmark = pytest.mark.xdist_group("checks")  # they share reports, and what cases mean
 
@@ -68,7 +70,7 @@ def test_junit_names_tests_by_rule_and_tells_them_apart(kept: Report) -> None:
     assert skipped is not None
     assert skipped.get("message") == "not exercised: why"
     assert suite.get("failures") == "0"
-    assert suite.findtext("system-out") == cases_text(kept)
+    assert suite.findtext("system-out").startswith(cases_text(kept))
 
 
 def test_every_law_can_be_told_from_the_others_of_its_rule() -> None:
@@ -102,9 +104,29 @@ def test_numbers_of_cases_are_explained(
     kept: Report, numbers: tuple[int | None, int, int, int], says: str
 ) -> None:
     asked, generated, supported, cases = numbers
-    report = replace(kept, asked=asked, generated=generated, supported=supported, cases=cases)
+    report = replace(
+        kept, asked=asked, generated=generated, stored=0, supported=supported, cases=cases
+    )
     assert cases_text(report) == says
     assert says in html([report])
+
+
+def test_stored_cases_are_counted_beside_those_asked_for(kept: Report) -> None:
+    report = replace(kept, asked=100, generated=107, stored=7, supported=107, cases=107)
+    assert cases_text(report) == "100 cases asked for; 7 stored ones before them; 107 runs in all"
+
+
+def test_every_report_says_what_was_covered(kept: Report) -> None:
+    assert kept.coverage is not None
+    said = coverage_text(kept.coverage)
+    assert said in junit([kept])
+    assert said in markdown([kept])
+    assert said in unescape(html([kept]))
+    [read] = read_reports(reports_to_json([kept]))
+    assert read["coverage"]["pairs"] == kept.coverage.pairs
+    assert read["coverage"]["unseen"] == kept.coverage.unseen
+    fact, others = next(iter(kept.coverage.never.items()))
+    assert f"<td>{fact}</td><td>{'; '.join(others)}</td>" in unescape(html([kept]))
 
 
 def test_the_page_links_to_a_published_specification_or_to_none(kept: Report) -> None:
@@ -124,3 +146,24 @@ def test_the_page_stands_alone_and_escapes(kept: Report, broken: Report) -> None
 
 def test_a_report_names_the_versions_of_what_took_part(kept: Report) -> None:
     assert kept.versions["wallaroo"] == version("wallaroo-streams")
+
+
+def test_markdown_tells_what_is_broken_and_folds_the_rest_away(
+    kept: Report, broken: Report
+) -> None:
+    text = markdown([kept, broken])
+    assert "| reference | ✓ kept |" in text
+    assert "| no state | ✗ broken |" in text
+    assert "<summary>no state: state-1" in text
+    assert "wallaroo replay" in text
+    assert text.count("<details>") == text.count("</details>") == len(broken.failures) + 2
+    problem = replace(kept, problems=("it <died> | at once",))
+    assert "| reference | ? incomplete |" in markdown([problem])
+    assert "it &lt;died&gt; \\| at once" in markdown([problem])
+
+
+def test_markdown_shows_a_text_as_it_stands_whatever_is_in_it() -> None:
+    shown = "\n".join(folded("a <b>", "```\n</details>\ud800"))
+    assert "<summary>a &lt;b&gt;</summary>" in shown
+    assert "\n````text\n```\n</details>?\n````\n" in shown
+    assert len("\n".join(folded("long", "x" * 10**6))) < 21_000

@@ -13,6 +13,7 @@ from wallaroo_conformance.search.budget import PROFILES, Budget, chosen_budget
 from wallaroo_conformance.search.generation import Generation
 from wallaroo_conformance.search.running import MOST_CASES_A_JOB
 from wallaroo_conformance.search.search import Search
+from wallaroo_conformance.search.steering import Steering
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Isolation
@@ -29,15 +30,29 @@ def test_a_budget_is_named_by_what_ends_it_and_must_end() -> None:
         Budget(None)
 
 
-def test_the_tour_comes_after_timed_cases_then_all_pairs_and_then_chunks_grow() -> None:
+def test_what_every_search_has_comes_between_chance_and_what_is_led() -> None:
     generation = Generation(0, BOTH, most=100, few=True)
-    first, timed, tour, third, fourth, fifth = (generation.next_chunk(None) for _ in range(6))
-    assert [len(first), len(timed), len(fourth), len(fifth)] == [32, 16, 100, 100]
+    first, timed, led, tour, again, third, later = (generation.next_chunk(None) for _ in range(7))
+    assert [len(first), len(timed), len(later)] == [32, 16, 50]
+    assert not led  # there is nothing to lead them
+    assert not again
     assert {type(case) for case in timed} == {TimedCase}
-    assert sum(isinstance(case, TimedCase) for case in fourth) == 25
+    assert sum(isinstance(case, TimedCase) for case in later) == 12
     assert {case.isolation for case in tour} == BOTH
-    assert third == pairs("any")
-    assert len(generation.next_chunk(5)) == 5
+    assert list(third) == pairs("any")
+    assert set(third.values()) == {"fixed"}
+    assert set(later.values()) == {"chance"}
+    assert len(generation.next_chunk(6)) == 3
+
+
+def test_half_of_the_later_cases_are_led() -> None:
+    search = Search(ReferenceEngine(), part="second", give_up_early=True)
+    search.search(Budget(32, variant_every=0))
+    generation = Generation(1, BOTH, 100, Steering(search.findings.coverage), part="second")
+    origins = [generation.next_chunk(100).values() for _ in range(3)]
+    assert set(origins[0]) == {"chance"}
+    assert set(origins[1]) == {"led"}
+    assert set(origins[2]) == {"chance", "led"}
 
 
 @pytest.mark.parametrize(
@@ -47,9 +62,10 @@ def test_the_tour_comes_after_timed_cases_then_all_pairs_and_then_chunks_grow() 
 )
 def test_a_check_tries_every_pair_of_operators(modes: frozenset[Isolation], tone: Tone) -> None:
     generation = Generation(0, modes, MOST_CASES_A_JOB)
-    begun = [case for _ in range(4) for case in generation.next_chunk(None)]
+    begun = [case for _ in range(6) for case in generation.next_chunk(None)]
     assert set(pairs(tone)) <= set(begun)
-    assert all(len(begun) <= (budget.cases or len(begun)) for budget in PROFILES.values())
+    led = 2 * 256  # there are none here, as nothing has been met
+    assert all(len(begun) + led <= (budget.cases or 10**9) for budget in PROFILES.values())
 
 
 def test_equal_seeds_give_equal_chunks() -> None:

@@ -1,0 +1,101 @@
+"""Crossing: one case out of two, so that what each of them shows can meet in one.
+
+Pipelines of the second are joined to those of the first, beside or within them, with state
+partitions and input. Many parts come from either by chance, so that the same two give many cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import TypeVar
+
+from wallaroo_conformance.cases.case import (
+    PARTITIONS,
+    PIPELINES,
+    ConformanceCase,
+    Input,
+    PartitionSpec,
+    PipelineSpec,
+    StepSpec,
+)
+from wallaroo_conformance.cases.operators import MULTI_COMPUTATIONS, STATEFUL, Trait
+
+T = TypeVar("T")
+
+MOST_INPUTS = 24
+_MOST_STEPS = 8
+_MOST_SINKS = 3
+_MOST_WIDE = 2  # multi computations in a row, so that outputs stay few
+
+
+def crossed(one: ConformanceCase, other: ConformanceCase, rng: Random) -> ConformanceCase:
+    """Return a case made of parts of both, in the mode of the first."""
+    partitions = list(one.partitions)
+    pipelines = list(one.pipelines)
+    places: list[int] = []  # of the other's pipelines
+    numbers = [_adopted(partitions, spec, rng) for spec in other.partitions]
+    for pipeline in other.pipelines:
+        moved = replace(pipeline, steps=tuple(_moved(step, numbers) for step in pipeline.steps))
+        if len(pipelines) < len(PIPELINES) and rng.random() < 1 / 4:
+            places.append(len(pipelines))
+            pipelines.append(moved)
+        else:
+            at = rng.randrange(len(pipelines))
+            places.append(at)
+            pipelines[at] = _joined(pipelines[at], moved, rng)
+    inputs = [
+        Input(places[entry.pipeline], entry.payload, entry.connection) for entry in other.inputs
+    ]
+    return ConformanceCase(
+        pipelines=tuple(pipelines),
+        partitions=tuple(partitions),
+        inputs=tuple(merged(one.inputs, inputs, rng)),
+        batches=rng.choice((one.batches, other.batches)),
+        number=rng.choice((one.number, other.number)),
+        isolation=one.isolation,
+        on_error=rng.choice((one.on_error, other.on_error)),
+        small=rng.choice((one.small, other.small)),
+    )
+
+
+def merged(one: Sequence[T], other: Sequence[T], rng: Random) -> list[T]:
+    """Return two rows of records as one: each in its order, not too many."""
+    rows = [list(reversed(one)), list(reversed(other))]
+    found: list[T] = []
+    while len(found) < MOST_INPUTS and (left := [row for row in rows if row]):
+        found.append(rng.choice(left).pop())
+    return found
+
+
+def _adopted(partitions: list[PartitionSpec], spec: PartitionSpec, rng: Random) -> int:
+    """Return the number of a partition for the other case's steps; it may be one more."""
+    if len(partitions) < len(PARTITIONS) and rng.random() < 1 / 2:
+        partitions.append(spec)
+        return len(partitions) - 1
+    number = rng.randrange(len(partitions))
+    if rng.random() < 1 / 2:
+        partitions[number] = spec
+    return number
+
+
+def _moved(step: StepSpec, numbers: Sequence[int]) -> StepSpec:
+    if step.operator not in STATEFUL:
+        return step
+    return replace(step, partition=numbers[step.partition % len(numbers)])
+
+
+def _joined(one: PipelineSpec, other: PipelineSpec, rng: Random) -> PipelineSpec:
+    """Return a pipeline with the steps of both: the other's in one piece."""
+    at = rng.randint(0, len(one.steps))
+    steps: list[StepSpec] = []
+    wide = 0
+    for step in (*one.steps[:at], *other.steps, *one.steps[at:]):
+        if step.operator in MULTI_COMPUTATIONS:
+            wide += not MULTI_COMPUTATIONS.has(step.operator, Trait.NARROW)
+            if wide > _MOST_WIDE:
+                continue
+        steps.append(step)
+    sinks = rng.choice((one.sinks, other.sinks, (*one.sinks, *other.sinks)[:_MOST_SINKS]))
+    return PipelineSpec(rng.choice((one.decoder, other.decoder)), tuple(steps[:_MOST_STEPS]), sinks)

@@ -1,0 +1,65 @@
+"""Crossing timed cases, as `wallaroo_conformance.cases.crossing` does the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from wallaroo_conformance.cases.crossing import merged
+from wallaroo_conformance.cases.timed.case import SOURCES, Entry, SourceSpec, TimedCase
+from wallaroo_conformance.cases.timed.operators import decoded
+
+_MOST_STEPS = 6
+
+
+def timed_crossed(one: TimedCase, other: TimedCase, rng: Random) -> TimedCase:
+    """Return a case made of parts of both, in the mode of the first."""
+    sources = list(one.sources)
+    places = [_adopted(sources, spec, rng) for spec in other.sources]
+    at = rng.randint(0, len(one.steps))
+    steps = (*one.steps[:at], *other.steps, *one.steps[at:])
+    # Records of the same times, or those of the other case behind those of the first.
+    later = rng.choice((0, max((entry.at for entry in one.inputs), default=0)))
+    inputs = [
+        replace(entry, source=places[entry.source], at=entry.at + later) for entry in other.inputs
+    ]
+    first, second = rng.choice(((one, other), (other, one)))
+    return TimedCase(
+        sources=tuple(sources),
+        steps=steps[:_MOST_STEPS],
+        inputs=tuple(_fitting(entry, sources) for entry in merged(one.inputs, inputs, rng)),
+        ended=rng.choice((one.ended, other.ended)),
+        form=rng.choice((one.form, other.form)),
+        expire_after=rng.choice((one.expire_after, other.expire_after)),
+        shared=rng.choice((one.shared, other.shared)),
+        codec=rng.choice((one.codec, other.codec)),
+        batches=first.batches,
+        number=second.number,
+        isolation=one.isolation,
+        on_error=rng.choice((one.on_error, other.on_error)),
+        small=rng.choice((one.small, other.small)),
+    )
+
+
+def _adopted(sources: list[SourceSpec], spec: SourceSpec, rng: Random) -> int:
+    """Return the number of a source for the other case's records; it may be one more."""
+    if len(sources) < len(SOURCES) and rng.random() < 1 / 3:
+        sources.append(spec)
+        return len(sources) - 1
+    number = rng.randrange(len(sources))
+    if rng.random() < 1 / 2:
+        sources[number] = spec
+    return number
+
+
+def _fitting(entry: Entry, sources: list[SourceSpec]) -> Entry:
+    """Return a record that its source can give: a generator gives messages, and alone can fail."""
+    if not sources[entry.source].generator:
+        return replace(entry, what="end") if entry.what == "failed" else entry
+    if entry.what == "frame":
+        try:
+            if decoded(entry.payload) is None:
+                return replace(entry, payload=Entry.payload)
+        except ValueError:
+            return replace(entry, payload=Entry.payload)
+    return entry

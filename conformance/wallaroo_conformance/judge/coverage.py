@@ -1,0 +1,195 @@
+"""Coverage: which facts and which pairs of facts cases have met, and how likely an unseen one is.
+
+Faults like to hide where two special things meet: a key that looks like another, in a second
+partition. So what counts as covered is not a fact alone, but each pair of facts in one case.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal, TypeAlias
+
+from wallaroo.engine import Isolation
+from wallaroo_conformance.cases.either import AnyCase, size
+from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.judge.fact import Fact, Facts
+
+Pair: TypeAlias = tuple[Fact, Fact]
+"""Two facts, in the order of `Fact`."""
+
+Kind: TypeAlias = tuple[bool, Isolation]
+"""Whether cases are timed, and their mode."""
+
+Origin: TypeAlias = Literal["chance", "led", "fixed"]
+"""How a case was chosen: drawn by chance, led to what is rare, or the same in every search."""
+
+_ORDER = {fact: number for number, fact in enumerate(Fact)}
+_AT_THE_END = 1 / 4
+
+
+def in_order(one: Fact, other: Fact) -> Pair:
+    """Return two facts as a pair."""
+    return (one, other) if _ORDER[one] < _ORDER[other] else (other, one)
+
+
+@dataclass(frozen=True)
+class CoverageResult:
+    """What a report says of coverage.
+
+    Args:
+        facts: facts that a case has met.
+        facts_never: facts that none has met.
+        pairs: pairs of facts that a case has met.
+        never: for each fact, the facts that have been met, but never in one case with it. Many such
+            pairs cannot be: no run ends twice.
+        cases: cases that were looked at.
+        last_cases: those of them at the end.
+        last_pairs: pairs that were first met by these.
+        drawn: cases drawn by chance in the second half.
+        alone: of these, cases that met a pair which no case before them had met, and none that was
+            drawn by chance or is the same in every search has met since.
+    """
+
+    facts: int
+    facts_never: tuple[str, ...]
+    pairs: int
+    never: Mapping[str, tuple[str, ...]]
+    cases: int
+    last_cases: int
+    last_pairs: int
+    drawn: int
+    alone: int
+
+    @property
+    def pairs_never(self) -> int:
+        """How many pairs of facts that have been met were never met in one case."""
+        return sum(map(len, self.never.values()))
+
+    @property
+    def unseen(self) -> float | None:
+        """The chance that one more case drawn by chance meets a pair that none has met.
+
+        It is estimated as Good and Turing did: if f1 of the species in a sample of n were met once,
+        the next one is new with a chance of about f1 / n (I. J. Good, The population frequencies of
+        species and the estimation of population parameters, Biometrika 40, 1953, pages 237 to 264,
+        section 2). A case shows many pairs at once, so what is counted here are cases: those with
+        a pair of their own, of all that were drawn (A. Chao and R. K. Colwell, Thirty years of
+        progeny from Chao's inequality, SORT 41, 2017, pages 3 to 54, on such samples).
+
+        Cases that were led to rare pairs are no sample, and those made later may descend from the
+        case in question: only those made before it count against it. So the estimate is
+        rather too high than too low. `None`: no case was drawn by chance.
+        """
+        return self.alone / self.drawn if self.drawn else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        never = {fact: list(others) for fact, others in self.never.items()}
+        return {
+            **vars(self),
+            "facts_never": list(self.facts_never),
+            "never": never,
+            "pairs_never": self.pairs_never,
+            "unseen": self.unseen,
+        }
+
+
+class PairsMet:
+    """The pairs that cases of one kind have met."""
+
+    def __init__(self) -> None:
+        self.count: Counter[Pair] = Counter()
+        """Cases that have met a pair."""
+        self.smallest: dict[Pair, AnyCase] = {}
+        """The smallest case that has met a pair."""
+        self.latest: dict[Pair, AnyCase] = {}
+        """The last case that has met a pair."""
+        self.of: dict[Fact, list[Pair]] = {}
+        """The pairs that a fact has been met in."""
+        self._sizes: dict[Pair, tuple[int, ...]] = {}
+
+    def add(self, case: AnyCase, facts: Facts) -> tuple[list[Pair], list[Pair]]:
+        """Note a case; return its pairs, and those of them that are new."""
+        pairs = list(combinations(sorted(facts, key=_ORDER.__getitem__), 2))
+        self.count.update(pairs)
+        self.latest.update(dict.fromkeys(pairs, case))
+        own, sizes = size(case), self._sizes
+        new = []
+        for pair in pairs:
+            known = sizes.get(pair)
+            if known is None:
+                new.append(pair)
+                for fact in pair:
+                    self.of.setdefault(fact, []).append(pair)
+            elif known <= own:
+                continue
+            sizes[pair], self.smallest[pair] = own, case
+        return pairs, new
+
+
+class Coverage:
+    """What the cases of a search have met.
+
+    Plain and timed cases, and both isolation modes, meet pairs of their own: that two facts have
+    met in one of them says nothing of the others, for which engines have other code.
+    """
+
+    def __init__(self) -> None:
+        self.kinds: dict[Kind, PairsMet] = {}
+        self._new: list[int] = []  # by case: how many pairs it was the first to meet
+        self._drawn: list[int] = []  # the numbers of the cases drawn by chance
+        self._own: dict[tuple[Kind, Pair], int] = {}  # pairs of one such case alone, and which
+
+    def add(self, case: AnyCase, facts: Facts, origin: Origin) -> list[Pair]:
+        """Note a case that the engine has answered, and how it was chosen.
+
+        Returns:
+            The pairs that it is the first of its kind to meet.
+        """
+        kind = (isinstance(case, TimedCase), case.isolation)
+        pairs, new = self.kinds.setdefault(kind, PairsMet()).add(case, facts)
+        number = len(self._new)
+        self._new.append(len(new))
+        if origin == "led":
+            return new  # it may descend from the case that a pair belongs to
+        for pair in pairs:
+            self._own.pop((kind, pair), None)
+        if origin == "chance":
+            self._drawn.append(number)
+            self._own.update(((kind, pair), number) for pair in new)
+        return new
+
+    def rarest(self) -> list[AnyCase]:
+        """Return the smallest case of each pair, those of the rarest pairs first."""
+        known = [
+            (met.count[pair], case)
+            for met in self.kinds.values()
+            for pair, case in met.smallest.items()
+        ]
+        return list(dict.fromkeys(case for _, case in sorted(known, key=lambda one: one[0])))
+
+    def result(self) -> CoverageResult:
+        """Return what a report says of it."""
+        kinds = self.kinds.values()
+        met = {fact for kind in kinds for fact in kind.of}
+        pairs = {pair for kind in kinds for pair in kind.count}
+        never: dict[str, list[str]] = {}
+        for one, other in combinations(sorted(met, key=_ORDER.__getitem__), 2):
+            if (one, other) not in pairs and any({one, other} <= kind.of.keys() for kind in kinds):
+                never.setdefault(one.value, []).append(other.value)
+        cases = len(self._new)
+        last, half = round(cases * _AT_THE_END), cases // 2
+        return CoverageResult(
+            facts=len(met),
+            facts_never=tuple(fact.value for fact in Fact if fact not in met),
+            pairs=len(pairs),
+            never={fact: tuple(others) for fact, others in never.items()},
+            cases=cases,
+            last_cases=last,
+            last_pairs=sum(self._new[cases - last :]),
+            drawn=sum(number >= half for number in self._drawn),
+            alone=len({number for number in self._own.values() if number >= half}),
+        )

@@ -1,0 +1,185 @@
+"""Inputs of an application: given as they are, grown from samples, or drawn from a strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import HypothesisException
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from wallaroo.errors import WallarooError
+from wallaroo.trace import InputLog
+from wallaroo_conformance.portability.growing import grown, smaller
+
+PAYLOADS = "wallaroo_payloads"
+"""The function beside an application that returns the strategy of its payloads."""
+
+_MOST_MESSAGES = 16  # of an input that is drawn
+_MOST_DIFFERENT = 6  # payloads in most of them, so that keys come again
+_MOST_SMALLER = 24  # payloads that are tried in the place of one
+
+
+class InputError(WallarooError):
+    """There is no input to look at an application with."""
+
+
+class Inputs(Protocol):
+    """Where the inputs come from."""
+
+    def logs(self, count: int, random_seed: int) -> list[InputLog]:
+        """Return inputs, at most `count` of those that are drawn; equal seeds give equal ones."""
+        ...
+
+    def smaller(self, payload: bytes) -> list[bytes]:
+        """Return payloads that a reduction may put in the place of this one, the smallest first."""
+        ...
+
+
+@dataclass(frozen=True)
+class GivenInput:
+    """One input, and a few that are made of it without looking into its payloads."""
+
+    log: InputLog
+
+    def logs(self, count: int, random_seed: int) -> list[InputLog]:
+        """Return the input, and others like it."""
+        return [self.log, *mutated(self.log)]
+
+    def smaller(self, payload: bytes) -> list[bytes]:
+        """Return none: payloads stay as they are."""
+        return []
+
+
+@dataclass(frozen=True)
+class SampledInputs:
+    """Inputs grown from samples: stretches of them, in which some payloads are like others."""
+
+    samples: InputLog
+
+    def logs(self, count: int, random_seed: int) -> list[InputLog]:
+        """Return the samples' beginning and end as they stand, then grown inputs."""
+        by_source: dict[str, list[bytes]] = {}
+        for source, payload in self.samples:
+            by_source.setdefault(source, []).append(payload)
+        payloads = {source: grown(tuple(found)) for source, found in by_source.items()}
+        drawn = st.one_of(_stretches(self.samples, payloads), _drawn(payloads))
+        ends = [self.samples[:_MOST_MESSAGES], self.samples[-_MOST_MESSAGES:]]
+        return [*ends, *_collected(drawn, max(1, count - len(ends)), random_seed)]
+
+    def smaller(self, payload: bytes) -> list[bytes]:
+        """Return payloads with a part left out."""
+        return smaller(payload)
+
+
+class DrawnInputs:
+    """Inputs whose payloads come from strategies, one for each source."""
+
+    def __init__(self, payloads: Mapping[str, SearchStrategy[bytes]]) -> None:
+        self._payloads = payloads
+        self._met: set[bytes] = set()
+
+    def logs(self, count: int, random_seed: int) -> list[InputLog]:
+        """Return inputs that were drawn."""
+        logs = _collected(_drawn(self._payloads), count, random_seed)
+        self._met.update(payload for log in logs for _, payload in log)
+        return logs
+
+    def smaller(self, payload: bytes) -> list[bytes]:
+        """Return smaller payloads that the strategies gave: it alone knows which may be."""
+        size = (len(payload), payload)
+        found = sorted((len(one), one) for one in self._met if (len(one), one) < size)
+        return [one for _, one in found[:_MOST_SMALLER]]
+
+
+def drawn_inputs(module: Any, sources: Sequence[str]) -> DrawnInputs | None:
+    """Return the inputs that an application's module describes; `None` if it describes none.
+
+    Args:
+        module: the module; its function `PAYLOADS` returns a Hypothesis strategy of payloads
+            (`bytes`) for all sources, or a mapping from each source's name to one.
+        sources: names of the application's sources that take frames.
+
+    Raises:
+        InputError: the function gives something else.
+    """
+    function = getattr(module, PAYLOADS, None)
+    if function is None:
+        return None
+    found = function()
+    if isinstance(found, SearchStrategy):
+        found = dict.fromkeys(sources, found)
+    expected = f"a Hypothesis strategy, or a mapping from each source to one: {', '.join(sources)}"
+    if not isinstance(found, Mapping):
+        raise InputError(f"{PAYLOADS}() returned a {type(found).__name__}; expected {expected}")
+    wrong = [name for name, one in found.items() if not isinstance(one, SearchStrategy)]
+    if set(found) != set(sources) or wrong:
+        raise InputError(f"{PAYLOADS}() returned one for {', '.join(found)}; expected {expected}")
+    return DrawnInputs(found)
+
+
+def mutated(log: InputLog) -> list[InputLog]:
+    """Return inputs like `log`: without messages, with some twice, cut short, empty, altered."""
+    small = list(log[:24])
+    return [
+        small[::2],
+        [entry for entry in small for _ in range(2)],
+        [(source, payload[: len(payload) // 2]) for source, payload in small],
+        [(source, b"") for source, _ in small[:2]] + small,
+        [(source, payload[::-1]) for source, payload in small],
+        [(source, bytes([byte ^ 128 for byte in payload[:3]])) for source, payload in small],
+        small[::-1],
+    ]
+
+
+@st.composite
+def _drawn(draw: DrawFn, payloads: Mapping[str, SearchStrategy[bytes]]) -> InputLog:
+    """Return messages of all sources, with payloads that come again."""
+    entries = st.sampled_from(sorted(payloads)).flatmap(
+        lambda source: st.tuples(st.just(source), payloads[source])
+    )
+    pool = draw(st.lists(entries, min_size=1, max_size=_MOST_DIFFERENT))
+    places = st.integers(0, len(pool) - 1)
+    return [pool[place] for place in draw(st.lists(places, min_size=1, max_size=_MOST_MESSAGES))]
+
+
+@st.composite
+def _stretches(
+    draw: DrawFn, samples: InputLog, payloads: Mapping[str, SearchStrategy[bytes]]
+) -> InputLog:
+    """Return samples that stand behind each other, some of them changed."""
+    start = draw(st.integers(0, len(samples) - 1))
+    length = draw(st.integers(1, _MOST_MESSAGES))
+    return [
+        (source, draw(payloads[source]) if draw(st.integers(0, 3)) == 3 else payload)
+        for source, payload in samples[start : start + length]
+    ]
+
+
+def _collected(logs: SearchStrategy[InputLog], count: int, random_seed: int) -> list[InputLog]:
+    found: list[InputLog] = []
+
+    @seed(random_seed)
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(logs)
+    def collect(log: InputLog) -> None:
+        for _, payload in log:
+            if type(payload) is not bytes:
+                name = type(payload).__name__
+                raise InputError(f"{PAYLOADS}() drew a {name}; payloads are bytes")
+        found.append(log)
+
+    try:
+        collect()
+    except HypothesisException as error:
+        raise InputError(f"no payloads could be drawn: {error}") from error
+    return found

@@ -1,0 +1,127 @@
+"""What was found about an application, as text, JSON, JUnit XML and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from wallaroo.topology import Application
+from wallaroo.trace import InputLog
+from wallaroo_conformance.portability.check import Look
+from wallaroo_conformance.portability.finding import AppFinding
+from wallaroo_conformance.report.junit import in_xml
+from wallaroo_conformance.report.markdown import folded
+
+FORMAT = "wallaroo-app-findings/2"
+
+_CALLED = ("decoder", "computation", "encoder")
+
+
+def application_text(found: Look, app: str, application: Application) -> str:
+    """Return findings, kinds of dead letter, what was not reached, and a last line with counts."""
+    lines: list[str] = []
+    for finding in found.findings:
+        lines += [_title(finding), *_finding(finding)]
+    for letters in found.letters:
+        lines += [f"dead letters ({letters.number}): {letters.kind}", f"  {letters.error}"]
+        lines += _input(letters.log)
+    if missed := not_reached(found, application):
+        lines.append(f"not reached by any input: {', '.join(missed)}")
+    return "\n".join([*lines, f"{app}: {_counts(found)}"])
+
+
+def application_form(found: Look) -> dict[str, Any]:
+    """Return what was found as JSON values; the footer repeats what must be there."""
+    return {
+        "format": FORMAT,
+        "findings": [
+            {
+                "kind": finding.kind,
+                "step": finding.step,
+                "key": finding.key,
+                "text": finding.text,
+                "input": _form(finding.log),
+            }
+            for finding in found.findings
+        ],
+        "dead letters": [
+            {
+                **vars(letters.kind),
+                "number": letters.number,
+                "error": letters.error,
+                "input": _form(letters.log),
+            }
+            for letters in found.letters
+        ],
+        "inputs": found.inputs,
+        "messages": found.messages,
+        "footer": {"findings": len(found.findings), "dead letters": len(found.letters)},
+    }
+
+
+def application_junit(found: Look, app: str) -> str:
+    """Return what was found as JUnit XML: a failed test for each finding, or one that passed."""
+    root = ET.Element("testsuites")
+    failures = str(len(found.findings))
+    suite = ET.SubElement(
+        root, "testsuite", name=app, tests=failures if found.findings else "1", failures=failures
+    )
+    for finding in found.findings:
+        case = ET.SubElement(suite, "testcase", classname=app, name=in_xml(_title(finding)))
+        failure = ET.SubElement(case, "failure", message=in_xml(finding.text))
+        failure.text = in_xml("\n".join(_finding(finding)))
+    if not found.findings:
+        ET.SubElement(suite, "testcase", classname=app, name="the same everywhere")
+    ET.SubElement(suite, "system-out").text = in_xml(_counts(found))
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def application_markdown(found: Look, app: str, application: Application) -> str:
+    """Return what was found as Markdown, each with its smallest input folded away."""
+    lines = [f"## Is `{app}` the same everywhere?", "", _counts(found), ""]
+    for finding in found.findings:
+        lines += folded(f"✗ {_title(finding)}", "\n".join(_finding(finding)))
+    for letters in found.letters:
+        text = "\n".join([letters.error, *_input(letters.log)])
+        lines += folded(f"dead letters ({letters.number}): {letters.kind}", text)
+    if missed := not_reached(found, application):
+        lines.append(f"Not reached by any input: {', '.join(missed)}")
+    return "\n".join(lines) + "\n"
+
+
+def not_reached(found: Look, application: Application) -> list[str]:
+    """Return the decoders, computations and encoders that no input has led to."""
+    return [
+        f"{use.component.name} ({use.where})"
+        for use in application.components()
+        if use.role in _CALLED and use.component.name not in found.called
+    ]
+
+
+def _title(finding: AppFinding) -> str:
+    key = f", key {finding.key}" if finding.key else ""
+    return f"{finding.kind}: step {finding.step!r}{key}"
+
+
+def _finding(finding: AppFinding) -> Iterator[str]:
+    yield f"  {finding.text}"
+    yield from _input(finding.log)
+
+
+def _input(log: InputLog) -> Iterator[str]:
+    if log:
+        yield "  smallest input:"
+    for source, payload in log:
+        yield f"    {source}  {payload!r}"
+
+
+def _form(log: InputLog) -> list[list[str]]:
+    return [[source, payload.decode("latin-1")] for source, payload in log]
+
+
+def _counts(found: Look) -> str:
+    inputs = f"{found.messages} messages of {found.inputs} inputs"
+    letters = f"{len(found.letters) or 'no'} kinds of dead letter"
+    return f"{len(found.findings) or 'no'} findings, {letters}, on {inputs}"

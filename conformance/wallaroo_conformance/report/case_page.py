@@ -1,0 +1,111 @@
+"""A counterexample as one page that stands alone: the application drawn, and where engines part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from wallaroo.drawing.labels import node_label
+from wallaroo.drawing.svg import svg
+from wallaroo.engine import Engine, load_engine
+from wallaroo.topology import Application
+from wallaroo_conformance.cases.counterexamples import Counterexample
+from wallaroo_conformance.cases.either import (
+    application_text,
+    assemble,
+    input_text,
+    module_text,
+    run_text,
+)
+from wallaroo_conformance.judge.rules import RULES
+from wallaroo_conformance.report.showing import rule_place, side_by_side, trace_lines
+from wallaroo_conformance.search.following import Calls, followed
+from wallaroo_conformance.search.replaying import Replayed, replayed
+
+
+def case_page(example: Counterexample, engine: Engine, *, path: str) -> str:
+    """Run a counterexample on an engine and on the reference, and return the page about it.
+
+    Args:
+        example: the counterexample.
+        engine: what is compared with the reference.
+        path: of its file, for the command that replays it.
+    """
+    found = replayed(example, engine)
+    application = assemble(found.case)
+    reference = followed(load_engine("reference"), found.case)
+    other = {} if found.beyond else followed(engine, found.case, dict(example.options))
+    rule = found.failure.rule if found.failure else example.rule
+    environment = Environment(
+        loader=PackageLoader("wallaroo_conformance.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template("case.html").render(
+        engine=engine.name,
+        path=path,
+        option=getattr(engine, "option", "") or f"--engine {engine.name}",
+        example=example,
+        found=found,
+        rule=RULES.get(rule),
+        place=rule_place(rule) if rule in RULES else "",
+        verdict=_verdict(found),
+        drawing=Markup(svg(application, marked=True)),  # noqa: S704 - the drawing escapes names
+        application=application_text(found.case),
+        input=input_text(found.case) or "(none)",
+        run=run_text(found.case),
+        module=module_text(found.case, f"{example.rule} {example.law}".strip()),
+        json=found.case.canonical_json(),
+        way=_way(application, reference, other) if other else [],
+        elsewhere=not other and not found.beyond and bool(reference),
+        results=side_by_side(trace_lines(found.meaning.trace), trace_lines(found.actual))
+        if found.actual is not None
+        else [(" ", line, "") for line in trace_lines(found.meaning.trace)],
+    )
+    # What UTF-8 refuses may stand in a case's text; a page shows it as what it is not.
+    return page.encode("utf-8", "replace").decode()
+
+
+def _verdict(found: Replayed) -> str:
+    if found.beyond:
+        return "not run"
+    return "differs" if found.failure else "agrees"
+
+
+def _way(application: Application, reference: Calls, other: Calls) -> list[dict[str, Any]]:
+    """Return places in the order of the application, each with the calls of both engines.
+
+    The first place with a difference is where they part; what is behind it is a consequence.
+    """
+    rows: list[dict[str, Any]] = []
+    parted = False
+    names = [
+        (("node", index), node_label(application, node))
+        for index, node in enumerate(application.nodes)
+    ]
+    titles: list[tuple[Any, str]] = [
+        (place, f"{label.kind} {label.name}".strip()) for place, label in names
+    ]
+    states = [(("state", one.name), f"state {one.name}") for one in application.partitions]
+    for place, title in (*titles, *states):
+        calls = side_by_side(reference.get(place, []), other.get(place, []))
+        if not calls:
+            continue
+        differs = any(mark != " " for mark, _, _ in calls)
+        parts = differs and not parted
+        rows.append(
+            {
+                "title": title,
+                "node": place[1] if place[0] == "node" else None,
+                "calls": calls,
+                "differs": differs,
+                "parts": parts,
+                "behind": parted,
+            }
+        )
+        parted = parted or differs
+    return rows

@@ -1,0 +1,62 @@
+"""Replaying: one stored case, as it is, on an engine and on the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wallaroo.engine import Engine, load_engine
+from wallaroo_conformance.cases.counterexamples import Counterexample
+from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.judge.claims import Claims
+from wallaroo_conformance.judge.differences import Crash, Result, differences, end_of
+from wallaroo_conformance.judge.laws import LAWS, blame
+from wallaroo_conformance.judge.oracle import Meaning, Oracle
+from wallaroo_conformance.judge.results import Failure
+from wallaroo_conformance.search.running import Runner
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of it.
+
+    Args:
+        case: the case, as the engine can be given it.
+        meaning: what it does on the reference.
+        actual: what the engine gave; `None`: it was not run.
+        beyond: why the engine cannot or need not run it; else empty.
+        failure: how the engine differs; `None`: it does not, or was not run.
+    """
+
+    case: AnyCase
+    meaning: Meaning
+    actual: Result | None = None
+    beyond: str = ""
+    failure: Failure | None = None
+
+
+def replayed(example: Counterexample, engine: Engine) -> Replayed:
+    """Run a stored case on an engine and on the reference, and return what came of it."""
+    options = example.options if engine.name == example.engine else None
+    runner = Runner(engine, options=options)
+    claims = Claims(runner.capabilities)
+    case = claims.adapted(runner.adapted(example.case))
+    meaning = Oracle(load_engine("reference")).ask([case])[0]
+    beyond = claims.beyond(case, meaning.trace, meaning.facts) or runner.beyond(case)
+    if case.isolation == "trusting" and meaning.trace.findings:
+        beyond = f"trusting mode is not promised to it: {meaning.trace.findings[0].text}"
+    if beyond is not None:
+        return Replayed(case, meaning, beyond=beyond)
+    actual = runner.run_alone(case)
+    if isinstance(actual, Crash) and actual.refusal and runner.capabilities.refuses_in_run:
+        return Replayed(case, meaning, beyond=actual.refusal)
+    kinds = differences(*claims.comparable(meaning.trace, actual))
+    if not kinds:
+        return Replayed(case, meaning, actual)
+    law = blame(meaning.facts, kinds, end_of(meaning.trace, actual))
+    for known in LAWS:
+        if (known.rule, known.name) == (example.rule, example.law) and known.exercised_by(
+            meaning.facts
+        ):
+            law = known
+    failure = Failure(law.rule, law.name, law.says, law.cause, case, meaning.trace, actual)
+    return Replayed(case, meaning, actual, failure=failure)

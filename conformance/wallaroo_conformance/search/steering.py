@@ -1,0 +1,61 @@
+"""Steering: cases made for pairs of facts that are rare so far, out of cases that met one of both.
+
+Chance seldom brings two rare facts into one case: each must be met by itself, and most cases meet
+neither. But a small case that met the one and a small case that met the other are known, and
+crossing them often meets both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from wallaroo_conformance.cases.either import AnyCase, cross
+from wallaroo_conformance.judge.coverage import Coverage, Kind, Pair, PairsMet, in_order
+from wallaroo_conformance.judge.fact import Fact
+
+_CONTENDERS = 16
+"""Pairs that are looked at for each case: the rarest is tried."""
+
+
+class Steering:
+    """Makes cases that are led to rare pairs of facts.
+
+    Args:
+        coverage: what has been met so far; it grows between the calls.
+    """
+
+    def __init__(self, coverage: Coverage) -> None:
+        self._coverage = coverage
+        self._tried: Counter[Pair] = Counter()
+
+    def led(self, count: int, seed: int, kind: Kind) -> list[AnyCase]:
+        """Return at most `count` different cases of a kind; none where hardly anything is met."""
+        met = self._coverage.kinds.get(kind)
+        if met is None or len(met.of) < _CONTENDERS:
+            return []
+        rng = Random(seed)  # noqa: S311 - no secret
+        facts = list(met.of)
+        made: dict[AnyCase, None] = {}
+        for _ in range(count):
+            parents = [_met(met, fact, rng) for fact in self._rarest(met, facts, rng)]
+            rng.shuffle(parents)
+            one, other = parents
+            made[cross(one, other, rng)] = None
+        return list(made)
+
+    def _rarest(self, met: PairsMet, facts: list[Fact], rng: Random) -> Pair:
+        """Return a pair that few cases have met, and that has not been tried often in vain."""
+        contenders = [in_order(*rng.sample(facts, 2)) for _ in range(_CONTENDERS)]
+        rarest = min(contenders, key=lambda pair: met.count[pair] + self._tried[pair])
+        self._tried[rarest] += 1
+        return rarest
+
+
+def _met(met: PairsMet, fact: Fact, rng: Random) -> AnyCase:
+    """Return a case that has met a fact, together with any other one.
+
+    Small cases have little that stands in the way of a second fact; others have more messages.
+    """
+    known = met.smallest if rng.random() < 1 / 2 else met.latest
+    return known[rng.choice(met.of[fact])]

@@ -1,0 +1,116 @@
+"""The page of a counterexample: where two engines part, on every engine, and nothing else."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+from wallaroo_conformance.cases.case import ConformanceCase, Input, PipelineSpec, StepSpec
+from wallaroo_conformance.cases.counterexamples import STORED, Counterexample, read_counterexample
+from wallaroo_conformance.judge.results import INCOMPLETE, KEPT
+from wallaroo_conformance.report.case_page import case_page
+from wallaroo_conformance.search.following import followed, shown
+from wallaroo_mutants.engine import MutantEngine
+from wallaroo_mutants.interpreters import FiltersFalsy
+from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
+
+from wallaroo.cli.main import main
+
+FALSY = STORED / "compute-1-falsy-7f0b305cda.json"
+MUTANT = MutantEngine("a mutant", FiltersFalsy)
+
+
+def test_the_way_of_the_messages_ends_where_the_engines_part() -> None:
+    [pipeline] = read_counterexample(FALSY).case.pipelines  # type: ignore[union-attr]  # no timed one
+    longer = replace(pipeline, steps=(*pipeline.steps, StepSpec("identity")))
+    case = replace(read_counterexample(FALSY).case, pipelines=(longer,))
+    page = unescape(case_page(Counterexample(case), MUTANT, path="case.json"))
+    before, behind = page.split("What is behind it", 1)
+    assert before.count("≠ here they part") == 1
+    assert "gives" in before
+    assert "wallaroo replay case.json --engine a mutant" in page
+    assert "compute-1: Only None filters" in page
+    assert "What came out" in behind
+    assert "<svg" in page
+
+
+def test_the_page_loads_nothing_and_escapes() -> None:
+    nasty = "<script>alert(1)</script>"
+    case = ConformanceCase((PipelineSpec(),), inputs=(Input(0, nasty.encode()),))
+    page = case_page(Counterexample(case, note=nasty), ReferenceEngine(), path=nasty)
+    assert nasty not in page
+    assert "<script" not in page
+    assert "src=" not in page
+    assert "url(" not in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "reference agrees" in page
+
+
+def test_engines_that_call_in_another_order_are_compared_node_by_node() -> None:
+    steps = (StepSpec("fork"), StepSpec("identity"))
+    inputs = tuple(Input(0, payload) for payload in (b"a", b"b", b"c"))
+    case = ConformanceCase((PipelineSpec(steps=steps),), inputs=inputs, isolation="trusting")
+    assert followed(CompiledEngine(), case) == followed(ReferenceEngine(), case) != {}
+
+
+def test_a_case_that_the_engine_does_not_run_is_shown_on_the_reference_alone() -> None:
+    class NoBatches(ReferenceEngine):
+        def check(self, application: object) -> None:
+            from wallaroo.errors import UnsupportedTopology
+
+            raise UnsupportedTopology("build-2", "step", "it can do nothing")
+
+    page = case_page(read_counterexample(FALSY), NoBatches(), path="case.json")
+    assert "was not run: refused: " in page
+    assert "The way of the messages" not in page
+
+
+def test_an_engine_in_another_process_shows_what_came_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "out.html"
+    command = f"{shlex.quote(sys.executable)} -m wallaroo_conformance.worker reference"
+    arguments = ["conform", "--show", str(FALSY), "-o", str(page), "--engine-command", command]
+    assert main(arguments) == KEPT
+    assert capsys.readouterr().out == f"{page}\n"
+    assert "calls user code in another process" in page.read_text()
+    assert "What came out" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("{", "no JSON"), ('{"format": "x/1"}', "neither")], ids=["damaged", "other"]
+)
+def test_what_is_no_case_is_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    file = tmp_path / "case.json"
+    file.write_text(text)
+    assert main(["conform", "--show", str(file)]) == INCOMPLETE
+    assert said in (err := capsys.readouterr().err)
+    assert err.count("\n") == 1
+    assert not file.with_suffix(".html").exists()
+
+
+class _Nasty:
+    def __init__(self) -> None:
+        self.text = "t"
+
+    def __repr__(self) -> str:
+        raise SystemExit
+
+    def __getattribute__(self, name: str) -> object:
+        raise SystemExit
+
+
+def test_values_are_shown_without_their_own_code() -> None:
+    nasty = _Nasty.__new__(_Nasty)
+    object.__setattr__(nasty, "text", [1, "a", b"b", (2,), {"k": None}])
+    assert shown(nasty) == "_Nasty(text=[1, 'a', b'b', (2,), {'k': None}])"
+    assert shown(object()) == "<object>"
+    assert shown([[[[[[[[1]]]]]]]]) == "[[[[[[…]]]]]]"
+    assert len(shown("x" * 1_000)) == 160
+    assert shown(1 << 100_000).startswith("0x1")

@@ -1,0 +1,72 @@
+"""Steering: cases that are led to rare pairs of facts are cases, and meet what chance does not."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.either import AnyCase, assemble, cross, from_json
+from wallaroo_conformance.cases.generating import generate
+from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.timed.strategies import generate_timed
+from wallaroo_conformance.judge.coverage import Coverage
+from wallaroo_conformance.judge.oracle import reference_oracle
+from wallaroo_conformance.search.steering import Steering
+
+CHANCE, LED = 64, 48
+
+
+def drawn(*, timed: bool, seed: int = 5, count: int = CHANCE) -> list[AnyCase]:
+    if timed:
+        return [*generate_timed(count, seed, tame=False)]
+    return [*generate(count, seed, "any")]
+
+
+def covered(cases: list[AnyCase]) -> Coverage:
+    coverage = Coverage()
+    for meaning in reference_oracle().ask(cases):
+        coverage.add(meaning.case, meaning.facts, "chance")
+    return coverage
+
+
+@pytest.mark.parametrize("timed", [False, True], ids=["plain", "timed"])
+def test_crossed_cases_are_cases(timed: bool) -> None:
+    parents, rng = drawn(timed=timed), Random(1)
+    for _ in range(300):
+        one, other = rng.sample(parents, 2)
+        child = cross(one, other, rng)
+        assert from_json(child.to_json()) == child
+        assemble(child)
+        child.input_log  # noqa: B018 - a generator's values are decoded here
+
+
+def test_cases_of_two_kinds_are_not_crossed() -> None:
+    with pytest.raises(TypeError, match="another kind"):
+        cross(ConformanceCase(), TimedCase(), Random(0))
+
+
+@pytest.mark.parametrize("timed", [False, True], ids=["plain", "timed"])
+def test_led_cases_bring_facts_together_that_chance_does_not(timed: bool) -> None:
+    begun = drawn(timed=timed)
+    coverage = covered(begun)
+    [met] = coverage.kinds.values()
+    known, apart = set(met.count), set(met.of)
+    led = Steering(coverage).led(LED, 0, (timed, "isolated"))
+    assert len(led) > LED // 2
+
+    def brought_together(cases: list[AnyCase]) -> int:
+        [met] = covered(cases).kinds.values()
+        return sum(apart >= set(pair) for pair in met.count.keys() - known)
+
+    assert brought_together(led) > 1.5 * brought_together(drawn(timed=timed, seed=6, count=LED))
+
+
+def test_equal_seeds_lead_to_equal_cases() -> None:
+    begun = drawn(timed=False)
+    one, other = (Steering(covered(begun)).led(20, 3, (False, "isolated")) for _ in range(2))
+    assert one == other
+
+
+def test_nothing_is_led_before_anything_is_met() -> None:
+    assert Steering(Coverage()).led(20, 0, (False, "isolated")) == []
