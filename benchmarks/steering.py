@@ -1,6 +1,6 @@
 """What leading the search to rare pairs of facts is worth: cases until a fault is found.
 
-    python benchmarks/steering.py [--seeds N] [--cases N] [--mutants NAME …]
+    python benchmarks/steering.py [--seeds N] [--cases N] [--part PART] [--mutants NAME …]
 
 Without `--mutants`: for each pair of facts, how many cases the search needs to meet it, by chance
 alone and led. A fault that shows only where two facts meet falls with the first such case. Nothing
@@ -24,11 +24,11 @@ from wallaroo_conformance.search.generation import Generation
 from wallaroo_conformance.search.search import Search
 from wallaroo_conformance.search.steering import Steering
 
-from wallaroo.engine import load_engine
+from wallaroo.engine import Isolation, load_engine
 
 _JOB = 256
-_RARE = 1_000
-"""A pair is rare if chance alone needs more cases than this to meet it."""
+_RARE = 1 / 4
+"""A pair is rare if chance alone needs more than this share of the cases to meet it."""
 
 _SHOWN = 12
 
@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, metavar="N")
     parser.add_argument("--cases", type=int, default=5_000, metavar="N", help="most cases a search")
     parser.add_argument("--mutants", nargs="+", metavar="NAME", help="measure these mutants")
+    parser.add_argument("--part", choices=["first", "second", "both"], default="both")
     add_json_option(parser)
     options = parser.parse_args()
     print(machine_facts())
@@ -55,20 +56,21 @@ def _pairs(options: argparse.Namespace, figures: Figures) -> None:
     chance: list[dict[tuple[Kind, Pair], int]] = []
     led: list[dict[tuple[Kind, Pair], int]] = []
     for seed in range(options.seeds):
-        chance.append(_first_met(seed, options.cases, led=False))
-        led.append(_first_met(seed, options.cases, led=True))
+        chance.append(_first_met(seed, options, led=False))
+        led.append(_first_met(seed, options, led=True))
         print(f"seed {seed}: {len(chance[-1])} pairs met by chance, {len(led[-1])} led", flush=True)
     never = options.cases + 1
     rows = []
     for pair in {pair for met in (*chance, *led) for pair in met}:
         by_chance = statistics.median(met.get(pair, never) for met in chance)
         steered = statistics.median(met.get(pair, never) for met in led)
-        if by_chance > _RARE:
+        if by_chance > _RARE * options.cases:
             rows.append((steered / by_chance, by_chance, steered, pair))
     rows.sort(key=lambda row: row[:3])
     third = sum(ratio <= 1 / 3 for ratio, *_ in rows)
     middle = statistics.median(ratio for ratio, *_ in rows)
-    print(f"{len(rows)} pairs need more than {_RARE} cases by chance, median of the seeds")
+    many = f"{_RARE * options.cases:.0f} cases by chance"
+    print(f"{len(rows)} pairs need more than {many}, median of the seeds")
     print(f"led, {third} of them ({third / len(rows):.0%}) need at most a third of these cases")
     print(f"median: {middle:.2f} of the cases")
     for ratio, by_chance, steered, (_, (one, other)) in rows[:: max(len(rows) // _SHOWN, 1)]:
@@ -76,19 +78,21 @@ def _pairs(options: argparse.Namespace, figures: Figures) -> None:
         print(f"  {shown:>14} -> {steered:5.0f}  {ratio:.2f}  {one.value}; {other.value}")
     figures.add("rare pairs/in a third", third / len(rows), "share")
     figures.add("rare pairs/cases led", middle, "of the cases by chance")
-    figures.write(options.json)
 
 
-def _first_met(seed: int, cases: int, *, led: bool) -> dict[tuple[Kind, Pair], int]:
+def _first_met(
+    seed: int, options: argparse.Namespace, *, led: bool
+) -> dict[tuple[Kind, Pair], int]:
     """Return for each pair the number of the first case that met it."""
     oracle = Oracle(load_engine("reference"))
     coverage = Coverage()
-    modes = frozenset({"isolated"})
-    generation = Generation(seed, modes, _JOB, Steering(coverage) if led else None)
+    modes: frozenset[Isolation] = frozenset({"isolated"})
+    steering = Steering(coverage) if led else None
+    generation = Generation(seed, modes, _JOB, steering, part=options.part)
     found: dict[tuple[Kind, Pair], int] = {}
     tried = 0
-    while tried < cases:
-        chunk = generation.next_chunk(cases - tried)
+    while tried < options.cases:
+        chunk = generation.next_chunk(options.cases - tried)
         for meaning in oracle.ask(list(chunk)):
             tried += 1
             kind = (isinstance(meaning.case, TimedCase), meaning.case.isolation)

@@ -54,7 +54,7 @@ def _shown(value: Any, depth: int) -> str:
         return "…"
     if kind in (list, tuple, set, frozenset):
         items = ", ".join([_shown(item, depth + 1) for item in list(value)[:_LONGEST]])
-        ends = {list: "[]", tuple: "()"}.get(kind, "{}")
+        ends = "[]" if kind is list else "()" if kind is tuple else "{}"
         return f"{ends[0]}{items}{',' if kind is tuple and len(value) == 1 else ''}{ends[1]}"
     if kind is dict:
         pairs = [f"{_shown(k, depth + 1)}: {_shown(v, depth + 1)}" for k, v in value.items()]

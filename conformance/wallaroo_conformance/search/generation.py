@@ -111,9 +111,11 @@ class Generation:
         timed = self._timed_share(stage)
         drawn = size - led
         by_chance = self._drawn(drawn - int(drawn * timed), int(drawn * timed), seed)
-        chunk: Chunk = dict.fromkeys(by_chance, "chance")
+        chunk: Chunk = {}
         for case in self._led(led - int(led * timed), int(led * timed), seed):
-            chunk.setdefault(case, "led")
+            chunk[case] = "led"
+        for case in by_chance:
+            chunk.setdefault(case, "chance")
         return chunk
 
     def _timed_share(self, stage: str) -> float:

@@ -119,7 +119,7 @@ class Search:
         self._watcher = watcher or (lambda progress: None)
         self._early = give_up_early
         self._stop = stop or Event()
-        self._budget = Budget()
+        self._budget: Budget | None = None
         self._begun: float | None = None
 
     def replay(self, cases: Iterable[AnyCase]) -> None:
@@ -242,13 +242,14 @@ class Search:
         """Tell the watcher what comes next, unless the user has asked to stop."""
         if self._stop.is_set():
             raise KeyboardInterrupt
+        budget = self._budget
         self._watcher(
             Progress(
                 stage,
                 self.runner.cases,
-                self._budget.cases,
+                None if budget is None else budget.cases,
                 0.0 if self._begun is None else time.monotonic() - self._begun,
-                self._budget.seconds,
+                None if budget is None else budget.seconds,
                 self.findings.kept,
                 [law.id for law in self.findings.blamed],
                 len(self.findings.failing),

@@ -14,7 +14,7 @@ from wallaroo_conformance.cases.either import AnyCase, cross
 from wallaroo_conformance.judge.coverage import Coverage, Kind, Pair, PairsMet, in_order
 from wallaroo_conformance.judge.fact import Fact
 
-_CONTENDERS = 8
+_CONTENDERS = 16
 """Pairs that are looked at for each case: the rarest is tried."""
 
 
@@ -38,10 +38,10 @@ class Steering:
         facts = list(met.of)
         made: dict[AnyCase, None] = {}
         for _ in range(count):
-            one, other = self._rarest(met, facts, rng)
-            parents = [_met(met, fact, rng) for fact in (one, other)]
+            parents = [_met(met, fact, rng) for fact in self._rarest(met, facts, rng)]
             rng.shuffle(parents)
-            made[cross(*parents, rng)] = None
+            one, other = parents
+            made[cross(one, other, rng)] = None
         return list(made)
 
     def _rarest(self, met: PairsMet, facts: list[Fact], rng: Random) -> Pair:

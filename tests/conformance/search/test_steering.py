@@ -34,7 +34,8 @@ def covered(cases: list[AnyCase]) -> Coverage:
 def test_crossed_cases_are_cases(timed: bool) -> None:
     parents, rng = drawn(timed=timed), Random(1)
     for _ in range(300):
-        child = cross(*rng.sample(parents, 2), rng)
+        one, other = rng.sample(parents, 2)
+        child = cross(one, other, rng)
         assert from_json(child.to_json()) == child
         assemble(child)
         child.input_log  # noqa: B018 - a generator's values are decoded here
