@@ -100,7 +100,7 @@ def application_junit(found: Look, app: str) -> str:
 
 def application_html(found: Look, app: str, application: Application) -> str:
     """Return what was found as a page that stands alone."""
-    page = Template(_PAGE, autoescape=True).render(
+    page: str = Template(_PAGE, autoescape=True).render(
         app=app,
         counts=_counts(found),
         findings=[(_title(one), "\n".join(_finding(one))) for one in found.findings],
