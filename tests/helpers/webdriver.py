@@ -45,7 +45,8 @@ class Browser:
         arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1300,2400"]
         arguments.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
         options = {"binary": CHROMIUM, "args": arguments}
-        capabilities = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}}
+        always = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "WARNING"}}
+        capabilities = {"capabilities": {"alwaysMatch": always}}
         self._url += "/" + self._ask("POST", "", capabilities)["sessionId"]
         return self
 
@@ -83,6 +84,11 @@ class Browser:
     def text(self) -> str:
         """Return what a person can read on the page."""
         return str(self.script("return document.body.innerText"))
+
+    def complaints(self) -> list[str]:
+        """Return what the browser's console has been told since the last call: errors, warnings."""
+        told = self._ask("POST", "/se/log", {"type": "browser"})
+        return [str(entry["message"]) for entry in told]
 
     def picture(self) -> bytes:
         """Return what the window shows, as a PNG."""
