@@ -9,11 +9,12 @@ WRONG = """
 const found = [];
 const wide = document.documentElement.clientWidth;
 if (document.documentElement.scrollWidth > wide) found.push("the page scrolls sideways");
-for (const image of document.images)
+for (const image of document.querySelectorAll("img[src]"))
   if (image.complete && !image.naturalWidth) found.push(`no picture: ${image.src}`);
-for (const image of document.querySelectorAll(".md-content img"))
+for (const image of document.querySelectorAll(".md-content img[src]"))
   if (!image.alt) found.push(`a picture without words: ${image.src}`);
-const scrolls = node => { for (; node; node = node.parentElement)
+// Outside the content everything is cut off: what scrolls inside it can be reached.
+const scrolls = node => { for (; !node.matches(".md-content"); node = node.parentElement)
   if (getComputedStyle(node).overflowX !== "visible") return true; };
 for (const node of document.querySelectorAll(".md-content *")) {
   const box = node.getBoundingClientRect();
