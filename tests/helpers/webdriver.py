@@ -43,12 +43,20 @@ class Browser:
             if found := re.search(r"started successfully on port (\d+)", line):
                 self._url = f"http://127.0.0.1:{found[1]}/session"
                 break
+        try:
+            self._begin()
+        except BaseException:  # nobody else would end it
+            self._driver.kill()
+            raise
+        return self
+
+    def _begin(self) -> None:
         arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1300,2400"]
         arguments.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
         options = {"binary": CHROMIUM, "args": arguments}
-        capabilities = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}}
+        always = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "WARNING"}}
+        capabilities = {"capabilities": {"alwaysMatch": always}}
         self._url += "/" + self._ask("POST", "", capabilities)["sessionId"]
-        return self
 
     def __exit__(
         self,
@@ -84,6 +92,11 @@ class Browser:
     def text(self) -> str:
         """Return what a person can read on the page."""
         return str(self.script("return document.body.innerText"))
+
+    def complaints(self) -> list[str]:
+        """Return what the browser's console has been told since the last call: errors, warnings."""
+        told = self._ask("POST", "/se/log", {"type": "browser"})
+        return [str(entry["message"]) for entry in told]
 
     def picture(self) -> bytes:
         """Return what the window shows, as a PNG."""

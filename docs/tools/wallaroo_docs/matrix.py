@@ -1,4 +1,4 @@
-"""The table of engines on trial, made from what ``wallaroo conform --matrix`` wrote."""
+"""The table of other engines under test, made from what ``wallaroo conform --matrix`` wrote."""
 
 from __future__ import annotations
 

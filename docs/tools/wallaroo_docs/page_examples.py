@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,13 +72,19 @@ def page_examples(path: Path) -> list[PageExample]:
     return list(_shell_examples(path.read_text("utf-8")))
 
 
-def marked(text: str, page: str, found: list[PageExample]) -> str:
+def marked(
+    text: str,
+    page: str,
+    found: list[PageExample],
+    behind: Callable[[PageExample], str] = lambda _: "",
+) -> str:
     """Return a page's text with a mark where each of its examples begins and ends.
 
     Args:
         text: the page's.
         page: its name, as its file of examples has it.
         found: its examples.
+        behind: returns Markdown to put behind an example.
     """
     for example in reversed(found):
         start, end = example.span
@@ -86,7 +92,8 @@ def marked(text: str, page: str, found: list[PageExample]) -> str:
             f'<div class="example-begin" data-page="{page}" data-example="{example.name}"></div>'
         )
         close = '<div class="example-end"></div>'
-        text = f"{text[:start]}{begin}\n\n{text[start:end]}\n\n{close}{text[end:]}"
+        more = f"\n\n{added}" if (added := behind(example)) else ""
+        text = f"{text[:start]}{begin}\n\n{text[start:end]}\n\n{close}{more}{text[end:]}"
     return text
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from wallaroo.drawing.svg import svg
 from wallaroo.loading import load_application
 from wallaroo.topology import Application
+from wallaroo_docs import lineages
 from wallaroo_docs.in_page import application_of
 from wallaroo_docs.page_examples import page_examples
 from wallaroo_docs.sketches import SKETCHES
@@ -28,7 +29,8 @@ def pictures() -> list[tuple[Path, str]]:
     ]
     lines = [(ROOT / "docs" / "assets" / f"{one.name}.svg", one.svg()) for one in TIMELINES]
     sketches = [(ROOT / "docs" / "assets" / f"rules-{one.name}.svg", one.svg()) for one in SKETCHES]
-    return topologies + lines + sketches
+    lineage = [(ROOT / "docs" / "assets" / "lineage.svg", lineages.svg())]
+    return topologies + lines + sketches + lineage
 
 
 def _of_page(name: str) -> Application:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from wallaroo.cli import new_windows
 from wallaroo_docs.api import api_pages
+from wallaroo_docs.broken import folded
 from wallaroo_docs.browser_parts import install
 from wallaroo_docs.links import broken_links
 from wallaroo_docs.llms import write_llms
@@ -101,7 +102,7 @@ def _mark_examples(docs: Path) -> None:
         if found := page_examples(path) if inside.parts[0] != "tools" else []:
             name = "-".join(inside.with_suffix("").parts)
             page = docs / inside
-            page.write_text(marked(page.read_text("utf-8"), name, found), "utf-8")
+            page.write_text(marked(page.read_text("utf-8"), name, found, folded), "utf-8")
             content = json.dumps([example.to_json() for example in found])
             (data / f"{name}.json").write_text(content, "utf-8")
 

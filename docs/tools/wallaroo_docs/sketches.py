@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 Kind: TypeAlias = Literal["plain", "wrong", "right"]
 
 _CARD, _GAP, _LEFT, _TOP, _LINE, _LETTERS = 208, 30, 14, 16, 17, 29
-_STYLE = """<style>
+STYLE = """<style>
 .sketch { --paper: #ffffff; --edge: #8795a2; --ink: #17212b; --quiet: #55626f; --fill: #f4f6f8;
   --bad: #b3261e; --badfill: #fdecea; --good: #1f7a5c; --goodfill: #e6f4ee;
   font-family: system-ui, -apple-system, "Segoe UI", sans-serif; }
@@ -61,7 +61,7 @@ class Sketch:
                 f'<svg xmlns="http://www.w3.org/2000/svg" class="sketch" role="img" '
                 f'viewBox="0 0 {width} {second}" width="{width}" height="{second}">',
                 f"<title>{escape(self.told)}</title>",
-                _STYLE,
+                STYLE,
                 f'<rect width="{width}" height="{second}" fill="var(--paper)"/>',
                 *upper,
                 *lower,
