@@ -12,6 +12,7 @@ from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.pairs import pairs
 from wallaroo_conformance.cases.strategies import Tone
 from wallaroo_conformance.cases.timed.strategies import generate_timed
+from wallaroo_conformance.cases.timed.tour import timed_tour
 from wallaroo_conformance.cases.tour import tour
 
 Part: TypeAlias = Literal["first", "second", "both"]
@@ -21,8 +22,8 @@ _FIRST_CHUNK = 256
 _FIRST_CHUNK_OF_FEW = 32
 _STAGES = {
     "first": ("random", "tour", "pairs"),
-    "second": (),
-    "both": ("random", "timed", "tour", "pairs"),
+    "second": ("timed", "timed tour"),
+    "both": ("random", "timed", "tour", "pairs", "timed tour"),
 }
 """What the first chunks are."""
 _TIMED = 1 / 4
@@ -80,7 +81,7 @@ class Generation:
         """Return the next cases, at most `left`.
 
         Most faults show in few random cases, so the first chunk is small; so is that of the first
-        timed cases. Then come the tour of all operators and all pairs of them. From then on each
+        timed cases. Then come the tours of all operators and all pairs of them. From then on each
         chunk has twice the cases of the one before, since every job has a price of its own.
         """
         number = self.chunks
@@ -92,6 +93,9 @@ class Generation:
             return found[:left]
         if stage == "pairs":  # those of "any" have the tame ones too
             found += pairs(_TOURS[self._modes][0])
+            return found[:left]
+        if stage == "timed tour":
+            found += [case for tone in _TOURS[self._modes] for case in timed_tour(tame=tone == "tame")]
             return found[:left]
         size = self._first // 2 if stage == "timed" else min(self._most, self._first << number)
         size = size if left is None else min(size, left)

@@ -29,11 +29,14 @@ def test_a_budget_is_named_by_what_ends_it_and_must_end() -> None:
         Budget(None)
 
 
-def test_the_tour_comes_after_timed_cases_then_all_pairs_and_then_chunks_grow() -> None:
+def test_the_tours_come_after_timed_cases_with_all_pairs_and_then_chunks_grow() -> None:
     generation = Generation(0, BOTH, most=100, few=True)
-    first, timed, tour, third, fourth, fifth = (generation.next_chunk(None) for _ in range(6))
+    first, timed, tour, third, other_tour, fourth, fifth = (
+        generation.next_chunk(None) for _ in range(7)
+    )
     assert [len(first), len(timed), len(fourth), len(fifth)] == [32, 16, 100, 100]
-    assert {type(case) for case in timed} == {TimedCase}
+    assert {type(case) for case in (*timed, *other_tour)} == {TimedCase}
+    assert {case.isolation for case in other_tour} == BOTH
     assert sum(isinstance(case, TimedCase) for case in fourth) == 25
     assert {case.isolation for case in tour} == BOTH
     assert third == pairs("any")

@@ -109,6 +109,17 @@ class ByNumber:
 
 
 @dataclass(frozen=True)
+class ByPair:
+    """A key extractor: a tuple, of the letter and a number."""
+
+    __name__: str
+
+    def extract_key(self, message: Any) -> Any:
+        """Return the letter and 1."""
+        return message[0], 1
+
+
+@dataclass(frozen=True)
 class _Named:
     step: str
 
@@ -255,6 +266,17 @@ class AlteredTexts(Texts):
         return given
 
 
+class Longest(Texts):
+    """An aggregation that keeps the longer of two lists of texts as it is, if it is the later."""
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return the later texts if there are more of them; else add their number to the others."""
+        if len(later) > len(earlier):
+            return later
+        earlier.append(str(len(later)))
+        return None
+
+
 class Halves(_Named):
     """An aggregation in which order and grouping show to the last bit; without bounds."""
 
@@ -300,9 +322,10 @@ AGGREGATIONS = {
     "texts": Texts,
     "altered_texts": AlteredTexts,
     "halves": Halves,
+    "longest": Longest,
     "number": Number,
 }
-KEYS = {"by_letter": ByLetter, "by_number": ByNumber}
+KEYS = {"by_letter": ByLetter, "by_number": ByNumber, "by_pair": ByPair}
 GRAPH = ("collect", "merge")
 ALTERING = ("altered_texts", "by_number")
 """Operators that alter what they are only to read: `trusting` mode is not promised to them."""

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any, TypeVar
 
 from wallaroo_conformance.cases.timed.case import Entry, SourceSpec, TimedCase, TimedStep
-from wallaroo_conformance.cases.timed.operators import OPERATORS
+from wallaroo_conformance.cases.timed.operators import MARKS, OPERATORS
 
 T = TypeVar("T")
 
@@ -50,10 +50,16 @@ def timed_size(case: TimedCase) -> tuple[int, ...]:
         + case.small,
         sum(map(_step_size, case.steps)) + sum(map(_source_size, case.sources)),
         len(case.batches or ()) + (case.number or 0) + (case.expire_after or 0),
-        sum(len(entry.payload) for entry in case.inputs),
+        sum(len(entry.payload) + _marks(entry) for entry in case.inputs),
         sum(_numbers(entry) for entry in case.inputs),
         sum(entry.source for entry in case.inputs),
     )
+
+
+def _marks(entry: Entry) -> int:
+    """Return how many marks there are in a message's text."""
+    text = entry.payload.decode("latin-1").split(" ")[-1]
+    return sum(map(text.count, MARKS))
 
 
 def _numbers(entry: Entry) -> int:
@@ -162,7 +168,7 @@ def _entries(entry: Entry) -> Iterator[Entry]:
     parts = entry.payload.decode("latin-1").split(" ")
     if entry.what == "frame" and len(parts) == 3:
         letter, time, text = parts
-        for simpler in (("a", time, text), (letter, "0", text), (letter, time, "m")):
+        for simpler in (("a", time, text), (letter, "0", text), (letter, time, "m"), (letter, time, "x")):
             yield replace(entry, payload=" ".join(simpler).encode("latin-1"))
         if len(text) > 1:
             yield replace(entry, payload=f"{letter} {time} {text[-1]}".encode("latin-1"))
