@@ -95,7 +95,9 @@ class Generation:
             found += pairs(_TOURS[self._modes][0])
             return found[:left]
         if stage == "timed tour":
-            found += [case for tone in _TOURS[self._modes] for case in timed_tour(tame=tone == "tame")]
+            found += [
+                case for tone in _TOURS[self._modes] for case in timed_tour(tame=tone == "tame")
+            ]
             return found[:left]
         size = self._first // 2 if stage == "timed" else min(self._most, self._first << number)
         size = size if left is None else min(size, left)

@@ -30,6 +30,8 @@ MARKS = {
 }
 
 _PARTS = 3
+_NUMBERS: dict[str, Any] = {"yes": True, "half": 0.5}
+"""What is no event time, though it compares with numbers."""
 
 
 def decoded(payload: bytes) -> Any:
@@ -37,7 +39,7 @@ def decoded(payload: bytes) -> Any:
     letter, number, text = payload.decode().split(" ")
     if not text:
         return None
-    return [letter, int(number) if number.isdigit() else number, text]
+    return [letter, int(number) if number.isdigit() else _NUMBERS.get(number, number), text]
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
@@ -266,14 +268,14 @@ class AlteredTexts(Texts):
         return given
 
 
-class Longest(Texts):
-    """An aggregation that keeps the longer of two lists of texts as it is, if it is the later."""
+class Greatest(Texts):
+    """An aggregation that keeps the accumulator whose first text is greater, perhaps the later."""
 
     def combine(self, earlier: Any, later: Any) -> Any:
-        """Return the later texts if there are more of them; else add their number to the others."""
-        if len(later) > len(earlier):
+        """Return the later texts if they are greater; else add the first of them to the others."""
+        if later[0] > earlier[0]:
             return later
-        earlier.append(str(len(later)))
+        earlier.append(later[0])
         return None
 
 
@@ -322,7 +324,7 @@ AGGREGATIONS = {
     "texts": Texts,
     "altered_texts": AlteredTexts,
     "halves": Halves,
-    "longest": Longest,
+    "greatest": Greatest,
     "number": Number,
 }
 KEYS = {"by_letter": ByLetter, "by_number": ByNumber, "by_pair": ByPair}
