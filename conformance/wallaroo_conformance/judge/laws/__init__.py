@@ -5,8 +5,9 @@ order, dead letters, final entities. A case *exercises* a law if it has met the 
 When a case fails, it is reduced first, so that what is left of it is there because it must be;
 the *blame* then falls on the first law in `LAWS` that the reduced case exercises and that speaks of
 this kind of difference. The order is from what a reduction would have removed had it been able to
-(batches, a second source, a mark in a payload) to what every case has. A law that most of the other
-failing cases do not exercise is passed over: what it speaks of is not why they fail.
+(batches, a second source, a mark in a payload) to what every case has. A law of time or windows is
+passed over if most of the other failing cases do not exercise it: what it speaks of is not why they
+fail.
 """
 
 from __future__ import annotations
@@ -54,8 +55,11 @@ def blame(
     if "ended" in kinds and ended is not None:
         return _ENDS[ended]
     laws = [law for law in LAWS if law.blamed_for(facts, kinds)]
+    first = next(iter(laws), _EXACT)
+    if first not in TIMED_LAWS:
+        return first
     shared = [law for law in laws if law not in _GENERAL and _exercise(law, others)]
-    return next(iter([*shared, *laws]), _EXACT)
+    return next(iter(shared), first)
 
 
 def _exercise(law: Law, others: Sequence[Facts]) -> bool:
