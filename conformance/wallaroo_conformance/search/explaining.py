@@ -85,7 +85,7 @@ class Explainer:
     def _law(self, reduced: Failing) -> Law:
         """Return the law that a reduced case speaks of."""
         result = reduced.result
-        if isinstance(result, Crash) and (result.refusal or not reduced.case.inputs):
+        if isinstance(result, Crash) and (result.refusal or not reduced.case.input_log):
             return ANSWERS
         ended = end_of(reduced.meaning.trace, reduced.result)
         others = [failing.meaning.facts for failing in self._findings.failing]
