@@ -15,6 +15,7 @@ import wallaroo.judging.keys
 from wallaroo.engine import Engine
 from wallaroo_mutants import batching, functions, interpreters, stateful
 from wallaroo_mutants.compiling import COMPILED_MUTANTS
+from wallaroo_mutants.compiling_windows import COMPILED_WINDOW_MUTANTS
 from wallaroo_mutants.engine import MutantEngine, altered, batches_replaced, interpreted
 from wallaroo_mutants.language import LANGUAGE_MUTANTS
 from wallaroo_mutants.second_part import SECOND_PART_MUTANTS
@@ -247,6 +248,6 @@ def mutants() -> list[Mutant]:
     """Return all of them: the entry point of the group ``wallaroo.mutants``."""
     return [
         *(*REFERENCE_MUTANTS, *COMPILED_MUTANTS, *LANGUAGE_MUTANTS),
-        *SECOND_PART_MUTANTS,
+        *(*SECOND_PART_MUTANTS, *COMPILED_WINDOW_MUTANTS),
         *(*EQUIVALENT, BROKEN_HARNESS),
     ]

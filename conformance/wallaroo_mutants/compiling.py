@@ -21,7 +21,9 @@ from wallaroo.trace import Lineage, Reason
 from wallaroo_mutants.engine import Patch, patched
 
 
-def _mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
+def compiled_mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
+    """Return a mutant of the compiled engine; see `wallaroo_mutants.engine.altered`."""
+
     def during() -> AbstractContextManager[None]:
         return patched(patches)  # the reference has another interpreter and stays right
 
@@ -111,85 +113,85 @@ def _of_the_batch(_spot: Spot, names: Mapping[str, Any]) -> Lineage:
 
 
 COMPILED_MUTANTS: tuple[Mutant, ...] = (
-    _mutant(
+    compiled_mutant(
         "dead-1",
         "lines counted without comments",
         "a table of lines made from another text",
         (Program, "line", _comments_not_counted),
     ),
-    _mutant(
+    compiled_mutant(
         "compute-2",
         "the state's own list gone through",
         "a list taken as it is, since it is one already",
         (Program, "line", _lists_not_copied),
     ),
-    _mutant(
+    compiled_mutant(
         "state-2",
         "every result believed a pair",
         "a result unpacked before it is judged",
         (Program, "_pair", _believed),
     ),
-    _mutant(
+    compiled_mutant(
         "state-2",
         "1 taken for True",
         "`in (True, False)`, where 1 is True",
         (Program, "line", _numbers_for_flags),
     ),
-    _mutant(
+    compiled_mutant(
         "sink-1",
         "an encoder's annotation believed",
         "what says it gives text may give bytes",
         (Program, "line", _announced_text_believed),
     ),
-    _mutant(
+    compiled_mutant(
         "compute-1",
         "None told by ==",
         "`if message == None`, which an object's own class may answer",
         (Program, "line", _asked_whether_equal),
     ),
-    _mutant(
+    compiled_mutant(
         "dead-1",
         "error type by qualified name",
         "`__qualname__`, which for a nested class is another",
         (wallaroo_reference.compiled.machine, "dead_letter_from", _told_by_qualified_name),
     ),
-    _mutant(
+    compiled_mutant(
         "order-1",
         "lineage lost in a deep pipeline",
         "a function that continues another gets the frame's number only",
         (wallaroo_reference.compiled.codegen, "lineage_of", _only_the_frame),
     ),
-    _mutant(
+    compiled_mutant(
         "order-1",
         "sequence numbers in 32 bits",
         "a number that is packed too tightly, found after four billion frames",
         (wallaroo_reference.compiled.machine, "_lineage", _in_32_bits),
     ),
-    _mutant(
+    compiled_mutant(
         "dead-4",
         "stop lost in a deep pipeline",
         "a stop in one function is an error to the function that called it",
         (Compiled, "_end", _stops_one_function),
     ),
-    _mutant(
+    compiled_mutant(
         "route-2",
         "any key looked up as it is",
         "`states[key]`, where True is 1",
         (Program, "exactness", _any_type),
     ),
-    _mutant(
+    compiled_mutant(
         "route-2",
         "any key looked up where tuples alone are listed",
         "all tests of types left out, and what is left is true",
         (Program, "exactness", _listed_tuples_are_keys),
     ),
-    _mutant(
+    compiled_mutant(
         "dead-2",
         "one try around the batch",
         "an exception caught further out than it may go",
         (Compiled, "fail", _rest_of_batch_lost),
     ),
-    _mutant(
+    compiled_mutant(
         "order-1",
         "lineage of the batch",
         "positions not added to where the batch begins",

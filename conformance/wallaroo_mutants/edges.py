@@ -34,6 +34,15 @@ def _split_header_lost(original: Any) -> Any:
     return feed
 
 
+def _header_at_the_end_lost(original: Any) -> Any:
+    def updated(self: Connection, nbytes: int) -> None:
+        original(self, nbytes)
+        if nbytes == len(self.get_buffer(0)) and self._parser.pending < self._parser._header_length:
+            self._parser._buffer.clear()
+
+    return updated
+
+
 def _empty_lost(original: Any) -> Any:
     return lambda self, data: [payload for payload in original(self, data) if payload]
 
@@ -199,6 +208,12 @@ EDGE_MUTANTS: tuple[Mutant, ...] = (
         "split header lost",
         "a read shorter than a header",
         FrameParser, "feed", _split_header_lost,
+    ),
+    edge(
+        "frame-1",
+        "header at the end of a full buffer lost",
+        "what is left in the buffer is moved to its begin only if a length is known",
+        Connection, "buffer_updated", _header_at_the_end_lost,
     ),
     edge(
         "frame-2", "empty frames lost live", "`if payload:`", FrameParser, "feed", _empty_lost

@@ -16,6 +16,7 @@ from wallaroo_conformance.killing import Kill, Mutant, kill, kill_by
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_mutants.catalogue import BROKEN_HARNESS, EQUIVALENT, REFERENCE_MUTANTS
 from wallaroo_mutants.compiling import COMPILED_MUTANTS
+from wallaroo_mutants.compiling_windows import COMPILED_WINDOW_MUTANTS
 from wallaroo_mutants.edges import EDGE_MUTANTS
 from wallaroo_mutants.language import LANGUAGE_MUTANTS
 from wallaroo_mutants.recovering import RECOVERY_EQUIVALENT, RECOVERY_MUTANTS
@@ -26,7 +27,7 @@ BUDGET = Budget(5_000)
 MUTANTS = (
     *(*REFERENCE_MUTANTS, *COMPILED_MUTANTS, *SPARK_MUTANTS),
     *(*EDGE_MUTANTS, *RECOVERY_MUTANTS, *LANGUAGE_MUTANTS),
-    *SECOND_PART_MUTANTS,
+    *(*SECOND_PART_MUTANTS, *COMPILED_WINDOW_MUTANTS),
 )
 SHOWN_BY_CASES, SHOWN_LIVE, SHOWN_BY_MISTAKES = (
     [mutant for mutant in MUTANTS if mutant.shown_by == by] for by in ("cases", "live", "language")

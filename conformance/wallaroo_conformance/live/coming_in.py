@@ -6,13 +6,18 @@ from collections import Counter
 
 from wallaroo.engine import Engine, Isolation, ServeOptions
 from wallaroo.frames import DEFAULT_MAX_SIZE
-from wallaroo_conformance.live.run import Pipe, Run, one, signed, two
+from wallaroo_conformance.live.run import Pipe, Run, eight, one, signed, two
 
 MAX_SIZE = 8
 """Bytes that the source ``signed`` takes at most."""
 
 _MANY = 3_000  # frames in one piece, more than an engine may take at once
 _CONNECTIONS = 30  # one after the other, two frames on each
+
+_READ = 1 << 16  # bytes that engines like to read at a time, or a part of it, or a multiple
+_READS = 3
+_AROUND = 1 << 12  # bytes before and behind the end of such a read, all of them headers
+_SHIFTS = (1, 4)  # bytes by which headers are shifted, so that an end of a read is inside one
 
 
 def what_comes_in(
@@ -24,11 +29,14 @@ def what_comes_in(
         "two": Pipe(two),
         "signed": Pipe(signed, MAX_SIZE),
         "many": Pipe(),
+        "eight": Pipe(eight),
     }
     options = ServeOptions(isolation=isolation, stop_timeout=patience)
     with Run(engine, reference, pipes, options, patience) as run:
         run.send("frame-1", "one", [b"", b"a", b"\xff" * 255], [1])
         run.send("frame-1", "two", [b"", b"b" * 256, b"c" * 65_535], [30_000])
+        for shift in _SHIFTS:
+            run.send("frame-1", "eight", _headers_where_reads_end(shift))
         run.send("frame-3", "signed", [b"d" * MAX_SIZE])
         dropped = Counter(signed=_refusals(run))
         dropped += Counter(two=_ends_inside(run, "two"), many=_ends_inside(run, "many"))
@@ -44,6 +52,23 @@ def what_comes_in(
         run.counted("frame-3", "dropped frames", {"signed": counted.pop("signed", 0)}, refused)
         run.counted("frame-4", "dropped frames", counted, unfinished)
     return Counter(["frame-1", "frame-2", "frame-3", "frame-4", "frame-5", "order-2", "stop-1"])
+
+
+def _headers_where_reads_end(shift: int) -> list[bytes]:
+    """Return payloads, with headers of 8 bytes, that an engine's reads cut inside a header.
+
+    An engine that reads from a full connection gets as much as its buffer holds. Around the likely
+    ends of such reads there are empty frames only, whose headers do not begin at multiples of 8.
+    So it does not matter where between them a read ends.
+    """
+    payloads = [b"s" * shift]
+    position = 8 + shift
+    for number in range(1, _READS + 1):
+        large = number * _READ - _AROUND - position - 8
+        payloads.append(b"l" * (large + shift))
+        payloads += [b""] * (2 * _AROUND // 8)
+        position = number * _READ + _AROUND + shift
+    return payloads
 
 
 def _refusals(run: Run) -> int:

@@ -54,7 +54,7 @@ class Explainer:
     def _explained(self, reduced: Failing, jobs: int) -> tuple[Failure, Law]:
         alone = self._runner.run_alone(reduced.case)
         isolated = self._judge.failing(reduced.meaning, alone) is not None
-        law = _law(reduced)
+        law = self._law(reduced)
         failure = Failure(
             *(law.rule, law.name, law.says, law.cause, reduced.case),
             expected=reduced.meaning.trace,
@@ -89,11 +89,11 @@ class Explainer:
     def _jobs_are_slow(self) -> bool:
         return self._runner.seconds_a_job > _SLOW_JOB
 
-
-def _law(reduced: Failing) -> Law:
-    """Return the law that a reduced case speaks of."""
-    result = reduced.result
-    if isinstance(result, Crash) and (result.refusal or not reduced.case.inputs):
-        return ANSWERS
-    ended = end_of(reduced.meaning.trace, reduced.result)
-    return blame(reduced.meaning.facts, reduced.kinds, ended)
+    def _law(self, reduced: Failing) -> Law:
+        """Return the law that a reduced case speaks of."""
+        result = reduced.result
+        if isinstance(result, Crash) and (result.refusal or not reduced.case.input_log):
+            return ANSWERS
+        ended = end_of(reduced.meaning.trace, reduced.result)
+        others = [failing.meaning.facts for failing in self._findings.failing]
+        return blame(reduced.meaning.facts, reduced.kinds, ended, others)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain, islice
 from itertools import count as counting
-from itertools import islice
 from typing import Literal, TypeAlias
 
 from wallaroo.engine import Isolation
@@ -13,6 +13,7 @@ from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.pairs import pairs
 from wallaroo_conformance.cases.strategies import Tone
 from wallaroo_conformance.cases.timed.strategies import generate_timed
+from wallaroo_conformance.cases.timed.tour import timed_tour
 from wallaroo_conformance.cases.tour import tour
 from wallaroo_conformance.judge.coverage import Origin
 from wallaroo_conformance.search.steering import Steering
@@ -27,8 +28,8 @@ _FIRST_CHUNK = 256
 _FIRST_CHUNK_OF_FEW = 32
 _STAGES = {
     "first": ("random", "led", "tour", "led again", "pairs"),
-    "second": ("random", "led"),
-    "both": ("random", "timed", "led", "tour", "led again", "pairs"),
+    "second": ("random", "led", "timed tour", "led again"),
+    "both": ("random", "timed", "led", "tour", "led again", "pairs", "timed tour"),
 }
 """What the first chunks are."""
 _LED = 1 / 2
@@ -92,9 +93,9 @@ class Generation:
 
         Most faults show in few random cases, so the first chunk is small; so is that of the first
         timed cases. Then come cases that are led to rare pairs of facts, the tour of all operators,
-        led cases again, for which the tour has met more, and all pairs of operators. From then on
-        each chunk has twice the cases of the one before, since every job has a price of its own;
-        half of them are led.
+        led cases again, for which the tour has met more, all pairs of operators, and the tour of
+        windows. From then on each chunk has twice the cases of the one before, since every job has
+        a price of its own; half of them are led.
         """
         number = self.chunks
         self.chunks += 1
@@ -103,6 +104,9 @@ class Generation:
             return _chosen((case for tone in _TOURS[self._modes] for case in tour(tone)), left)
         if stage == "pairs":  # those of "any" have the tame ones too
             return _chosen(pairs(_TOURS[self._modes][0]), left)
+        if stage == "timed tour":
+            tours = [timed_tour(tame=tone == "tame") for tone in _TOURS[self._modes]]
+            return _chosen(chain.from_iterable(tours), left)
         sizes = {"timed": self._first // 2, "led": self._first, "led again": _FIRST_CHUNK}
         size = sizes.get(stage, self._first << number)
         size = min(size, self._most, size if left is None else left)

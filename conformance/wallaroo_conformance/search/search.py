@@ -29,7 +29,7 @@ from wallaroo_conformance.search.judging import Judge
 from wallaroo_conformance.search.running import MOST_CASES_A_JOB, Runner
 from wallaroo_conformance.search.steering import Steering
 
-MOST_FAILURES = 12
+MOST_FAILURES = 16
 """Failures that a report holds at most."""
 
 _MOSTLY_REFUSED = 4  # an engine that takes less than one of so many timed cases gets few of them

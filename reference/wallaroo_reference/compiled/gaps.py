@@ -9,7 +9,14 @@ from wallaroo.operations import Windowed
 from wallaroo.windows import CountWindows, SessionWindows
 from wallaroo_reference.calendar import Calendar
 from wallaroo_reference.compiled.clocks import FOREVER, Times
-from wallaroo_reference.compiled.ranges import Firing, KeptWindows, encoded, judge, key_of
+from wallaroo_reference.compiled.ranges import (
+    Firing,
+    KeptWindows,
+    encoded,
+    judge,
+    key_of,
+    own,
+)
 from wallaroo_reference.kept import identity_of
 
 
@@ -56,7 +63,9 @@ class Sessions(KeptWindows):
         if meeting:
             # `sorted` is stable: on a tie, what was there comes first.
             bridged = sorted([*meeting, new], key=lambda one: one.first)
-            new.part = self.combined([one.part for one in bridged])
+            # If the second combine raises, no session shows what the first one did (window-9).
+            parts = [own(one.part) for one in bridged[:-1]]
+            new.part = self.combined([*parts, bridged[-1].part])
             new.first = bridged[0].first
             new.last = max([one.last for one in bridged])
         rest = [one for one in sessions if one not in meeting]

@@ -96,14 +96,15 @@ class Durable:
 
     def tell(self, metrics: Registry) -> None:
         """Copy what is known of the log and the checkpoint; in any thread."""
-        log, store = self._recovery.log, self._checkpoints
+        log, checkpoints = self._log, self._checkpoints
         kept = metrics.kept = metrics.kept or KeptFigures()
         kept.log_bytes = log.size
         kept.log_records = log.next_sequence - log.first_sequence
         kept.log_written = log.written
-        kept.checkpoint_written = store.written
-        kept.checkpoint_bytes = self._recovery.size
-        kept.restarts = self._recovery.restarts
+        if checkpoints is not None and not isinstance(self._on_disk, RecordedRun):
+            kept.checkpoint_written = checkpoints.written
+            kept.checkpoint_bytes = self._on_disk.size
+            kept.restarts = self._on_disk.restarts
 
     @property
     def waiting(self) -> int:

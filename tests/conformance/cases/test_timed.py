@@ -11,9 +11,16 @@ import pytest
 from wallaroo_conformance.cases.either import engine_case, from_json, module_text, size
 from wallaroo_conformance.cases.reading import BadCaseError
 from wallaroo_conformance.cases.timed.case import TimedCase
-from wallaroo_conformance.cases.timed.operators import MARKS, OPERATORS
+from wallaroo_conformance.cases.timed.operators import (
+    AGGREGATIONS,
+    KEYS,
+    MARKS,
+    OPERATORS,
+    STATEFUL,
+)
 from wallaroo_conformance.cases.timed.reducing import timed_reductions
 from wallaroo_conformance.cases.timed.strategies import generate_timed
+from wallaroo_conformance.cases.timed.tour import timed_tour
 from wallaroo_conformance.judge.timed import observe_timed
 from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 
@@ -63,6 +70,17 @@ def test_a_readable_timed_case_gives_the_same_trace() -> None:
         trace = REFERENCE.run(engine_case(case))
         assert {sink: tuple(lines) for sink, lines in given.outputs.items()} == trace.outputs
         assert len(given.dead_letters) == len(trace.dead_letters)
+
+
+def test_the_tour_leaves_out_no_operator_of_windows_keys_and_states_and_no_mark() -> None:
+    cases = timed_tour(tame=False)
+    steps = [step for case in cases for step in case.steps]
+    assert {step.operator for step in steps} >= {*AGGREGATIONS, *KEYS, *STATEFUL}
+    texts = "".join([entry.payload.decode() for case in cases for entry in case.inputs])
+    assert set(MARKS) <= set(texts)
+    tame = timed_tour(tame=True)
+    assert {case.isolation for case in tame} == {"trusting"}
+    assert not any(case.alters for case in tame)
 
 
 def test_every_operator_and_mark_is_generated() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from wallaroo_conformance.checking import Check, check_engine
+from wallaroo_conformance.judge.fact import Fact
+from wallaroo_conformance.judge.laws import blame
 from wallaroo_conformance.judge.results import BROKEN
 from wallaroo_conformance.killing import kill
 from wallaroo_conformance.report.html import html
@@ -35,6 +37,15 @@ def test_the_rule_that_a_fault_breaks_is_blamed_first(name: str) -> None:
     mutant = MUTANTS[name]
     report = check_engine(mutant.make(), Check(BUDGET, counterexamples=None, fail_fast=True))
     assert [failure.rule for failure in report.failures] == [mutant.rule]
+
+
+def test_a_law_that_other_failing_cases_do_not_exercise_is_not_to_blame() -> None:
+    """A merge holds sessions open in the reduced case; the other cases fail without one."""
+    facts = frozenset({Fact.TIMED, Fact.FIRED, Fact.FIRED_SESSION, Fact.SESSIONS_COMBINED})
+    merged = facts | {Fact.SEVERAL_WAYS}
+    assert blame(merged, ["changed"]).id == "time-3/least"
+    assert blame(merged, ["changed"], others=[facts, facts, merged]).id == "window-7/merged"
+    assert blame(merged, ["changed"], others=[merged, merged, merged]).id == "time-3/least"
 
 
 def test_frame_1_a_parsers_fault_is_not_one_of_several_connections() -> None:

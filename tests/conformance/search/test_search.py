@@ -32,11 +32,14 @@ def test_a_budget_is_named_by_what_ends_it_and_must_end() -> None:
 
 def test_what_every_search_has_comes_between_chance_and_what_is_led() -> None:
     generation = Generation(0, BOTH, most=100, few=True)
-    first, timed, led, tour, again, third, later = (generation.next_chunk(None) for _ in range(7))
+    first, timed, led, tour, again, third, other_tour, later = (
+        generation.next_chunk(None) for _ in range(8)
+    )
     assert [len(first), len(timed), len(later)] == [32, 16, 50]
     assert not led  # there is nothing to lead them
     assert not again
-    assert {type(case) for case in timed} == {TimedCase}
+    assert {type(case) for case in (*timed, *other_tour)} == {TimedCase}
+    assert {case.isolation for case in other_tour} == BOTH
     assert sum(isinstance(case, TimedCase) for case in later) == 12
     assert {case.isolation for case in tour} == BOTH
     assert list(third) == pairs("any")
@@ -49,10 +52,8 @@ def test_half_of_the_later_cases_are_led() -> None:
     search = Search(ReferenceEngine(), part="second", give_up_early=True)
     search.search(Budget(32, variant_every=0))
     generation = Generation(1, BOTH, 100, Steering(search.findings.coverage), part="second")
-    origins = [generation.next_chunk(100).values() for _ in range(3)]
-    assert set(origins[0]) == {"chance"}
-    assert set(origins[1]) == {"led"}
-    assert set(origins[2]) == {"chance", "led"}
+    origins = [set(generation.next_chunk(100).values()) for _ in range(5)]
+    assert origins == [{"chance"}, {"led"}, {"fixed"}, {"led"}, {"chance", "led"}]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_half_of_the_later_cases_are_led() -> None:
 )
 def test_a_check_tries_every_pair_of_operators(modes: frozenset[Isolation], tone: Tone) -> None:
     generation = Generation(0, modes, MOST_CASES_A_JOB)
-    begun = [case for _ in range(6) for case in generation.next_chunk(None)]
+    begun = [case for _ in range(7) for case in generation.next_chunk(None)]
     assert set(pairs(tone)) <= set(begun)
     led = 2 * 256  # there are none here, as nothing has been met
     assert all(len(begun) + led <= (budget.cases or 10**9) for budget in PROFILES.values())

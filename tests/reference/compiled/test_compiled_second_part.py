@@ -122,6 +122,23 @@ def test_window_9_what_update_leaves_when_it_raises_is_said_to_be_half_changed()
     assert [one.key for one in machine.windows()] == ["a"]
 
 
+class WithoutNine(Texts):
+    """Texts that cannot be added to others if the first of them is of time 9."""
+
+    def combine(self, earlier, later):
+        if later[0] == "a9":
+            raise ValueError(later)
+        super().combine(earlier, later)
+
+
+def test_window_9_sessions_stay_as_they_are_when_the_second_of_two_combines_raises():
+    """A message joins two sessions, and is added to the earlier one before that fails."""
+    windows = wallaroo.session_windows(5).with_delay(10)
+    machine = Compiled(counted(windows, event_time=event_time, aggregation=WithoutNine("w")))
+    machine.feed("p", [b"a3", b"a9", b"a5"])
+    assert [(one.start, one.value) for one in machine.windows()] == [(3, ["a3"]), (9, ["a9"])]
+
+
 def test_window_10_what_has_fired_leaves_nothing():
     machine = Compiled(counted(wallaroo.range_windows(4).with_slide(2), event_time=event_time))
     for start in range(0, 4000, 4):

@@ -30,6 +30,8 @@ MARKS = {
 }
 
 _PARTS = 3
+_NUMBERS: dict[str, Any] = {"yes": True, "half": 0.5}
+"""What is no event time, though it compares with numbers."""
 
 
 def decoded(payload: bytes) -> Any:
@@ -37,7 +39,7 @@ def decoded(payload: bytes) -> Any:
     letter, number, text = payload.decode().split(" ")
     if not text:
         return None
-    return [letter, int(number) if number.isdigit() else number, text]
+    return [letter, int(number) if number.isdigit() else _NUMBERS.get(number, number), text]
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
@@ -106,6 +108,17 @@ class ByNumber:
         number = message[1]
         message[2] += "?"
         return number % 2 if isinstance(number, int) else -1
+
+
+@dataclass(frozen=True)
+class ByPair:
+    """A key extractor: a tuple, of the letter and a number."""
+
+    __name__: str
+
+    def extract_key(self, message: Any) -> Any:
+        """Return the letter and 1."""
+        return message[0], 1
 
 
 @dataclass(frozen=True)
@@ -255,6 +268,17 @@ class AlteredTexts(Texts):
         return given
 
 
+class Greatest(Texts):
+    """An aggregation that keeps the accumulator whose first text is greater, perhaps the later."""
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return the later texts if they are greater; else add the first of them to the others."""
+        if later[0] > earlier[0]:
+            return later
+        earlier.append(later[0])
+        return None
+
+
 class Halves(_Named):
     """An aggregation in which order and grouping show to the last bit; without bounds."""
 
@@ -300,9 +324,10 @@ AGGREGATIONS = {
     "texts": Texts,
     "altered_texts": AlteredTexts,
     "halves": Halves,
+    "greatest": Greatest,
     "number": Number,
 }
-KEYS = {"by_letter": ByLetter, "by_number": ByNumber}
+KEYS = {"by_letter": ByLetter, "by_number": ByNumber, "by_pair": ByPair}
 GRAPH = ("collect", "merge")
 ALTERING = ("altered_texts", "by_number")
 """Operators that alter what they are only to read: `trusting` mode is not promised to them."""

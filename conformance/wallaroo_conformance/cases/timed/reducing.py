@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import accumulate, combinations
 from typing import Any, TypeVar
 
 from wallaroo_conformance.cases.timed.case import Entry, SourceSpec, TimedCase, TimedStep
-from wallaroo_conformance.cases.timed.operators import OPERATORS
+from wallaroo_conformance.cases.timed.operators import MARKS, OPERATORS
 
 T = TypeVar("T")
 
@@ -47,13 +47,26 @@ def timed_size(case: TimedCase) -> tuple[int, ...]:
         + (case.batches is not None)
         + (case.number is not None)
         + (case.on_error != "skip")
-        + case.small,
+        + case.small
+        + (case.inputs != _never_back(case.inputs)),
         sum(map(_step_size, case.steps)) + sum(map(_source_size, case.sources)),
         len(case.batches or ()) + (case.number or 0) + (case.expire_after or 0),
-        sum(len(entry.payload) for entry in case.inputs),
+        sum(len(entry.payload) + _marks(entry) for entry in case.inputs),
         sum(_numbers(entry) for entry in case.inputs),
         sum(entry.source for entry in case.inputs),
     )
+
+
+def _never_back(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """Return records that mean the same, with arrival times that do not decrease (time-1)."""
+    times = accumulate([entry.at for entry in entries], max)
+    return tuple([replace(entry, at=at) for entry, at in zip(entries, times, strict=True)])
+
+
+def _marks(entry: Entry) -> int:
+    """Return how many marks there are in a message's text."""
+    text = entry.payload.decode("latin-1").split(" ")[-1]
+    return sum(map(text.count, MARKS))
 
 
 def _numbers(entry: Entry) -> int:
@@ -155,6 +168,8 @@ def _sources(case: TimedCase) -> Iterator[TimedCase]:
 
 
 def _entries(entry: Entry) -> Iterator[Entry]:
+    if entry.what != "tick":
+        yield Entry("tick", at=entry.at)
     if entry.at:
         yield replace(entry, at=0)
     if entry.source:
@@ -162,7 +177,12 @@ def _entries(entry: Entry) -> Iterator[Entry]:
     parts = entry.payload.decode("latin-1").split(" ")
     if entry.what == "frame" and len(parts) == 3:
         letter, time, text = parts
-        for simpler in (("a", time, text), (letter, "0", text), (letter, time, "m")):
+        for simpler in (
+            ("a", time, text),
+            (letter, "0", text),
+            (letter, time, "m"),
+            (letter, time, "x"),
+        ):
             yield replace(entry, payload=" ".join(simpler).encode("latin-1"))
         if len(text) > 1:
             yield replace(entry, payload=f"{letter} {time} {text[-1]}".encode("latin-1"))
@@ -179,6 +199,7 @@ def _times(case: TimedCase) -> Iterator[TimedCase]:
         moved = tuple([replace(entry, at=entry.at - earliest) for entry in case.inputs])
         yield replace(case, inputs=moved)
     yield replace(case, inputs=tuple([replace(entry, at=0) for entry in case.inputs]))
+    yield replace(case, inputs=_never_back(case.inputs))
 
 
 def _runs(case: TimedCase) -> Iterator[TimedCase]:

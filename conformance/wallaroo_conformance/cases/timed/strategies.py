@@ -31,11 +31,11 @@ LENGTH = _HEAD + _SOURCES * _SOURCE_BYTES + _STEPS * _STEP_BYTES + _INPUTS * _IN
 """Bytes a timed case is made of."""
 
 _OPERATORS = (
-    *("texts", "texts", "texts", "texts", "altered_texts", "halves", "number"),
-    *("by_letter", "by_letter", "by_number", "same", "drop", "twice"),
+    *("texts", "texts", "texts", "greatest", "altered_texts", "halves", "number"),
+    *("by_letter", "by_letter", "by_pair", "by_number", "same", "drop", "twice"),
     *("remember", "remember", "remember_each", "collect", "merge", "merge"),
 )
-_WINDOWED = ("texts", "altered_texts", "halves", "number")
+_WINDOWED = ("texts", "greatest", "altered_texts", "halves", "number")
 _TAME = {"by_number": "by_letter", "altered_texts": "texts"}
 _RANGES = ((10, None), (10, None), (10, 4), (10, 5), (6, 2), (12, 3), (7, None), (1, None))
 _DELAYS = (0, 0, 0, 0, 3, 5, 10, 30)
@@ -130,7 +130,9 @@ def _plain_steps(byte: int, steps: list[TimedStep]) -> list[TimedStep]:
     last = next((step for step in steps if step.window is not None), TimedStep("remember"))
     last = replace(last, origin=0, other=0, route=None, sink=False)
     alone = byte % 3 == 0
-    if last.operator in ("halves", "altered_texts") or (last.operator == "number" and not alone):
+    if last.operator in ("halves", "greatest", "altered_texts") or (
+        last.operator == "number" and not alone
+    ):
         last = replace(last, operator="texts")
     return [last] if alone else [TimedStep("by_letter"), last]
 
@@ -197,7 +199,7 @@ def _inputs(
         elif marks and mark < len(_MARKS):
             text += _MARKS[mark]
         elif marks and mark == len(_MARKS):
-            shown = "x"  # no event time
+            shown = _pick(byte[4], ("x", "yes", "half"))  # no event time
         elif marks and mark == len(_MARKS) + 1 and not sources[source].generator:
             text = ""  # filtered
         elif marks and mark == len(_MARKS) + 2 and not sources[source].generator:

@@ -5,12 +5,14 @@ order, dead letters, final entities. A case *exercises* a law if it has met the 
 When a case fails, it is reduced first, so that what is left of it is there because it must be;
 the *blame* then falls on the first law in `LAWS` that the reduced case exercises and that speaks of
 this kind of difference. The order is from what a reduction would have removed had it been able to
-(batches, a second source, a mark in a payload) to what every case has.
+(batches, a second source, a mark in a payload) to what every case has. A law of time or windows is
+passed over if most of the other failing cases do not exercise it: what it speaks of is not why they
+fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from wallaroo_conformance.judge.differences import Kind
 from wallaroo_conformance.judge.fact import Fact, Facts
@@ -34,7 +36,12 @@ def exercised(facts: Facts) -> tuple[Law, ...]:
     return tuple([law for law in LAWS if law.needs <= facts])
 
 
-def blame(facts: Facts, kinds: Iterable[Kind], ended: str | None = None) -> Law:
+def blame(
+    facts: Facts,
+    kinds: Iterable[Kind],
+    ended: str | None = None,
+    others: Sequence[Facts] = (),
+) -> Law:
     """Return the law that a reduced case with these facts and differences speaks of.
 
     Args:
@@ -42,14 +49,28 @@ def blame(facts: Facts, kinds: Iterable[Kind], ended: str | None = None) -> Law:
         kinds: how the traces differ.
         ended: how the run ended early, of `end_of`. Where the ends differ, it is nothing else: if
             the case failed without them, the reduction would have taken them away.
+        others: the facts of other cases that fail and that nothing explains yet.
     """
     kinds = frozenset(kinds)
     if "ended" in kinds and ended is not None:
         return _ENDS[ended]
-    return next((law for law in LAWS if law.blamed_for(facts, kinds)), _EXACT)
+    laws = [law for law in LAWS if law.blamed_for(facts, kinds)]
+    first = next(iter(laws), _EXACT)
+    if first not in TIMED_LAWS:
+        return first
+    shared = [law for law in laws if law not in _GENERAL and _exercise(law, others)]
+    return next(iter(shared), first)
 
 
+def _exercise(law: Law, others: Sequence[Facts]) -> bool:
+    """Whether most cases exercise a law."""
+    return sum(map(law.exercised_by, others)) >= _MOST * len(others)
+
+
+_MOST = 3 / 4  # of the cases that fail
 _BY_ID = {law.id: law for law in LAWS}
+_GENERAL = frozenset({*PLAIN_LAWS, _BY_ID["graph-1/topology"]})
+"""Laws of what every case has: that all failing cases exercise them says nothing."""
 _EXACT = _BY_ID["order-2/exact"]
 _ENDS = {"on-error": _BY_ID["dead-4/stop"], "exit": _BY_ID["dead-3/exit"]}
 

@@ -249,6 +249,12 @@ TIMED_LAWS: tuple[Law, ...] = (
         frozenset({"extra"}),
     ),
     law(
+        "window-9/payload", {Fact.FIRED},
+        "a dead letter of what a window has given has no payload",
+        "it has that of the record that made the window fire",
+        frozenset({"letter fields"}),
+    ),
+    law(
         "window-4/result", {Fact.FIRED},
         "what update, combine and output return counts, and they see only their own",
         "None from update is taken for the new accumulator",

@@ -1,0 +1,118 @@
+"""The tour of timed cases: each window and each state, with each mark, over the same few records.
+
+Chance brings everything together with everything; a short search leaves much out. The tour leaves
+out no kind of window, no policy for late messages, no key extractor, no mark. Its records come out
+of order, several keys at one time, and then nothing for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Final
+
+from wallaroo_conformance.cases.timed.case import (
+    Entry,
+    SourceSpec,
+    TimedCase,
+    TimedStep,
+    WindowSpec,
+)
+from wallaroo_conformance.cases.timed.operators import (
+    AGGREGATIONS,
+    ALTERING,
+    KEYS,
+    MARKS,
+    STATEFUL,
+)
+
+_POLICIES: Final = ("dead-letter", "drop", "fire-per-message", "place-in-oldest-window")
+_RANGES: Final = (
+    WindowSpec(),
+    WindowSpec(size=10, slide=4),
+    WindowSpec(size=20, slide=5),
+    WindowSpec(delay=5),
+)
+_SESSIONS: Final = (WindowSpec("session", 5), WindowSpec("session", 5, delay=10))
+_COUNTS: Final = (
+    WindowSpec("count", 2),
+    WindowSpec("count", 9, timeout=10),
+    WindowSpec("count", 3, timeout=10),
+)
+_WINDOWS: Final = (
+    *[replace(one, late=late) for one, late in product(_RANGES, _POLICIES)],
+    *[replace(one, late=late) for one, late in product(_SESSIONS, _POLICIES[:-1])],
+    *_COUNTS,
+)
+_CAN_BE_IN_SESSIONS: Final = tuple([name for name in AGGREGATIONS if name != "number"])
+_EXPIRES: Final = 21
+
+_FRAMES: Final = (
+    *((0, "a", 5), (0, "b", 3), (0, "c", 4), (0, "b", 9), (0, "c", 17)),
+    *((2, "a", 13), (2, "a", 9)),
+    *((21, "b", 5), (22, "a", 31), (22, "b", 12), (24, "a", 24), (70, "c", 99)),
+)
+"""Arrival time, letter and event time of each."""
+_TICKS: Final = ((19, 7), (60, len(_FRAMES) - 1))
+"""Arrival times of ticks, and behind how many frames they come."""
+_MARKED: Final = (3, 6)
+"""The frames that have the mark."""
+_BAD_FRAMES: Final = ("a x m", "a yes m", "a half m", "a 0 ", "?", "a 0 e")
+"""Payloads that bring no event time."""
+
+
+def timed_tour(*, tame: bool) -> list[TimedCase]:
+    """Return the tour's cases; `tame`: for `trusting` mode, without operators that alter."""
+    # Every second log goes on: what comes at its end is not to blame for all that is wrong.
+    found = [replace(case, ended=number % 2 == 0) for number, case in enumerate(_cases())]
+    if tame:
+        found = [replace(case, isolation="trusting") for case in found if not case.alters]
+    return list(dict.fromkeys(found))
+
+
+def _cases() -> Iterator[TimedCase]:
+    for window, aggregation, key in product(_WINDOWS, AGGREGATIONS, (None, *KEYS)):
+        plain = window.kind == "count" or (window.kind == "range" and window.slide is None)
+        if plain or (aggregation != "number" and aggregation in _CAN_BE_IN_SESSIONS):
+            yield _case(key, TimedStep(aggregation, window=window))
+    for window, mark in product(_WINDOWS, MARKS):
+        yield _case("by_letter", TimedStep("texts", window=window), mark)
+    for window in _WINDOWS:
+        case = _case("by_letter", TimedStep("texts", window=window))
+        behind = TimedStep("texts", window=WindowSpec(size=5))  # the event times show there
+        yield replace(case, steps=(*case.steps[:-1], behind))
+    for state, key, expires in product(STATEFUL, (None, *KEYS), (None, _EXPIRES)):
+        for mark in ("", "s", "k", "f", "d"):
+            case = _case(key, TimedStep(state), mark)
+            yield replace(case, expire_after=expires)
+            yield replace(case, expire_after=expires, inputs=_inputs("", ticks=False))
+    for payload, first in product(_BAD_FRAMES, (SourceSpec(), SourceSpec(None))):
+        yield _with_a_source_that_has_no_time(payload, first)
+
+
+def _case(key: str | None, step: TimedStep, mark: str = "") -> TimedCase:
+    """Return a case with one step, and a computation and a state behind it."""
+    keys = () if key is None else (TimedStep(key),)
+    alters = key in ALTERING or step.operator in ALTERING
+    behind = () if alters else (TimedStep("remember"),)
+    return TimedCase(steps=(*keys, step, *behind), inputs=_inputs(mark))
+
+
+def _inputs(mark: str, *, ticks: bool = True) -> tuple[Entry, ...]:
+    entries = []
+    for number, (at, letter, time) in enumerate(_FRAMES):
+        text = f"{number}{mark * (number in _MARKED)}"
+        entries.append(Entry(at=at, payload=f"{letter} {time} {text}".encode()))
+    for at, behind in reversed(_TICKS) if ticks else ():
+        entries.insert(behind, Entry("tick", at=at))
+    return tuple(entries)
+
+
+def _with_a_source_that_has_no_time(payload: str, first: SourceSpec) -> TimedCase:
+    """Return a case in which one of two sources has frames, and none that brings a time."""
+    bad = [Entry(source=1, at=at, payload=payload.encode()) for at in (1, 7, 14)]
+    inputs = sorted([*_inputs(""), *bad], key=lambda entry: entry.at)
+    step = TimedStep("texts", window=WindowSpec())
+    second = SourceSpec(idle_after=15)
+    return TimedCase((first, second), (TimedStep("merge", other=1), step), tuple(inputs))

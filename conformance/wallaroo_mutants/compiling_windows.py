@@ -1,0 +1,100 @@
+"""Mutants of the compiled engine: faults in its windows, its keys and its time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+import wallaroo_reference.compiled.gaps
+from wallaroo_conformance.killing import Mutant
+from wallaroo_reference.compiled.clocks import Clock, Times
+from wallaroo_reference.compiled.codegen import Program
+from wallaroo_reference.compiled.entities import Entities
+from wallaroo_reference.compiled.gaps import Counts
+from wallaroo_reference.compiled.ranges import Firing, KeptWindows, own
+
+from wallaroo_mutants.compiling import compiled_mutant
+
+_line = Program.line
+_combined = KeptWindows.combined
+_enter = Entities.enter
+_let_go = Times._let_go
+
+
+def _only_the_first_copied(self: KeptWindows, parts: Sequence[Any], shared: int = 0) -> Any:
+    first = len(parts) - shared
+    copied = [own(part) for part in parts[first : first + 1]]
+    return _combined(self, [*parts[:first], *copied, *parts[first + 1 :]])
+
+
+def _as_they_were_opened(self: Counts) -> Iterator[Firing]:
+    found: list[Hashable] = []
+    while (time := self._calendar.first()) is not None and time <= self._times.now:
+        found += self._calendar.take(time)
+    for known in sorted(found, key=lambda known: self._open[known].opened):
+        yield self._taken(known)
+
+
+def _tuples_visited_once(self: Entities, key: Any, now: int) -> Any:
+    known = self.judge(key)
+    visited = self.visits.get(known)
+    state = _enter(self, key, now)
+    if visited is not None:
+        self.visits[known] = visited
+    return state
+
+
+def _since_the_first_record(self: Times, clock: Clock) -> float:
+    last, clock.last_frame = clock.last_frame, None
+    try:
+        return _let_go(self, clock)
+    finally:
+        clock.last_frame = last
+
+
+def _keys_not_judged(self: Program, indent: int, text: str) -> None:
+    _line(self, indent, "pass" if text.startswith("judge(") else text)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
+    compiled_mutant(
+        "window-5",
+        "only the first of shared panes copied",
+        "`combine` alters the earlier one, but it may also give the later one",
+        (KeptWindows, "combined", _only_the_first_copied),
+    ),
+    compiled_mutant(
+        "window-8",
+        "timeouts in the order of opening",
+        "timers in the order in which they were set",
+        (Counts, "due", _as_they_were_opened),
+    ),
+    compiled_mutant(
+        "window-9",
+        "sessions half joined",
+        "no undo where the second of two calls raises",
+        (wallaroo_reference.compiled.gaps, "own", _itself),
+    ),
+    compiled_mutant(
+        "key-4",
+        "further visits of tuples not noted",
+        "one of two ways to an entity",
+        (Entities, "enter", _tuples_visited_once),
+    ),
+    compiled_mutant(
+        "key-1",
+        "keys judged where they are used",
+        "what is no key goes on until a state wants it",
+        (Program, "line", _keys_not_judged),
+    ),
+    compiled_mutant(
+        "time-3",
+        "silence counted from the first record",
+        "frames without an event time are not heard",
+        (Times, "_let_go", _since_the_first_record),
+    ),
+)
