@@ -20,14 +20,27 @@ from wallaroo_conformance.cases.case import (
     PipelineSpec,
     StepSpec,
 )
-from wallaroo_conformance.cases.operators import MULTI_COMPUTATIONS, STATEFUL, Trait
+from wallaroo_conformance.cases.operators import (
+    MULTI_COMPUTATIONS,
+    STATE_MULTI_COMPUTATIONS,
+    STATEFUL,
+    Trait,
+)
 
 T = TypeVar("T")
 
 MOST_INPUTS = 24
 _MOST_STEPS = 8
 _MOST_SINKS = 3
-_MOST_WIDE = 2  # multi computations in a row, so that outputs stay few
+_MOST_WIDE = 2  # multi computations in a row, so that outputs stay few: children have children
+_MOST_NARROW = 3
+_WIDE = frozenset(
+    {
+        *(name for name in MULTI_COMPUTATIONS if not MULTI_COMPUTATIONS.has(name, Trait.NARROW)),
+        *STATE_MULTI_COMPUTATIONS,
+    }
+)
+_NARROW = frozenset(MULTI_COMPUTATIONS.having(Trait.NARROW))
 
 
 def crossed(one: ConformanceCase, other: ConformanceCase, rng: Random) -> ConformanceCase:
@@ -90,12 +103,14 @@ def _joined(one: PipelineSpec, other: PipelineSpec, rng: Random) -> PipelineSpec
     """Return a pipeline with the steps of both: the other's in one piece."""
     at = rng.randint(0, len(one.steps))
     steps: list[StepSpec] = []
-    wide = 0
+    wide = narrow = 0
     for step in (*one.steps[:at], *other.steps, *one.steps[at:]):
-        if step.operator in MULTI_COMPUTATIONS:
-            wide += not MULTI_COMPUTATIONS.has(step.operator, Trait.NARROW)
-            if wide > _MOST_WIDE:
-                continue
+        wide += step.operator in _WIDE
+        narrow += step.operator in _NARROW
+        if (step.operator in _WIDE and wide > _MOST_WIDE) or (
+            step.operator in _NARROW and narrow > _MOST_NARROW
+        ):
+            continue
         steps.append(step)
     sinks = rng.choice((one.sinks, other.sinks, (*one.sinks, *other.sinks)[:_MOST_SINKS]))
     return PipelineSpec(rng.choice((one.decoder, other.decoder)), tuple(steps[:_MOST_STEPS]), sinks)

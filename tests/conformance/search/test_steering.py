@@ -5,9 +5,11 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.case import ConformanceCase, Input, PipelineSpec, StepSpec
+from wallaroo_conformance.cases.crossing import MOST_INPUTS, crossed
 from wallaroo_conformance.cases.either import AnyCase, assemble, cross, from_json
 from wallaroo_conformance.cases.generating import generate
+from wallaroo_conformance.cases.operators import MULTI_COMPUTATIONS, STATE_MULTI_COMPUTATIONS
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.cases.timed.strategies import generate_timed
 from wallaroo_conformance.judge.coverage import Coverage
@@ -15,6 +17,7 @@ from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.search.steering import Steering
 
 CHANCE, LED = 64, 48
+MULTIPLYING = {*MULTI_COMPUTATIONS, *STATE_MULTI_COMPUTATIONS}
 
 
 def drawn(*, timed: bool, seed: int = 5, count: int = CHANCE) -> list[AnyCase]:
@@ -39,6 +42,17 @@ def test_crossed_cases_are_cases(timed: bool) -> None:
         assert from_json(child.to_json()) == child
         assemble(child)
         child.input_log  # noqa: B018 - a generator's values are decoded here
+
+
+def test_children_of_children_multiply_messages_no_further() -> None:
+    wide = PipelineSpec(steps=(StepSpec(next(iter(STATE_MULTI_COMPUTATIONS))), StepSpec("fork")))
+    case, rng = ConformanceCase((wide,), inputs=(Input(0, b"a"),)), Random(2)
+    for _ in range(20):
+        case = crossed(case, ConformanceCase((wide,), inputs=(Input(0, b"a"),) * 3), rng)
+        for pipeline in case.pipelines:
+            operators = [step.operator for step in pipeline.steps]
+            assert sum(operator in MULTIPLYING for operator in operators) <= 5
+    assert len(case.inputs) == MOST_INPUTS
 
 
 def test_cases_of_two_kinds_are_not_crossed() -> None:
