@@ -53,7 +53,7 @@ def _without(what: What) -> Callable[[Any], Any]:
 
 
 def _unsorted(original: Any) -> Any:
-    return lambda tracks: sorted(original(tracks), key=lambda moment: -moment.sequence)
+    return lambda tracks: sorted(original(tracks), key=lambda moment: -moment[0])
 
 
 def _calendar_not_stored(original: Any) -> Any:

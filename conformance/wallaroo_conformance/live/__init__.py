@@ -191,6 +191,7 @@ def tour(scenario: Scenario) -> None:
         scenario.kill_and_restart()
         first = scenario.connect(0)
         scenario.send(first, [b"c", b"a"])
+        scenario.settle("recover-1")
     scenario.sink_goes(0)
     scenario.send(first, [b"b", b"a"], chunks=[3, 2])
     scenario.sink_returns(0)

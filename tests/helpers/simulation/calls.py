@@ -1,7 +1,8 @@
 """The calls to the system that concern the simulated machine: files below `/sim`, sockets, time.
 
 `installed()` puts them in place of those of `os`, `io`, `fcntl`, `mmap`, `socket`, `sqlite3` and
-`time`, once. Calls about anything else reach the real system; so do all while no `Machine` runs.
+`time`, once. Calls about anything else reach the real system; so do those of other threads, and all
+while no `Machine` runs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import socket
 import sqlite3
 import stat
 import termios
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -48,7 +50,14 @@ _real_mmap = mmap.mmap
 _real_socket, _real_getaddrinfo = socket.socket, socket.getaddrinfo
 _real_connect = sqlite3.connect
 
-_running: Machine | None = None
+
+class _Here(threading.local):
+    """What answers in this thread; other threads of the process reach the real system."""
+
+    machine: Machine | None = None
+
+
+_here = _Here()
 
 
 class Machine:
@@ -193,30 +202,29 @@ def installed() -> Iterator[None]:
 @contextlib.contextmanager
 def running(machine: Machine) -> Iterator[None]:
     """Let a machine answer."""
-    global _running
-    _running = machine
+    _here.machine = machine
     state = random.getstate()
     try:
         yield
     finally:
-        _running = None
+        _here.machine = None
         random.setstate(state)
 
 
 @contextlib.contextmanager
 def not_syncing(*kinds: type) -> Iterator[None]:
     """Let `fsync` do nothing for files or folders, as if it had been left out here."""
-    assert _running is not None
-    before, _running.unsynced = _running.unsynced, set(kinds)
+    assert _here.machine is not None
+    before, _here.machine.unsynced = _here.machine.unsynced, set(kinds)
     try:
         yield
     finally:
-        _running.unsynced = before
+        _here.machine.unsynced = before
 
 
 def _simulated(path: Any) -> str | None:
     """Return a path as text if it lies on the simulated disk."""
-    if _running is None or isinstance(path, int):
+    if _here.machine is None or isinstance(path, int):
         return None
     text = os.fspath(path)
     if not isinstance(text, str):
@@ -226,26 +234,26 @@ def _simulated(path: Any) -> str | None:
 
 def _machine(fd: Any) -> Machine | None:
     """Return the machine if a descriptor is one of its."""
-    return _running if isinstance(fd, int) and fd >= FIRST_DESCRIPTOR else None
+    return _here.machine if isinstance(fd, int) and fd >= FIRST_DESCRIPTOR else None
 
 
 # -- os --------------------------------------------------------------------------------------------
 
 
 def _open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-    if (name := _simulated(path)) is None or _running is None:
+    if (name := _simulated(path)) is None or _here.machine is None:
         return _real["open"](path, flags, mode, dir_fd=dir_fd)
-    _running.world.call(f"open {name}")
-    fresh = flags & os.O_CREAT and _running.disk.free() == 0
+    _here.machine.world.call(f"open {name}")
+    fresh = flags & os.O_CREAT and _here.machine.disk.free() == 0
     if fresh:
         with contextlib.suppress(FileNotFoundError):
-            _running.disk.find(name)
+            _here.machine.disk.find(name)
             fresh = False
     if fresh:
-        raise _running.no_room(name)
-    _running.must("open", name)
-    fd = _running.world.descriptor()
-    _running.files[fd] = Opened(_running.disk.open(name, flags, mode), name, flags)
+        raise _here.machine.no_room(name)
+    _here.machine.must("open", name)
+    fd = _here.machine.world.descriptor()
+    _here.machine.files[fd] = Opened(_here.machine.disk.open(name, flags, mode), name, flags)
     return fd
 
 
@@ -342,10 +350,10 @@ def _fstat(fd: int) -> os.stat_result:
 def _stat(path: Any, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> os.stat_result:
     if (machine := _machine(path)) is not None:
         return _described(machine.file(path).node)
-    if (name := _simulated(path)) is None or _running is None:
+    if (name := _simulated(path)) is None or _here.machine is None:
         return _real["stat"](path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
-    _running.world.call("stat")
-    return _described(_running.disk.find(name))
+    _here.machine.world.call("stat")
+    return _described(_here.machine.disk.find(name))
 
 
 def _lstat(path: Any, *, dir_fd: int | None = None) -> os.stat_result:
@@ -406,9 +414,9 @@ def _about_path(name: str) -> Callable[..., Any]:
     """Return a function of `os` that is given paths first, for the simulated disk too."""
 
     def call(*arguments: Any, **more: Any) -> Any:
-        if not arguments or (path := _simulated(arguments[0])) is None or _running is None:
+        if not arguments or (path := _simulated(arguments[0])) is None or _here.machine is None:
             return _real[name](*arguments, **more)
-        return _PATHS[name](_running, path, *arguments[1:])
+        return _PATHS[name](_here.machine, path, *arguments[1:])
 
     return call
 
@@ -512,7 +520,7 @@ class _Scan:
 
 
 def _urandom(size: int) -> bytes:
-    return _real["urandom"](size) if _running is None else _running.chance.randbytes(size)
+    return _real["urandom"](size) if _here.machine is None else _here.machine.chance.randbytes(size)
 
 
 # -- files as objects ------------------------------------------------------------------------------
@@ -529,7 +537,9 @@ class _Raw(io.RawIOBase):
         self._fd, self._reads, self._writes, self._closes = fd, reads, writes, closes
 
     def _is_dead(self) -> bool:
-        return _running is None or self._fd not in _running.files or _running.world.dead
+        return (
+            _here.machine is None or self._fd not in _here.machine.files or _here.machine.world.dead
+        )
 
     def fileno(self) -> int:
         return self._fd
@@ -613,18 +623,18 @@ def _mmap(fd: int, length: int, *arguments: Any, **more: Any) -> Any:
 
 
 def _monotonic() -> float:
-    return _real_monotonic() if _running is None else _running.world.now
+    return _real_monotonic() if _here.machine is None else _here.machine.world.now
 
 
 def _time_ns() -> int:
-    return _real_time_ns() if _running is None else _running.world.time_ns()
+    return _real_time_ns() if _here.machine is None else _here.machine.world.time_ns()
 
 
 def _sleep(seconds: float) -> None:
-    if _running is None:
+    if _here.machine is None:
         return _real_sleep(seconds)
-    _running.world.call("sleep")
-    return _running.world.pass_time(seconds)
+    _here.machine.world.call("sleep")
+    return _here.machine.world.pass_time(seconds)
 
 
 def _flock(fd: Any, operation: int) -> None:
@@ -650,14 +660,14 @@ def _ioctl(fd: Any, request: int, argument: Any = 0, mutate: bool = True) -> Any
 
 
 def _socket(*arguments: Any, **more: Any) -> Any:
-    if _running is None:
+    if _here.machine is None:
         return _real_socket(*arguments, **more)
-    _running.world.call("socket")
-    return Socket(_running.network)
+    _here.machine.world.call("socket")
+    return Socket(_here.machine.network)
 
 
 def _getaddrinfo(host: Any, port: Any, *arguments: Any, **more: Any) -> Any:
-    if _running is None:
+    if _here.machine is None:
         return _real_getaddrinfo(host, port, *arguments, **more)
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))]
 
@@ -667,18 +677,18 @@ def _connect(database: Any, *arguments: Any, **more: Any) -> Any:
     if more.get("uri") and isinstance(database, str) and database.startswith("file://"):
         name, _, options = database.removeprefix("file://").partition("?")
         mode = options.partition("mode=")[2] or mode
-    if (path := _simulated(name)) is None or _running is None:
+    if (path := _simulated(name)) is None or _here.machine is None:
         return _real_connect(database, *arguments, **more)
-    _running.world.call(f"sqlite {path}")
+    _here.machine.world.call(f"sqlite {path}")
     try:
-        _running.must("open", path)
+        _here.machine.must("open", path)
         flags = os.O_RDWR | (os.O_CREAT if mode == "rwc" else 0)
-        node = _running.disk.open(path, flags, 0o644)
+        node = _here.machine.disk.open(path, flags, 0o644)
     except OSError as error:
         raise sqlite3.OperationalError("unable to open database file") from error
-    folder, _ = _running.disk.folder_of(path)
+    folder, _ = _here.machine.disk.folder_of(path)
     assert isinstance(node, File)
     more.pop("uri", None)
     connection = _real_connect(":memory:", *arguments, factory=Database, **more)
-    connection.attach(_running, node, folder)
+    connection.attach(_here.machine, node, folder)
     return connection

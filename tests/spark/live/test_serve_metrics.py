@@ -90,6 +90,9 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
             eventually(lambda: figures()["processed"] == 4, 60)
             eventually(lambda: figures()["phases"] and figures()["executors"], 60)
             eventually(lambda: figures()["sources"][0]["latency"]["whole"]["count"] == 4, 60)
+            eventually(
+                lambda: figures()["kept"]["checkpoint_bytes"] > 1_000, 60
+            )  # seldom looked at
         found = figures()
     finally:
         handle.stop()

@@ -192,6 +192,7 @@ def test_new_writes_an_application_whose_test_passes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, name, raising=False)  # an example that another test has loaded
     assert f"pytest test_{name}.py" in output(capsys, "new", name, *options)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         [f"test_{name}.py", f"{name}.py"]
