@@ -213,7 +213,7 @@ jobs:
       - uses: ./vendor/wallaroo/.github/actions/conform
         with:
           check: --engine $name
-          budget: $${{ github.event_name == 'schedule' && '1800' || '120' }}
+          budget: $${{ github.event_name == 'schedule' && '30m' || '2m' }}
           seed: $${{ github.event_name == 'schedule' && github.run_number || '0' }}
       - name: Own tests
         run: python -m pytest
@@ -226,7 +226,7 @@ _GITLAB = """\
   timeout: 1 hour
   variables:
     CHECK: --engine $name
-    BUDGET: "120"
+    BUDGET: 2m
     SEED: "0"
     INSTALL: .
     WALLAROO: vendor/wallaroo
@@ -264,7 +264,7 @@ nightly: # make a scheduled pipeline for it
   rules:
     - if: $$CI_PIPELINE_SOURCE == "schedule"
   variables:
-    BUDGET: "1800"
+    BUDGET: 30m
     SEED: $$CI_PIPELINE_IID # other cases each night
 
 tests:

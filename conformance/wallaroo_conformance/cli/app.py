@@ -26,8 +26,9 @@ from wallaroo_conformance.portability.inputs import (
     drawn_inputs,
 )
 from wallaroo_conformance.portability.processes import PortabilityError, Subject
-from wallaroo_conformance.report.application import (
+from wallaroo_conformance.portability.showing import (
     application_form,
+    application_html,
     application_junit,
     application_markdown,
     application_text,
@@ -46,15 +47,21 @@ def check_app(options: argparse.Namespace) -> int:
     for logs in _chunks(inputs, options):
         found.add(look(subject, logs, inputs.smaller, engines, _tell))
     print(application_text(found, options.app, application))
-    for path, text in (
-        (options.json, lambda: json.dumps(application_form(found), indent=1) + "\n"),
-        (options.junit, lambda: application_junit(found, options.app)),
-        (options.markdown, lambda: application_markdown(found, options.app, application)),
-    ):
-        if path is not None:
-            path.write_text(text(), encoding="utf-8")
-            print(f"wrote {path}")
+    _write(options, found, application)
     return BROKEN if found.findings else KEPT
+
+
+def _write(options: argparse.Namespace, found: Look, application: Application) -> None:
+    texts = {
+        options.json: json.dumps(application_form(found), indent=1) + "\n",
+        options.html: application_html(found, options.app, application),
+        options.junit: application_junit(found, options.app),
+        options.markdown: application_markdown(found, options.app, application),
+    }
+    for path, text in texts.items():
+        if path is not None:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path}")
 
 
 def _chunks(inputs: Inputs, options: argparse.Namespace) -> Iterator[list[InputLog]]:

@@ -88,8 +88,8 @@ def test_input_grown_from_samples_meets_what_no_sample_has(
 ) -> None:
     samples = tmp_path / "samples"
     samples.write_bytes(b"\n".join(SAMPLES))
-    summary, suite = tmp_path / "summary.md", tmp_path / "suite.xml"
-    reports = ["--markdown", str(summary), "--junit", str(suite)]
+    summary, suite, page = [tmp_path / name for name in ("summary.md", "suite.xml", "page.html")]
+    reports = ["--markdown", str(summary), "--junit", str(suite), "--html", str(page)]
     found = found_in_orders(tmp_path, "--samples", str(samples), *reports)
     [finding] = found["findings"]
     assert (finding["kind"], finding["step"]) == ("unflagged-mutation", "tally")
@@ -108,11 +108,12 @@ def test_input_grown_from_samples_meets_what_no_sample_has(
     printed = capsys.readouterr().out
     assert "not reached by any input: encode (sink 0 of pipeline 'orders')" in printed
     assert "✗ unflagged-mutation: step 'tally', key 'b'" in summary.read_text()
+    assert "ZeroDivisionError" in page.read_text()
     assert ET.parse(suite).find("testsuite").get("failures") == "1"
 
 
 def test_payloads_come_from_the_strategy_beside_the_application(tmp_path: Path) -> None:
-    found = found_in_orders(tmp_path)
+    found = found_in_orders(tmp_path, "--cases", "60")
     assert [finding["input"] for finding in found["findings"]] == [[["orders", "b=6"]]]
     # What the strategy does not give is never tried, not even in a reduction.
     assert [(one["where"], one["input"]) for one in found["dead letters"]] == [

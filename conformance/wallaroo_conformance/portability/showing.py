@@ -1,4 +1,4 @@
-"""What was found about an application, as text, JSON, JUnit XML and Markdown."""
+"""What was found about an application: as text, JSON, JUnit XML, Markdown and a page."""
 
 from __future__ import annotations
 
@@ -6,14 +6,35 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from jinja2 import Template
+
 from wallaroo.topology import Application
 from wallaroo.trace import InputLog
 from wallaroo_conformance.portability.check import Look
 from wallaroo_conformance.portability.finding import AppFinding
+from wallaroo_conformance.portability.letters import Letters
 from wallaroo_conformance.report.junit import in_xml
 from wallaroo_conformance.report.markdown import folded
 
 FORMAT = "wallaroo-app-findings/2"
+
+_PAGE = """\
+<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{{ app }}</title>
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+pre { background: #f2f4f7; padding: .75rem; overflow-x: auto }
+.broken { color: #b42318 }
+</style>
+<h1>Is {{ app }} the same everywhere?</h1>
+<p>{{ counts }}</p>
+{% for title, text in findings %}<h2 class="broken">✗ {{ title }}</h2>
+<pre>{{ text }}</pre>
+{% endfor %}{% for title, text in letters %}<h2>{{ title }}</h2>
+<pre>{{ text }}</pre>
+{% endfor %}{% if missed %}<p>Not reached by any input: {{ missed }}</p>
+{% endif %}"""
 
 _CALLED = ("decoder", "computation", "encoder")
 
@@ -24,8 +45,7 @@ def application_text(found: Look, app: str, application: Application) -> str:
     for finding in found.findings:
         lines += [_title(finding), *_finding(finding)]
     for letters in found.letters:
-        lines += [f"dead letters ({letters.number}): {letters.kind}", f"  {letters.error}"]
-        lines += _input(letters.log)
+        lines += [_letters_title(letters), _letters(letters)]
     if missed := not_reached(found, application):
         lines.append(f"not reached by any input: {', '.join(missed)}")
     return "\n".join([*lines, f"{app}: {_counts(found)}"])
@@ -78,14 +98,25 @@ def application_junit(found: Look, app: str) -> str:
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
+def application_html(found: Look, app: str, application: Application) -> str:
+    """Return what was found as a page that stands alone."""
+    page: str = Template(_PAGE, autoescape=True).render(
+        app=app,
+        counts=_counts(found),
+        findings=[(_title(one), "\n".join(_finding(one))) for one in found.findings],
+        letters=[(_letters_title(one), _letters(one)) for one in found.letters],
+        missed=", ".join(not_reached(found, application)),
+    )
+    return page.encode("utf-8", "replace").decode()
+
+
 def application_markdown(found: Look, app: str, application: Application) -> str:
     """Return what was found as Markdown, each with its smallest input folded away."""
     lines = [f"## Is `{app}` the same everywhere?", "", _counts(found), ""]
     for finding in found.findings:
         lines += folded(f"✗ {_title(finding)}", "\n".join(_finding(finding)))
     for letters in found.letters:
-        text = "\n".join([letters.error, *_input(letters.log)])
-        lines += folded(f"dead letters ({letters.number}): {letters.kind}", text)
+        lines += folded(_letters_title(letters), _letters(letters))
     if missed := not_reached(found, application):
         lines.append(f"Not reached by any input: {', '.join(missed)}")
     return "\n".join(lines) + "\n"
@@ -108,6 +139,14 @@ def _title(finding: AppFinding) -> str:
 def _finding(finding: AppFinding) -> Iterator[str]:
     yield f"  {finding.text}"
     yield from _input(finding.log)
+
+
+def _letters_title(letters: Letters) -> str:
+    return f"dead letters ({letters.number}): {letters.kind}"
+
+
+def _letters(letters: Letters) -> str:
+    return "\n".join([f"  {letters.error}", *_input(letters.log)])
 
 
 def _input(log: InputLog) -> Iterator[str]:
