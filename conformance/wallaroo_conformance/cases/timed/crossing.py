@@ -9,7 +9,7 @@ from wallaroo_conformance.cases.crossing import merged
 from wallaroo_conformance.cases.timed.case import SOURCES, Entry, SourceSpec, TimedCase
 from wallaroo_conformance.cases.timed.operators import decoded
 
-_MOST_STEPS = 6
+_MOST_STEPS = 5
 
 
 def timed_crossed(one: TimedCase, other: TimedCase, rng: Random) -> TimedCase:
