@@ -15,6 +15,8 @@ def recovery_rule(
         after: outputs of what was received after it, which tell what the state was.
         stretches: what came.
     """
+    if any(not _made_of({*before, *after}, stretch) for stretch in stretches):
+        return "recover-1"  # an output that the right state never gives
     if not after or (stretches and stretches[-1].endswith(b"".join(after))):
         return "recover-2"  # the state seems right, so an output was lost on its way
     brought = any(
@@ -23,6 +25,20 @@ def recovery_rule(
         for length in range(len(stretch) + 1)
     )
     return "recover-1" if brought else "recover-2"
+
+
+def _made_of(outputs: set[bytes], stretch: bytes) -> bool:
+    """Whether a stretch is some of these outputs in any order; its last may be cut off."""
+    waiting, met = [0], {0}
+    while waiting:
+        position = waiting.pop()
+        rest = stretch[position:]
+        if any(output.startswith(rest) for output in outputs):
+            return True
+        ends = {position + len(output) for output in outputs if output and rest.startswith(output)}
+        waiting += ends - met
+        met |= ends
+    return stretch == b""
 
 
 def missing(outputs: Sequence[bytes], stretches: Sequence[bytes]) -> str:
