@@ -25,7 +25,7 @@ from wallaroo.metrics.registry import Registry
 from wallaroo.monitor.server import Monitor
 
 _SECONDS = 25.0  # of load before the picture is taken
-_SIZE = (960, 1000)
+_SIZE = (1240, 1000)
 _CUSTOMERS = [f"customer {number}" for number in range(1, 201)]
 
 
