@@ -90,10 +90,9 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
             eventually(lambda: figures()["processed"] == 4, 60)
             eventually(lambda: figures()["phases"] and figures()["executors"], 60)
             eventually(lambda: figures()["sources"][0]["latency"]["whole"]["count"] == 4, 60)
-            eventually(
-                lambda: figures()["kept"]["checkpoint_bytes"] > 1_000, 60
-            )  # seldom looked at
         found = figures()
+        # It is looked at every 30 seconds only.
+        eventually(lambda: figures()["kept"]["checkpoint_bytes"] > 1_000, 60)
     finally:
         handle.stop()
         assert handle.wait(300).problem is None
@@ -124,7 +123,7 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
     assert host["seconds"] >= 5 * 0.005
     assert found["kept"]["log_bytes"] > 0
     assert found["kept"]["log_written"] <= found["time"]
-    assert (found["kept"]["restarts"], found["kept"]["checkpoint_bytes"] > 1000) == (0, True)
+    assert found["kept"]["restarts"] == 0
     first = followed[0]
     assert (first.source, first.sequence, list(first.delivered)) == ("p", 0, [("p", 0)])
     words_of_it = [(0, 0), (0, 1), (0, 2)]

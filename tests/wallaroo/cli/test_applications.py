@@ -192,7 +192,10 @@ def test_new_writes_an_application_whose_test_passes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, name, raising=False)  # an example that another test has loaded
+    # Another test may have loaded an application of that name, whose folder is then on the path.
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    others = [folder for folder in sys.path if not Path(folder, f"{name}.py").exists()]
+    monkeypatch.setattr(sys, "path", others)
     assert f"pytest test_{name}.py" in output(capsys, "new", name, *options)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         [f"test_{name}.py", f"{name}.py"]
