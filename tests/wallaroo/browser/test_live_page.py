@@ -151,6 +151,13 @@ return texts.flatMap(([text, a], at) =>
 """
 """Texts in the picture that lie on one another."""
 
+TOO_WIDE = """
+return [...document.querySelectorAll("#plots figure")]
+  .filter((one) => one.querySelector(".uplot").offsetWidth > one.clientWidth + 1)
+  .map((one) => one.querySelector("figcaption").textContent);
+"""
+"""Plots that run out of their columns."""
+
 
 def looks_well(browser):
     """Nothing runs out of the window, or over something else, and all of it can be read."""
@@ -177,6 +184,7 @@ def test_an_operator_sees_what_happens_on_any_screen(sending):
             lambda: browser.script("return document.querySelectorAll('#plots canvas').length") == 4,
             "no lines",
         )
+        assert browser.script(TOO_WIDE) == []
         rates = "return [...document.querySelectorAll('#picture .rate')].map(t => t.textContent)"
         browser.wait(lambda: all(browser.script(rates)), "no rates in the picture")
         hot = "return document.querySelector('#partitions td').innerText"

@@ -285,12 +285,16 @@ function dataOf(plot, names) {
 }
 
 function makePlots() {
-  byId("plots").replaceChildren();
-  for (const plot of PLOTS) {
-    plot.names = Object.keys(lines.values).filter(plot.pick);
+  // All of them stand there before any is drawn: a figure by itself would be as wide as the page.
+  const figures = PLOTS.map((plot) => {
     const figure = element("figure");
     figure.append(element("figcaption", plot.title));
-    byId("plots").append(figure);
+    return figure;
+  });
+  byId("plots").replaceChildren(...figures);
+  for (const [at, plot] of PLOTS.entries()) {
+    const figure = figures[at];
+    plot.names = Object.keys(lines.values).filter(plot.pick);
     const axis = {stroke: () => colour("--quiet"), grid: {stroke: () => colour("--line"), width: 1},
                   ticks: {stroke: () => colour("--line")}, font: "11px system-ui"};
     plot.drawn = new uPlot({
