@@ -18,8 +18,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import lru_cache, partial
-from types import CodeType
+from functools import partial
 from typing import Any, Literal, cast
 
 from wallaroo.aggregations import WindowBounds
@@ -28,10 +27,9 @@ from wallaroo.findings import Finding
 from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.judging.results import items_of, pair_of, written_of
 from wallaroo.keys import SINGLE_KEY, Key, identity, partition_number, show_key
-from wallaroo.operations import Windowed
 from wallaroo.records import End, Tick, Unportable, Value
 from wallaroo.times import BadTimeError, event_time_from
-from wallaroo.topology import Application, SinkId, Step
+from wallaroo.topology import Application, SinkId
 from wallaroo.trace import (
     DeadLetter,
     Ended,
@@ -40,13 +38,13 @@ from wallaroo.trace import (
     OpenWindow,
     Reason,
 )
-from wallaroo.windows import RangeWindows, SessionWindows
 from wallaroo_reference.compiled.clocks import FOREVER, Times
 from wallaroo_reference.compiled.codegen import Program
 from wallaroo_reference.compiled.codegen_text import Spot
 from wallaroo_reference.compiled.entities import Entities
-from wallaroo_reference.compiled.gaps import Counts, Sessions
-from wallaroo_reference.compiled.ranges import KeptWindows, RangePanes, judge, key_of, own
+from wallaroo_reference.compiled.linking import link
+from wallaroo_reference.compiled.ranges import RangePanes, judge, key_of, own
+from wallaroo_reference.compiled.window_steps import windows_of
 from wallaroo_reference.dead_letter import dead_letter_from
 from wallaroo_reference.kept import Cells, Moment, Packer
 from wallaroo_reference.meter import Meter, TooMuchOutputError
@@ -88,10 +86,9 @@ class Compiled:
         ]
         self._times = Times(application)
         self._windows = {
-            index: _windows(application, index, self._times) for index in application.window_steps
+            index: windows_of(application, index, self._times) for index in application.window_steps
         }
         self._times.steps += self._windows.values()
-        self._names = [_step(application, index).name for index in self._windows]
         self._time_decides = application.time_decides
         self._source: str | None = None  # of the record that is processed
         self._start = 0  # the sequence number of the first record that was fed with it
@@ -105,7 +102,7 @@ class Compiled:
         program = Program(application, keeps=keeps)
         self._spots = program.spots
         names = self.names(program)
-        self.link(program, application.name, names)
+        link(program, application.name, names)
         self._feeds = {source: names[name] for source, name in program.functions.items()}
         self._fires: list[Callable[..., None]] = [names[f"fire_{one}"] for one in self._windows]
 
@@ -118,10 +115,10 @@ class Compiled:
     def late(self) -> Mapping[tuple[str, str], int]:
         """Late messages by (step, ``dropped`` or ``partly``) (window-6)."""
         found = {}
-        for name, step in zip(self._names, self._windows.values(), strict=True):
+        for step in self._windows.values():
             for what, number in (("dropped", step.dropped), ("partly", step.partly_late)):
                 if number:
-                    found[name, what] = number
+                    found[step.name, what] = number
         return found
 
     def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
@@ -177,7 +174,7 @@ class Compiled:
     def windows(self) -> list[OpenWindow]:
         """Return the windows that are open now (window-11)."""
         found = []
-        for name, step in zip(self._names, self._windows.values(), strict=True):
+        for step in self._windows.values():
             for key, _, start, end, parts, _, _ in step.open():
                 try:
                     value = step.combined(parts, len(parts)) if len(parts) > 1 else parts[0]
@@ -185,7 +182,7 @@ class Compiled:
                 except Exception as error:  # noqa: BLE001 - user code: what it raises is shown
                     kind = error.error_type if isinstance(error, DeadLetterError) else None
                     value, shown = None, {"combine raised": kind or type(error).__name__}
-                found.append(OpenWindow(name, key, start, end, shown, value))
+                found.append(OpenWindow(step.name, key, start, end, shown, value))
         return found
 
     def entities(self) -> list[Entity]:
@@ -274,16 +271,6 @@ class Compiled:
         for index, outputs in enumerate(self.outputs.values()):
             names[f"write_{index}"] = outputs.append
         return names
-
-    def link(self, program: Program, name: str, names: dict[str, Any]) -> None:
-        """Add the generated functions to the names that they refer to.
-
-        Args:
-            program: the program.
-            name: the application's, for tracebacks.
-            names: see `names`.
-        """
-        exec(_code(program.source, file_of(name)), names)  # noqa: S102 - our own text; users' names enter it only as identifiers and by repr
 
     # -- what generated code calls off the usual path ---------------------------------------------
 
@@ -397,24 +384,6 @@ class Compiled:
         raise _Stop
 
 
-def _windows(application: Application, index: int, times: Times) -> KeptWindows:
-    """Return the windows of a step, none of them open yet."""
-    operation = _step(application, index).operation
-    assert isinstance(operation, Windowed)
-    kind: type[KeptWindows] = Counts
-    if isinstance(operation.windows, RangeWindows):
-        kind = RangePanes
-    elif isinstance(operation.windows, SessionWindows):
-        kind = Sessions
-    return kind(operation, application.ways[index], times)
-
-
-def _step(application: Application, index: int) -> Step:
-    step = application.nodes[index]
-    assert isinstance(step, Step)
-    return step
-
-
 def _generator(source: str) -> Spot:
     return Spot(source, None, -1, None, Reason.RAISED, ())
 
@@ -429,29 +398,6 @@ def _time_of(result: Any) -> int:
 
 def _itself(state: Any) -> Any:
     return state
-
-
-@lru_cache(maxsize=256)  # compiling is most of a short run's cost, and many applications are alike
-def _code(source: str, file: str) -> CodeType:
-    return compile(source, file, "exec")
-
-
-def file_of(name: str) -> str:
-    """Return what tracebacks show as the file of an application's generated code."""
-    return f"<compiled {name!r}>"
-
-
-def compiles(application: Application) -> bool:
-    """Whether the compiled path runs an application: unless it has a codec (key-5).
-
-    Where a codec stands for pickle, values change on every way, and few calls are saved.
-    """
-    return application.codec is None
-
-
-def compiled_source(application: Application) -> str:
-    """Return the Python source that `Compiled` runs for `application`."""
-    return Program(application).source
 
 
 def _line_that_raised() -> int:

@@ -13,18 +13,18 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from wallaroo.aggregations import AggregationRecord
 from wallaroo.keys import identity
 from wallaroo.metrics.following import Follower
 from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
-from wallaroo.operations import Windowed
 from wallaroo.records import End, Tick, Value
-from wallaroo.topology import Application, Step
+from wallaroo.topology import Application
 from wallaroo.trace import Lineage
 from wallaroo_reference.compiled.codegen import Program
 from wallaroo_reference.compiled.entities import Entities
-from wallaroo_reference.compiled.machine import Compiled, file_of
+from wallaroo_reference.compiled.linking import file_of, link
+from wallaroo_reference.compiled.machine import Compiled
+from wallaroo_reference.compiled.window_steps import windowed
 
 
 class MeasuredCompiled(Compiled):
@@ -56,7 +56,7 @@ class MeasuredCompiled(Compiled):
             follower.lineage = self._lineage_of_call
         measured = probes.application if follower is None else follower.application
         self._aggregations = {  # of each window step, its own and the same measured
-            index: (_aggregation(application, index), _aggregation(measured, index))
+            index: (windowed(application, index).aggregation, windowed(measured, index).aggregation)
             for index in application.window_steps
         }
         program = Program(measured, keeps=keeps)
@@ -65,7 +65,7 @@ class MeasuredCompiled(Compiled):
             names[f"states_{index}"] = _Visits(store.entities, probes.visits[name])
         names["enter"] = self._enter_and_note
         names["entered"] = self._entered_and_note
-        self.link(program, application.name, names)
+        link(program, application.name, names)
         self._measured: tuple[dict[str, Callable[[Sequence[Any], int], None]], Any] = (
             {source: names[name] for source, name in program.functions.items()},
             [names[f"fire_{one}"] for one in application.window_steps],
@@ -141,13 +141,6 @@ class MeasuredCompiled(Compiled):
         state = self._enter(store, key)
         self.probes.visits[store.partition.name].append(identity(key))
         return state
-
-
-def _aggregation(application: Application, index: int) -> AggregationRecord:
-    step = application.nodes[index]
-    assert isinstance(step, Step)
-    assert isinstance(step.operation, Windowed)
-    return step.operation.aggregation
 
 
 class _Visits:

@@ -42,10 +42,10 @@ class LogFeed(Feed):
     Attributes:
         case: the case that goes with all input from now on.
         log: the input log.
-        committed_at: when that was last so, in seconds since 1970; `None`: not yet in this run.
         choose: returns the sequence of one of a batch's records that is to be followed, or `None`.
         planned: Spark has been given the records before this sequence.
         committed: Spark has committed the records before this sequence.
+        committed_at: when it last committed some, in seconds since 1970; `None`: not in this run.
         sources: what the log says of the sources before `planned`.
     """
 

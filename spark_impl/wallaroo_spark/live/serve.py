@@ -20,8 +20,6 @@ from collections.abc import Callable, Mapping
 from wallaroo.config import GenSourceConfig
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
-from wallaroo.metrics.figures import KeptFigures
-from wallaroo.metrics.registry import Registry
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.transport.edges import Edges
@@ -38,6 +36,7 @@ from wallaroo_spark.jvm.process import SubmittingJvm
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, temporary_parent
 from wallaroo_spark.live.checkpoint import ENGINE, Checkpoint
 from wallaroo_spark.live.delivery import Delivery
+from wallaroo_spark.live.figures import Figures
 from wallaroo_spark.live.intake import Intake
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
@@ -54,7 +53,6 @@ from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.worker.plan import plan
 
 _LOOK = 0.01  # seconds between looks whether all is committed
-_SIZE = 30.0  # seconds between looks at the checkpoint's size
 _FIRST_BATCH = 60.0  # least seconds without progress for it, after the end of standard input
 
 _log = logging.getLogger("wallaroo.spark")
@@ -91,7 +89,6 @@ class Server:
         self._done = threading.Event()
         self._result: Summary | None = None
         self._killed = False
-        self._size_due = 0.0
         self._up = contextlib.ExitStack()  # what is to be closed, the last opened first
         if not SubmittingJvm.is_there():
             find_java()
@@ -234,7 +231,8 @@ class Server:
             None if self._resume is None else self._resume.due,
         )
         if options.metrics is not None:
-            self._delivery.watch = Watch(options.metrics, lambda: self._backlog, self._tell)
+            figures = Figures(self._application, self._feed, self._delivery, checkpoint)
+            self._delivery.watch = Watch(options.metrics, lambda: self._backlog, figures.tell)
             self._up.callback(self._delivery.watch.close)
             self._feed.choose = self._delivery.watch.choose
         self._intake = Intake(self._feed, self._edges, self._fail, arrival, self._delivery.watch)
@@ -372,38 +370,6 @@ class Server:
         """Number of frames received and not delivered."""
         delivered = max(self._delivery.processed, self._feed.committed)
         return self._feed.received - delivered + self._intake.waiting
-
-    def _tell(self, metrics: Registry) -> None:
-        """Copy what is known of entities and windows to the figures.
-
-        What several state partitions or window steps hold together is not told of each.
-        """
-        self._tell_of_disk(metrics)
-        planned = plan(self._application)
-        held = self._delivery.held_by_component
-        for component in planned.components:
-            entities, windows = held.get(component.index, (0, 0))
-            if len(component.members) == 1 and component.partitions:
-                metrics.partitions[component.partitions[0]].entities = entities
-            if len(component.windows) == 1:
-                metrics.windows[component.windows[0]].open = windows
-        for index, windows_of_step in metrics.windows.items():
-            name = getattr(self._application.nodes[index], "name", "")
-            late = list(self._delivery.late.items())
-            windows_of_step.late = {what: count for (step, what), count in late if step == name}
-
-    def _tell_of_disk(self, metrics: Registry) -> None:
-        log, kept = self._feed.log, metrics.kept or KeptFigures()
-        kept.log_bytes = log.size
-        kept.log_records = log.next_sequence - log.first_sequence
-        kept.log_written = log.written
-        kept.checkpoint_written = self._feed.committed_at
-        kept.restarts = self._checkpoint.restarts
-        now = metrics.monotonic()
-        if now >= self._size_due:  # Spark's part has thousands of files
-            kept.checkpoint_bytes = self._checkpoint.size()
-            self._size_due = now + _SIZE
-        metrics.kept = kept
 
     def _fail(self, problem: str) -> None:
         """End the run without what is on the way."""

@@ -24,7 +24,8 @@ class Context(NamedTuple):
     Args:
         arrived: the arrival time of its record.
         time: its event time.
-        given: a window gave it, or what it was made of; its dead letters have no payload.
+        given: a window gave it, or what it was made of; its dead letters have no payload. A truth
+            value: 0 or 1 once it has travelled.
     """
 
     arrived: int

@@ -6,7 +6,8 @@ import pytest
 from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.timed.strategies import generate_timed
-from wallaroo_reference.compiled.machine import Compiled, compiles
+from wallaroo_reference.compiled.linking import compiles
+from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
 
 from wallaroo.records import Frame

@@ -1,0 +1,65 @@
+"""What the figures of a live run say of state, log and checkpoint."""
+
+from __future__ import annotations
+
+from wallaroo.metrics.figures import KeptFigures
+from wallaroo.metrics.registry import Registry
+from wallaroo.topology import Application
+from wallaroo_spark.live.checkpoint import Checkpoint
+from wallaroo_spark.live.delivery import Delivery
+from wallaroo_spark.live.log_feed import LogFeed
+from wallaroo_spark.worker.plan import plan
+
+_SIZE = 30.0  # seconds between looks at the checkpoint's size
+
+
+class Figures:
+    """Copies what a run knows to its figures.
+
+    Args:
+        application: the application.
+        feed: knows the log, and what Spark has committed.
+        delivery: knows what is held on the workers.
+        checkpoint: the run's.
+    """
+
+    def __init__(
+        self, application: Application, feed: LogFeed, delivery: Delivery, checkpoint: Checkpoint
+    ) -> None:
+        self._application = application
+        self._components = plan(application).components
+        self._feed = feed
+        self._delivery = delivery
+        self._checkpoint = checkpoint
+        self._size_due = 0.0
+
+    def tell(self, metrics: Registry) -> None:
+        """Copy what is known now; in any thread.
+
+        What several state partitions or window steps hold together is not told of each.
+        """
+        held = self._delivery.held_by_component
+        for component in self._components:
+            entities, windows = held.get(component.index, (0, 0))
+            if len(component.members) == 1 and component.partitions:
+                metrics.partitions[component.partitions[0]].entities = entities
+            if len(component.windows) == 1:
+                metrics.windows[component.windows[0]].open = windows
+        for index, windows_of_step in metrics.windows.items():
+            name = getattr(self._application.nodes[index], "name", "")
+            late = list(self._delivery.late.items())
+            windows_of_step.late = {what: count for (step, what), count in late if step == name}
+        self._tell_of_disk(metrics)
+
+    def _tell_of_disk(self, metrics: Registry) -> None:
+        log, kept = self._feed.log, metrics.kept or KeptFigures()
+        kept.log_bytes = log.size
+        kept.log_records = log.next_sequence - log.first_sequence
+        kept.log_written = log.written
+        kept.checkpoint_written = self._feed.committed_at
+        kept.restarts = self._checkpoint.restarts
+        now = metrics.monotonic()
+        if now >= self._size_due:  # Spark's part has thousands of files
+            kept.checkpoint_bytes = self._checkpoint.size()
+            self._size_due = now + _SIZE
+        metrics.kept = kept
