@@ -20,7 +20,7 @@ from wallaroo_conformance.judge.oracle import Oracle
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.killing import Mutant, installed_mutants
 from wallaroo_conformance.search.budget import Budget
-from wallaroo_conformance.search.generation import Generation
+from wallaroo_conformance.search.generation import Generation, Part
 from wallaroo_conformance.search.search import Search
 from wallaroo_conformance.search.steering import Steering
 
@@ -107,8 +107,11 @@ def _mutants(options: argparse.Namespace) -> None:
     print(f"{'mutant':40} {'by chance':>24} {'led':>24}  medians")
     for mutant in _named(options.mutants):
         counts = [
-            [_until_failure(mutant, seed, options.cases, by_chance=by_chance) for seed in seeds]
-            for by_chance, seeds in ((True, range(options.seeds)), (False, range(options.seeds)))
+            [
+                _until_failure(mutant, seed, options.cases, by_chance=by_chance)
+                for seed in range(options.seeds)
+            ]
+            for by_chance in (True, False)
         ]
         texts = [" ".join(str(one or f">{options.cases}") for one in row) for row in counts]
         one, other = (statistics.median(n or options.cases + 1 for n in row) for row in counts)
@@ -125,7 +128,7 @@ def _named(names: list[str]) -> Iterator[Mutant]:
 
 
 def _until_failure(mutant: Mutant, seed: int, cases: int, *, by_chance: bool) -> int | None:
-    part = "second" if RULES[mutant.rule].second_part else "first"
+    part: Part = "second" if RULES[mutant.rule].second_part else "first"
     with mutant.during():
         search = Search(
             mutant.make(),
@@ -133,7 +136,7 @@ def _until_failure(mutant: Mutant, seed: int, cases: int, *, by_chance: bool) ->
             job=mutant.job,
             options=mutant.options,
             give_up_early=True,
-            part=part,  # type: ignore[arg-type]  # mypy takes it for any str
+            part=part,
             by_chance=by_chance,
         )
         search.search(Budget(cases, variant_every=0))

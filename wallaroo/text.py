@@ -38,6 +38,15 @@ def reason(error: OSError) -> str:
     return error.strerror or str(error) or "no answer"
 
 
+def encodable(text: str) -> str:
+    r"""Return text that UTF-8 takes: lone surrogates are escaped.
+
+    >>> encodable("a\ud800")
+    'a\\ud800'
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def process_end(code: int) -> str:
     """Return how a process ended, to stand behind "ended".
 

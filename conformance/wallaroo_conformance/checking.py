@@ -107,6 +107,8 @@ def check_engine(
         for part in (_check_cases, _check_language, _check_refusals, _check_live):
             if check.fail_fast and failures:
                 break
+            if check.stop is not None and check.stop.is_set():
+                raise KeyboardInterrupt
             found_laws, found_failures = part(search, check)
             laws += found_laws
             earlier = bool(failures)
@@ -125,8 +127,6 @@ def check_engine(
         problems.append(str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, this was no check
         problems.append(f"the check itself failed: {type(error).__name__}: {error}")
-    if check.store is not None and (rarest := search.findings.coverage.rarest()):
-        write_corpus(check.store, rarest)
     problems = [*search.problems, *problems]
     name = search.runner.engine.name
     findings = search.findings
@@ -193,6 +193,9 @@ def _check_cases(search: Search, check: Check) -> Found:
         search.explain(1 if check.fail_fast else MOST_FAILURES)
     except HarnessError as error:  # what was found until then is told
         search.problems.append(str(error))
+    finally:  # not before the corpus itself was run: it would be replaced by less
+        if check.store is not None and (rarest := search.findings.coverage.rarest()):
+            write_corpus(check.store, rarest)
     failures = [one for one in search.findings.failures if fits(one.rule, check.rules)]
     return search.law_results(check.rules), failures
 

@@ -75,10 +75,6 @@ class ReferenceEngine:
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped."""
-        from wallaroo.metrics.following import Follower
-        from wallaroo.metrics.probes import Probes
-        from wallaroo_reference.compiled.measured import MeasuredCompiled
-        from wallaroo_reference.isolated.measured import MeasuredInterpreter
         from wallaroo_reference.serving.server import serve  # asyncio, only where it is served
 
         compiled = options.isolation == "trusting" and compiles(application)
@@ -89,6 +85,11 @@ class ReferenceEngine:
 
         def machine() -> Machine:
             if options.metrics is not None:
+                from wallaroo.metrics.following import Follower
+                from wallaroo.metrics.probes import Probes
+                from wallaroo_reference.compiled.measured import MeasuredCompiled
+                from wallaroo_reference.isolated.measured import MeasuredInterpreter
+
                 probes = Probes(application, options.metrics, always=not compiled)
                 follows = options.metrics.on_followed is not None
                 follower = Follower(probes.application) if follows else None

@@ -56,6 +56,13 @@ def count(text: str) -> int:
     return number
 
 
+def index(text: str) -> int:
+    """Return a whole number, 0 or more."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, not {text!r}")
+    return int(text)
+
+
 def seconds(text: str) -> float:
     """Return a number of seconds, 0 or more."""
     number = _number(text)
@@ -116,6 +123,26 @@ def checked_key(key: Any, text: str) -> Key:
         raise WallarooError(f"key {text!r:.80}: {error} (route-2)") from None
     checked: Key = key
     return checked
+
+
+def add_on_error(parser: argparse.ArgumentParser) -> None:
+    """Add ``--on-error`` (dead-4)."""
+    parser.add_argument(
+        "--on-error",
+        choices=("skip", "stop"),
+        default="skip",
+        help="go on after a dead letter, or end at the first (skip)",
+    )
+
+
+def add_progress(parser: argparse.ArgumentParser) -> None:
+    """Add ``--progress``."""
+    parser.add_argument(
+        "--progress",
+        choices=("auto", "none", "json"),
+        default="auto",
+        help="auto: a live line on a terminal; json: a JSON object a second on stderr (auto)",
+    )
 
 
 def option_strings(parser: argparse.ArgumentParser) -> list[str]:

@@ -40,14 +40,16 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "checkpoint",
-        help="tell what a checkpoint holds, and whether it is whole",
+        help="tell what a checkpoint or a recording holds, and whether it is whole",
         description="Tell whose a checkpoint is and what it holds, print its state entities, or "
         "read all of it.",
         usage="wallaroo checkpoint DIR [--entities [PARTITION [KEY]] | --verify | "
         "--migrate MODULE:FUNCTION]",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("directory", metavar="DIR", type=Path, help="what --checkpoint named")
+    parser.add_argument(
+        "directory", metavar="DIR", type=Path, help="what --checkpoint or --record named"
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--entities",

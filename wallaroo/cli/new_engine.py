@@ -281,7 +281,7 @@ _IGNORED = """\
 .pytest_cache/
 __pycache__/
 wallaroo-counterexamples/
-conformance.*
+/conformance.*
 """
 
 FILES = {

@@ -14,7 +14,16 @@ from types import FrameType
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
 from wallaroo.cli.application import load_named_application
-from wallaroo.cli.arguments import APP_HELP, count, endpoint, option_strings, own_address, seconds
+from wallaroo.cli.arguments import (
+    APP_HELP,
+    add_on_error,
+    add_progress,
+    count,
+    endpoint,
+    option_strings,
+    own_address,
+    seconds,
+)
 from wallaroo.cli.metrics import metrics_of
 from wallaroo.cli.output import application_output, results_on
 from wallaroo.cli.progress import progress_display
@@ -87,12 +96,7 @@ def register(subparsers: Subparsers) -> None:
         type=seconds,
         help="close a sender's connection after so long without a byte (never)",
     )
-    parser.add_argument(
-        "--on-error",
-        choices=("skip", "stop"),
-        default="skip",
-        help="go on after a dead letter, or end at the first (skip)",
-    )
+    add_on_error(parser)
     parser.add_argument(
         "--stop-timeout",
         metavar="SECONDS",
@@ -100,12 +104,7 @@ def register(subparsers: Subparsers) -> None:
         default=10.0,
         help="how long a stop may take (10)",
     )
-    parser.add_argument(
-        "--progress",
-        choices=("auto", "none", "json"),
-        default="auto",
-        help="auto: a live line on a terminal; json: a JSON object a second on stderr (auto)",
-    )
+    add_progress(parser)
     parser.add_argument(
         "--metrics",
         metavar="HOST:PORT",

@@ -14,11 +14,13 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from wallaroo.metrics.following import Followed
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import SinkId
+
+if TYPE_CHECKING:
+    from wallaroo.metrics.following import Followed
 
 _SOONEST, _LATEST = 0.002, 0.05  # seconds between looks while something waits
 

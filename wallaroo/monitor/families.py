@@ -11,6 +11,7 @@ from typing import Any
 
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
+from wallaroo.text import encodable
 from wallaroo.topology import Sink, Source
 
 SECOND = 1_000_000_000
@@ -126,7 +127,7 @@ def values(registry: Registry) -> dict[str, list[tuple[list[str], Any]]]:
 
     def add(name: str, value: Any, *labels: object) -> None:
         if value is not None:
-            found.setdefault(name, []).append(([_clean(str(one)) for one in labels], value))
+            found.setdefault(name, []).append(([encodable(str(one)) for one in labels], value))
 
     figures = snapshot(registry)
     add("wallaroo_run", 1, figures["application"], figures["engine"])
@@ -209,8 +210,3 @@ def _add_histograms(registry: Registry, add: Any) -> None:
                 position = registry.application.position(node)
                 labels = (kind, node.pipeline, name, position)
                 add("wallaroo_node_call_seconds", time.copy(), *labels)
-
-
-def _clean(text: str) -> str:
-    """Return text that UTF-8 takes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -27,7 +27,7 @@ from wallaroo.metrics.process import ProcessWatch
 from wallaroo.metrics.registry import Registry
 from wallaroo.monitor.otel_metrics import metrics_data
 from wallaroo.monitor.otel_spans import make_spans
-from wallaroo.text import escaped, reason
+from wallaroo.text import encodable, escaped, reason
 
 EVERY = 10.0
 """Seconds between two times that figures and spans are sent."""
@@ -140,7 +140,6 @@ class _Reasons(logging.Handler):
         self._logger = logging.getLogger(_OF_THE_SDK)
 
     def __enter__(self) -> _Reasons:
-        self._thread = threading.get_ident()
         for handler in logging.getLogger().handlers:
             handler.addFilter(self._is_not_ours)
         self._logger.addHandler(self)
@@ -174,7 +173,7 @@ def _origin(error: BaseException) -> OSError:
 
 def _attributes(registry: Registry) -> dict[str, str | int]:
     return {
-        "service.name": registry.application.name.encode("utf-8", "backslashreplace").decode(),
+        "service.name": encodable(registry.application.name),
         "service.instance.id": f"{socket.gethostname()}:{os.getpid()}:{int(time.time())}",
         "process.pid": os.getpid(),
         "wallaroo.engine": registry.engine,

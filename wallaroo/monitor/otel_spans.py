@@ -20,6 +20,7 @@ from opentelemetry.trace import (
 
 from wallaroo.metrics.following import Followed, Visit
 from wallaroo.operations import Branch, Collect, Merge
+from wallaroo.text import encodable
 from wallaroo.topology import Application, Node, Sink, Source, Step
 
 _Made = list[tuple[Visit, Span]]
@@ -34,10 +35,10 @@ def make_spans(tracer: Tracer, application: Application, followed: Followed) -> 
         followed: the record.
     """
     root = tracer.start_span(
-        f"frame {_text(followed.source)}",
+        f"frame {encodable(followed.source)}",
         kind=SpanKind.CONSUMER,
         attributes={
-            "wallaroo.source": _text(followed.source),
+            "wallaroo.source": encodable(followed.source),
             "wallaroo.lineage": str(followed.sequence),
             "wallaroo.calls_left_out": followed.visits.left_out,
         },
@@ -53,7 +54,7 @@ def make_spans(tracer: Tracer, application: Application, followed: Followed) -> 
             context=set_span_in_context(parent),
             kind=SpanKind.PRODUCER if isinstance(node, Sink) else SpanKind.INTERNAL,
             attributes={
-                "wallaroo.pipeline": _text(node.pipeline),
+                "wallaroo.pipeline": encodable(node.pipeline),
                 "wallaroo.position": application.position(node),
                 "wallaroo.lineage": ".".join(map(str, visit.lineage)),
             },
@@ -62,7 +63,7 @@ def make_spans(tracer: Tracer, application: Application, followed: Followed) -> 
         made.setdefault(visit.node, []).append((visit, span))
         ended = visit.ended
         if visit.error is not None:
-            kind, text = map(_text, visit.error)
+            kind, text = map(encodable, visit.error)
             told = {"exception.type": kind, "exception.message": text}
             span.add_event("exception", told, timestamp=visit.ended)
             span.set_status(Status(StatusCode.ERROR, f"{kind}: {text}"))
@@ -97,12 +98,7 @@ def _origins(application: Application, index: int) -> Iterator[int]:
 
 def _name(node: Node) -> str:
     if isinstance(node, Source):
-        return f"decode {_text(node.pipeline)}"
+        return f"decode {encodable(node.pipeline)}"
     if isinstance(node, Sink):
-        return f"sink {_text(node.pipeline)}/{node.index}"
-    return f"step {_text(node.name)}"
-
-
-def _text(text: str) -> str:
-    """Return text that UTF-8 takes."""
-    return text.encode("utf-8", "backslashreplace").decode()
+        return f"sink {encodable(node.pipeline)}/{node.index}"
+    return f"step {encodable(node.name)}"

@@ -47,14 +47,12 @@ def conform(options: argparse.Namespace) -> int:
         return check_app(options)
     if options.mutants is not None:
         return kill_matrix(options)
-    reports: list[Report] = []
     with (
         stopped_by_ctrl_c() as stop,
         chosen_engines(options, store=options.store, default="compiled") as engines,
     ):
-        for engine in engines:
-            if not stop.is_set():
-                reports.append(_checked(engine, options, stop))
+        # After Ctrl-C the others are reported too, as interrupted: no report, no pass.
+        reports = [_checked(engine, options, stop) for engine in engines]
     write_page = partial(html, spec=chapters_for(options.html, options.spec))
     for path, text in (
         (options.json, reports_to_json),

@@ -143,7 +143,8 @@ def _remembered(
 
     # In another order, each run has other runs before it.
     backwards = answers(subject, logs[::-1])[::-1]
-    suspects = [log for log, other in zip(logs, _differing(first, backwards), strict=True) if other]
+    others = _differing(first, backwards)[1:]
+    suspects = [log for log, other in zip(logs[1:], others, strict=True) if other]
     for log in [logs[0], *suspects[:2]]:
         if differing([log])[0]:
             least = reduced(log, differing, smaller, most=_MOST_REMEMBERING)

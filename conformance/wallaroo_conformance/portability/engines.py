@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wallaroo.engine import Case, Engine, TaskFault, load_engine
+from wallaroo.engine import Case, Engine, TaskFault
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.topology import Application
 from wallaroo.trace import InputLog, Trace
 from wallaroo_conformance.judge.differences import Crash
+from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.portability.finding import AppFinding
 from wallaroo_conformance.portability.reducing import Smaller, reduced
 from wallaroo_conformance.report.showing import trace_lines
@@ -48,7 +49,7 @@ def compared(
     for case, actual in zip(cases, _given(engine, cases), strict=True):
         expected = _expected(case)
         if actual.comparable() != expected.comparable():
-            return [_finding(engine, case, expected, actual, smaller)]
+            return [_finding(engine, case, smaller)]
     return []
 
 
@@ -78,14 +79,12 @@ def _given(engine: Engine, cases: Sequence[Case]) -> Sequence[Trace | Crash]:
 
 
 def _expected(case: Case) -> Trace:
-    return load_engine("reference").run(
+    return reference_oracle().reference.run(
         Case(case.application, case.input_log, partitions=case.partitions)
     )
 
 
-def _finding(
-    engine: Engine, case: Case, expected: Trace, actual: Trace | Crash, smaller: Smaller
-) -> AppFinding:
+def _finding(engine: Engine, case: Case, smaller: Smaller) -> AppFinding:
     def differing(logs: Sequence[InputLog]) -> list[bool]:
         cases = [replace(case, input_log=log) for log in logs]
         return [
@@ -94,7 +93,8 @@ def _finding(
         ]
 
     log = reduced(list(case.input_log), differing, smaller, most=_MOST_CANDIDATES)
-    wanted, came = trace_lines(expected), trace_lines(actual)
+    least = replace(case, input_log=log)
+    wanted, came = trace_lines(_expected(least)), trace_lines(_given(engine, [least])[0])
     pairs = [(one, other) for one, other in zip(wanted, came, strict=False) if one != other]
     one, other = pairs[0] if pairs else (wanted[-1], came[-1])
     ways = [

@@ -19,7 +19,7 @@ LATER = NOON + 40 * 86_400 + 3_723.5  # another day of another month, hour, minu
 _TIMEOUT = 600.0  # seconds that a process may take
 
 Answer: TypeAlias = dict[str, Any]
-"""What the worker says of one input: ``trace``, ``findings``, ``calls``."""
+"""What the worker says of one input: ``trace``, ``findings``, ``calls``, ``errors``."""
 
 
 class PortabilityError(WallarooError):

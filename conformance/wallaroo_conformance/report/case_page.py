@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from wallaroo.drawing.labels import node_label
@@ -20,6 +19,7 @@ from wallaroo_conformance.cases.either import (
     run_text,
 )
 from wallaroo_conformance.judge.rules import RULES
+from wallaroo_conformance.report.html import page
 from wallaroo_conformance.report.showing import rule_place, side_by_side, trace_lines
 from wallaroo_conformance.search.following import Calls, followed
 from wallaroo_conformance.search.replaying import Replayed, replayed
@@ -36,16 +36,10 @@ def case_page(example: Counterexample, engine: Engine, *, path: str) -> str:
     found = replayed(example, engine)
     application = assemble(found.case)
     reference = followed(load_engine("reference"), found.case)
-    other = {} if found.beyond else followed(engine, found.case, dict(example.options))
+    other = {} if found.beyond else followed(engine, found.case, dict(found.options))
     rule = found.failure.rule if found.failure else example.rule
-    environment = Environment(
-        loader=PackageLoader("wallaroo_conformance.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page = environment.get_template("case.html").render(
+    return page(
+        "case.html",
         engine=engine.name,
         path=path,
         option=getattr(engine, "option", "") or f"--engine {engine.name}",
@@ -66,8 +60,6 @@ def case_page(example: Counterexample, engine: Engine, *, path: str) -> str:
         if found.actual is not None
         else [(" ", line, "") for line in trace_lines(found.meaning.trace)],
     )
-    # What UTF-8 refuses may stand in a case's text; a page shows it as what it is not.
-    return page.encode("utf-8", "replace").decode()
 
 
 def _verdict(found: Replayed) -> str:

@@ -51,14 +51,8 @@ def html(reports: Sequence[Report], kills: Sequence[Kill] = (), *, spec: str | N
         kills: the kill matrix.
         spec: where the specification's chapters are, seen from the page; `None`: without links.
     """
-    environment = Environment(
-        loader=PackageLoader("wallaroo_conformance.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page = environment.get_template("report.html").render(
+    return page(
+        "report.html",
         reports=reports,
         matrix=_matrix(reports, spec),
         why_so_many=cases_text,
@@ -67,8 +61,20 @@ def html(reports: Sequence[Report], kills: Sequence[Kill] = (), *, spec: str | N
         marks=_MARKS,
         mutants=kills,
     )
+
+
+def page(template: str, **values: Any) -> str:
+    """Return one of the package's templates as a page that holds these values, escaped."""
+    environment = Environment(
+        loader=PackageLoader("wallaroo_conformance.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    text = environment.get_template(template).render(**values)
     # What UTF-8 refuses may stand in a case's text; a page shows it as what it is not.
-    return page.encode("utf-8", "replace").decode()
+    return text.encode("utf-8", "replace").decode()
 
 
 def _matrix(reports: Sequence[Report], spec: str | None) -> list[dict[str, Any]]:

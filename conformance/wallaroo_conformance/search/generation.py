@@ -94,8 +94,9 @@ class Generation:
         Most faults show in few random cases, so the first chunk is small; so is that of the first
         timed cases. Then come cases that are led to rare pairs of facts, the tour of all operators,
         led cases again, for which the tour has met more, all pairs of operators, and the tour of
-        windows. From then on each chunk has twice the cases of the one before, since every job has
-        a price of its own; half of them are led.
+        windows. From then on chunks are as large as a job may be, since every job has a price of
+        its own; where jobs have few cases at first, each has twice those of the one before. Half of
+        the cases are led.
         """
         number = self.chunks
         self.chunks += 1

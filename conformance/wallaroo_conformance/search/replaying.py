@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from wallaroo.engine import Engine, load_engine
 from wallaroo_conformance.cases.counterexamples import Counterexample
@@ -25,6 +27,7 @@ class Replayed:
         actual: what the engine gave; `None`: it was not run.
         beyond: why the engine cannot or need not run it; else empty.
         failure: how the engine differs; `None`: it does not, or was not run.
+        options: what the engine was run with.
     """
 
     case: AnyCase
@@ -32,12 +35,12 @@ class Replayed:
     actual: Result | None = None
     beyond: str = ""
     failure: Failure | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def replayed(example: Counterexample, engine: Engine) -> Replayed:
     """Run a stored case on an engine and on the reference, and return what came of it."""
-    options = example.options if engine.name == example.engine else None
-    runner = Runner(engine, options=options)
+    runner = Runner(engine, options=example.options if engine.name == example.engine else None)
     claims = Claims(runner.capabilities)
     case = claims.adapted(runner.adapted(example.case))
     meaning = Oracle(load_engine("reference")).ask([case])[0]
@@ -50,8 +53,9 @@ def replayed(example: Counterexample, engine: Engine) -> Replayed:
     if isinstance(actual, Crash) and actual.refusal and runner.capabilities.refuses_in_run:
         return Replayed(case, meaning, beyond=actual.refusal)
     kinds = differences(*claims.comparable(meaning.trace, actual))
+    options = runner.options_for(case)
     if not kinds:
-        return Replayed(case, meaning, actual)
+        return Replayed(case, meaning, actual, options=options)
     law = blame(meaning.facts, kinds, end_of(meaning.trace, actual))
     for known in LAWS:
         if (known.rule, known.name) == (example.rule, example.law) and known.exercised_by(
@@ -59,4 +63,4 @@ def replayed(example: Counterexample, engine: Engine) -> Replayed:
         ):
             law = known
     failure = Failure(law.rule, law.name, law.says, law.cause, case, meaning.trace, actual)
-    return Replayed(case, meaning, actual, failure=failure)
+    return Replayed(case, meaning, actual, failure=failure, options=options)

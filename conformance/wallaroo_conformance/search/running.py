@@ -108,9 +108,12 @@ class Runner:
                 raise
             return crash(error)  # it is an engine's answer
 
+    def options_for(self, case: AnyCase) -> dict[str, Any]:
+        """Return the options that a case is run with: small thresholds if it wants them."""
+        return {**(self.capabilities.small if case.small else {}), **self.options}
+
     def _engine_case(self, case: AnyCase) -> Case:
-        small = self.capabilities.small if case.small else {}
-        return engine_case(case, options={**small, **self.options})
+        return engine_case(case, options=self.options_for(case))
 
     def _run_job(self, cases: Sequence[AnyCase]) -> list[Result]:
         if len(cases) == 1:

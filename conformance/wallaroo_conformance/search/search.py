@@ -199,14 +199,21 @@ class Search:
                 for meaning in self.oracle.ask(cases)
                 if any(law.exercised_by(meaning.facts) for law in missing)
             ]
-            self._judge.try_cases(useful[:_MOST_USEFUL])
+            self._try_more(useful)
         for _ in range(_MOST_COMPARED):
             part = self._uncompared(rules)
             if part is None:
                 break
             self._tell("comparing")
-            answered = self._judge.try_cases(self._generation.more(part)[:_MOST_USEFUL])
+            answered = self._try_more(self._generation.more(part))
             self._judge.try_variants(answered, random.Random(self._seed))  # noqa: S311 - no secret
+
+    def _try_more(self, cases: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:
+        """Try some of the cases that were chosen for what none has shown yet."""
+        chosen = cases[:_MOST_USEFUL]
+        answered = self._judge.try_cases(chosen)
+        self._cover(answered, dict.fromkeys(chosen, "led"))
+        return answered
 
     def _uncompared(self, rules: str) -> Part | None:
         """Return which cases offer a relation that has not been seen to hold yet; `None`: none."""

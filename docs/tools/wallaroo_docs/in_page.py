@@ -185,21 +185,21 @@ def play(source: str, input: str) -> dict[str, Any]:
         that their numbers mean; ``error`` if the run could not go on.
     """
     shown: dict[str, Any] = {"steps": []}
-    watched: Playing | None = None
+    playing: Playing | None = None
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             application = application_of(source)
             shown["svg"] = svg(application)
             shown["names"] = [_name(node) for node in application.nodes]
-            watched = Playing(application)
+            playing = Playing(application)
             for event in events(application, input):
-                play_event(watched, event)
+                play_event(playing, event)
     except TooLongError:
         shown["error"] = f"There are more than {MOST} steps; these are the first.\n"
     except BaseException as error:  # noqa: BLE001 - whatever the reader's code raises is shown
         shown |= {"error": _text_of(error), "where": _where(error)}
-    if watched is not None:
-        shown["steps"] = watched.moments()
+    if playing is not None:
+        shown["steps"] = playing.moments()
     return shown
 
 

@@ -191,7 +191,7 @@ class _Stepper:
         return self._machine.due()
 
     def trace(self) -> Trace:
-        raise NotImplementedError  # nobody asks a watched session for its result
+        raise NotImplementedError  # nobody asks a session that is played for its result
 
 
 def _shown(value: Any) -> str:

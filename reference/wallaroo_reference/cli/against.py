@@ -240,8 +240,6 @@ def _line_text(line: Line) -> str:
                 return f"a window of {form['step']}[{key}] is open, with {shown}"
             case "late":
                 return f"{form['step']}: {form['number']} late messages {form['what']}"
-            case "finding":
-                return f"finding {form['kind']} at {form['step']!r}"
             case "end":
                 return "nothing more" if form["ended"] is None else f"it ended: {form['ended']}"
     return "nothing more"

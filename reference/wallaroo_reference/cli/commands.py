@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wallaroo.cli.arguments import APP_HELP, KEY_HELP, count
+from wallaroo.cli.arguments import APP_HELP, KEY_HELP, add_on_error, add_progress, count, index
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
@@ -70,7 +70,10 @@ def register_rerun(subparsers: Subparsers) -> None:
         help="write the outputs of each sink to a file PIPELINE.N in this folder",
     )
     parser.add_argument(
-        "--dead-letters", metavar="FILE", type=Path, help="write a JSON line for each"
+        "--dead-letters",
+        metavar="FILE",
+        type=Path,
+        help="write a JSON line for each; the file is replaced",
     )
     parser.set_defaults(run=_rerun, passes_arguments=True)
 
@@ -89,11 +92,11 @@ def register_explain(subparsers: Subparsers) -> None:
     _add_common(parser)
     parser.add_argument("--sink", metavar="PIPELINE/N", help="the output's sink (the only one)")
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--output", metavar="N", type=_number, help="the output's number, from 0")
+    what.add_argument("--output", metavar="N", type=index, help="the output's number, from 0")
     what.add_argument(
-        "--dead-letter", metavar="N", type=_number, help="the dead letter's number, from 0"
+        "--dead-letter", metavar="N", type=index, help="the dead letter's number, from 0"
     )
-    what.add_argument("--record", metavar="N", type=_number, help="a record's number, from 0")
+    what.add_argument("--record", metavar="N", type=index, help="a record's number, from 0")
     what.add_argument(
         "--entity",
         nargs="+",
@@ -104,7 +107,7 @@ def register_explain(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--visits",
         metavar="N",
-        type=_number,
+        type=index,
         default=5,
         help="tell so many earlier messages that met each entity on the way (5)",
     )
@@ -118,24 +121,8 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--until", metavar="SEQUENCE", type=count, help="stop before the record of this number"
     )
-    parser.add_argument(
-        "--on-error",
-        choices=("skip", "stop"),
-        default="skip",
-        help="go on after a dead letter, or end at the first (skip)",
-    )
-    parser.add_argument(
-        "--progress",
-        choices=("auto", "none", "json"),
-        default="auto",
-        help="auto: a live line on a terminal; json: a JSON object a second on stderr (auto)",
-    )
-
-
-def _number(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, not {text!r}")
-    return int(text)
+    add_on_error(parser)
+    add_progress(parser)
 
 
 def _rerun(options: argparse.Namespace) -> int:

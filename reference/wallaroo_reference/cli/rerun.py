@@ -6,7 +6,6 @@ import argparse
 import sys
 import time
 from contextlib import ExitStack
-from typing import Any
 
 from wallaroo import readable
 from wallaroo.cli.application import load_named_application
@@ -82,21 +81,15 @@ def _report(one: Rerun, seconds: float) -> list[str]:
         for (pipeline, step, reason), number in sorted(one.dead_letters.items(), key=str):
             place = pipeline if step is None else f"{pipeline}, {step}"
             lines.append(f"    {number:,} {reason}: {place}")
-    counts: dict[str, int] = {}
     for cells in machine.cells():
         if cells.kind == "partition":
-            counts[cells.name] = cells.count()
-    lines += [f"  entities of {name}: {number:,}" for name, number in counts.items()]
+            lines.append(f"  entities of {cells.name}: {cells.count():,}")
     if machine.open_windows:
         lines.append(f"  open windows: {machine.open_windows:,}")
     lines += [f"  late: {line}" for line in readable.late_lines(machine.late)]
     for finding in machine.findings:
-        lines.append(f"  finding: {readable.wrapped(_finding(finding))[0]}")
-        lines += [f"  {line}" for line in readable.wrapped(_finding(finding))[1:]]
+        first, *others = readable.finding_lines(finding)
+        lines += [f"  finding: {first}", *[f"  {line}" for line in others]]
     if machine.ended is not None:
         lines.append(f"  ended early: {readable.ended_line(machine.ended)}")
     return lines
-
-
-def _finding(finding: Any) -> str:
-    return " ".join([line.strip() for line in readable.finding_lines(finding)])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.keys import Key, encode_key
 from wallaroo.topology import Application, SinkId
+from wallaroo.trace import Lineage, lineage_order
 from wallaroo.transport.recording import RecordedLog
 from wallaroo_reference.replay.feeding import feed
 from wallaroo_reference.replay.steps import ABSENT, Step, Watched
@@ -149,32 +150,36 @@ class Replayed:
                 f"has {known}"
             )
         found = Visits(partition, key, deque(maxlen=visits))
-        self._visits([found], self.until)
+        self._visits({(partition, encode_key(key)): found}, self.until, {})
         if not found.count:
             raise WallarooError(f"no message has met the entity {key!r:.80} of {partition!r}")
         return found
 
     def _with_history(self, end: Step, visits: int) -> Explanation:
-        met = [step for step in end.way() if visits and step.what == "state computation"]
-        histories: dict[EntityName, Visits] = {}
-        for step in met:
-            name = entity_name(step)
-            if name is not None:
-                visited = Visits(name[0], step.key, deque(maxlen=visits))
-                histories.setdefault(name, visited)
-        if histories:
-            # It met them for the first time on this way: what came before lies before its record.
-            self._visits(list(histories.values()), end.lineage[0])
-        return Explanation(end, list(histories.values()))
+        first: dict[EntityName, Step] = {}
+        for step in end.way() if visits else ():
+            if (name := entity_name(step)) is not None:
+                first.setdefault(name, step)
+        found = {
+            name: Visits(name[0], step.key, deque(maxlen=visits)) for name, step in first.items()
+        }
+        if found:
+            before = {name: lineage_order(step.lineage) for name, step in first.items()}
+            self._visits(found, end.lineage[0] + 1, before)
+        return Explanation(end, list(found.values()))
 
-    def _visits(self, wanted: list[Visits], until: int) -> None:
-        by_name = {(one.partition, encode_key(one.key)): one for one in wanted}
+    def _visits(
+        self, wanted: Mapping[EntityName, Visits], until: int, before: Mapping[EntityName, Lineage]
+    ) -> None:
+        """Note visits: of an entity in `before`, by messages of a lesser lineage only (order-1)."""
 
         def on_visit(step: Step) -> None:
             name = entity_name(step)
-            if name is not None and name in by_name:
-                by_name[name].count += 1
-                by_name[name].last.append(step)
+            if name is None or name not in wanted:
+                return
+            if name not in before or lineage_order(step.lineage) < before[name]:
+                wanted[name].count += 1
+                wanted[name].last.append(step)
 
         def watch(machine: Watched) -> None:
             machine.on_visit = on_visit
@@ -225,10 +230,8 @@ class _Search:
 def entity_name(step: Step) -> EntityName | None:
     """Return which entity a step has visited; `None`: none."""
     place = step.place
-    if place is None or place.stateful is None or not _has_key(step):
+    if place is None or place.stateful is None or step.what != "state computation":
+        return None
+    if step.new_state is ABSENT:  # it has found no key
         return None
     return place.stateful.partition, encode_key(step.key)
-
-
-def _has_key(step: Step) -> bool:
-    return step.what == "state computation" and step.new_state is not ABSENT

@@ -8,7 +8,7 @@ anyway, and made objects again only when they are shown; so to watch costs littl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -193,17 +193,9 @@ class Watched(Interpreter):
         with self._step("key", place, lineage, message):
             super()._key_by(place, operation, message, lineage)
 
-    def _pass_on(
-        self,
-        place: Place,
-        operation: Windowed | KeyBy | Collect | Merge | Branch,
-        message: Any,
-        lineage: Lineage,
-    ) -> None:
-        if isinstance(operation, (Collect, Merge, Branch)):
-            with self._step(_PASSED[type(operation)], place, lineage, message):
-                super()._pass_on(place, operation, message, lineage)
-        else:
+    def _pass_on(self, place: Place, operation: Any, message: Any, lineage: Lineage) -> None:
+        what = _PASSED.get(type(operation))  # the others tell of themselves
+        with nullcontext() if what is None else self._step(what, place, lineage, message):
             super()._pass_on(place, operation, message, lineage)
 
     def _put_into_window(
@@ -211,7 +203,7 @@ class Watched(Interpreter):
     ) -> None:
         put = Put(lineage, self._context.time, message)
         with self._step("window", place, lineage, message) as step, self._panes.putting(put):
-            step.time, step.watermark = self._context.time, self._windows[place][0].watermark
+            step.watermark = self._windows[place][0].watermark
             super()._put_into_window(place, operation, message, lineage)
 
     def _fire(self, place: Place, step: WindowStep, firing: Firing, lineage: Lineage) -> None:

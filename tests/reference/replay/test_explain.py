@@ -46,7 +46,12 @@ def test_the_way_goes_over_a_multi_output_and_an_entity(tmp_path, capfd):
         "    came 'bob 2'\n"
         "    wrote b'bob 2'\n"
         "\n"
-        "counts['b']: no visits before\n"
+        "counts['b']: 1 visit before\n"
+        "  (1, 0) record 1: a frame of words at 0 s: b'bob ann bob'\n"
+        "    came 'bob'\n"
+        "    counts['b'] was just built: Count(count=0)\n"
+        "    counts['b'] is Count(count=1)\n"
+        "    gave 'bob 1'\n"
     )
 
 

@@ -8,6 +8,7 @@ import time
 import urllib.request
 
 import pytest
+from live_on_spark import Count, line, number, text, whole
 from receiving import Receiver, eventually
 from wallaroo_spark.jvm.session import session
 
@@ -18,16 +19,6 @@ from wallaroo.metrics.registry import Registry
 from wallaroo.monitor.server import Monitor
 
 shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
-
-
-class Count:
-    def __init__(self):
-        self.count = 0
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload):
-    return payload.decode()
 
 
 @wallaroo.computation_multi(name="words")
@@ -41,22 +32,6 @@ def slow(message):
         raise ValueError(message)
     time.sleep(0.005)
     return message
-
-
-@wallaroo.state_computation(name="number")
-def number(message, state):
-    state.count += 1
-    return f"{message} {state.count}", True
-
-
-@wallaroo.partition
-def whole(message):
-    return message
-
-
-@wallaroo.encoder
-def line(message):
-    return f"{message}\n"
 
 
 @shared

@@ -198,7 +198,7 @@ function showTables(figures) {
   fill("kept", ["input log", "records", "written", "checkpoint", "written", "restarts"], kept ? [{cells: [
     bytes(kept.log_bytes), whole(kept.log_records), ago(kept.log_written), bytes(kept.checkpoint_bytes),
     ago(kept.checkpoint_written), whole(kept.restarts)]}] : []);
-  byId("executors-section").hidden = !figures.executors.length;
+  byId("executors-section").hidden = !figures.executors.length && !figures.hosts.length;
   fill("executors", ["executor", "host", "cores", "running", "tasks", "failed", "time in tasks", "collections"],
     figures.executors.map((one) => ({cells: [shown(one.executor), shown(one.host), whole(one.cores), whole(one.running),
       whole(one.tasks), whole(one.failed), duration(one.seconds), duration(one.gc_seconds)]})));

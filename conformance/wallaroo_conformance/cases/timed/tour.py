@@ -45,7 +45,6 @@ _WINDOWS: Final = (
     *[replace(one, late=late) for one, late in product(_SESSIONS, _POLICIES[:-1])],
     *_COUNTS,
 )
-_CAN_BE_IN_SESSIONS: Final = tuple([name for name in AGGREGATIONS if name != "number"])
 _EXPIRES: Final = 21
 
 _FRAMES: Final = (
@@ -74,7 +73,7 @@ def timed_tour(*, tame: bool) -> list[TimedCase]:
 def _cases() -> Iterator[TimedCase]:
     for window, aggregation, key in product(_WINDOWS, AGGREGATIONS, (None, *KEYS)):
         plain = window.kind == "count" or (window.kind == "range" and window.slide is None)
-        if plain or (aggregation != "number" and aggregation in _CAN_BE_IN_SESSIONS):
+        if plain or aggregation != "number":  # which has no `combine`
             yield _case(key, TimedStep(aggregation, window=window))
     for window, mark in product(_WINDOWS, MARKS):
         yield _case("by_letter", TimedStep("texts", window=window), mark)
