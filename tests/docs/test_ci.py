@@ -51,6 +51,17 @@ def repository(tmp_path_factory):
     return place / "toy"
 
 
+def test_git_takes_all_files_of_a_new_repository(tmp_path):
+    with contextlib.chdir(tmp_path):
+        assert main(["new", "--engine", "toy"]) == 0
+    place = tmp_path / "toy"
+    written = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
+    for command in ("init", "add ."):
+        subprocess.run(["git", *command.split()], cwd=place, check=True, capture_output=True)
+    listed = subprocess.run(["git", "ls-files"], cwd=place, check=True, capture_output=True)
+    assert set(listed.stdout.decode().split()) == written
+
+
 @pytest.fixture(scope="module")
 def runner(environment, repository):
     """Runs a step's text in the repository, whose engine is installed; returns the exit code."""

@@ -146,7 +146,7 @@ def coverage_text(result: CoverageResult) -> str:
     parts = [
         f"{result.pairs:,} pairs of {result.facts} facts met in one case, "
         f"{result.pairs_never:,} never",
-        f"{result.last_pairs} of them new in the last {result.last_cases:,} cases",
+        f"{result.last_pairs:,} were new in their mode in the last {result.last_cases:,} cases",
     ]
     if result.facts_never:
         parts.append(f"{len(result.facts_never)} facts not met at all")
