@@ -42,10 +42,10 @@ def check_app(options: argparse.Namespace) -> int:
     application = load_named_application(options, placeholders=True)
     inputs = _inputs(application, options)
     engines = list(dict.fromkeys(["compiled", *(options.engine or [])]))
-    subject = Subject(options.app, options.app_arguments)
     found = Look()
-    for logs in _chunks(inputs, options):
-        found.add(look(subject, logs, inputs.smaller, engines, _tell))
+    with Subject(options.app, options.app_arguments) as subject:
+        for logs in _chunks(inputs, options):
+            found.add(look(subject, logs, inputs.smaller, engines, _tell))
     print(application_text(found, options.app, application))
     _write(options, found, application)
     return BROKEN if found.findings else KEPT

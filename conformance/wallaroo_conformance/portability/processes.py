@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from types import TracebackType
+from typing import Any, Self, TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.trace import InputLog
@@ -16,7 +20,7 @@ from wallaroo_conformance.portability.worker import log_to_json
 
 NOON = 1_700_000_000.0  # what the clock shows
 LATER = NOON + 40 * 86_400 + 3_723.5  # another day of another month, hour, minute and second
-_TIMEOUT = 600.0  # seconds that a process may take
+_TIMEOUT = 600.0  # seconds that a request may take
 
 Answer: TypeAlias = dict[str, Any]
 """What the worker says of one input: ``trace``, ``findings``, ``calls``, ``errors``."""
@@ -26,39 +30,106 @@ class PortabilityError(WallarooError):
     """The application could not be looked at."""
 
 
-@dataclass(frozen=True)
 class Subject:
-    """An application as fresh processes load it: its file or module, and its own arguments."""
+    """An application that is loaded afresh for each request: a context manager.
 
-    app: str
-    args: Sequence[str]
-
-
-def answers(
-    subject: Subject, logs: Sequence[InputLog], *, clock: float = NOON, hash_seed: int = 0
-) -> list[Answer]:
-    """Return what the application gives for inputs, one after the other in a fresh process.
-
-    Raises:
-        PortabilityError: it failed.
+    Args:
+        app: its file or module.
+        args: its own arguments.
     """
-    request = {
-        "app": subject.app,
-        "args": list(subject.args),
-        "clock": clock,
-        "logs": [log_to_json(log) for log in logs],
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "wallaroo_conformance.portability.worker"],
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT,
-        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
-        check=False,
-    )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise PortabilityError(f"{subject.app} cannot be run: {last}")
-    found: list[Answer] = json.loads(done.stdout)
-    return found
+
+    def __init__(self, app: str, args: Sequence[str]) -> None:
+        self.app = app
+        self.args = list(args)
+        self._parents: dict[tuple[int, int], _Parent] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for parent in self._parents.values():
+            parent.end()
+
+    def answers(
+        self, logs: Sequence[InputLog], *, clock: float = NOON, hash_seed: int = 0, parent: int = 0
+    ) -> list[Answer]:
+        """Return what the application gives for inputs, one after the other in a fresh process.
+
+        Args:
+            logs: the inputs.
+            clock: what the clock shows, seconds since 1970.
+            hash_seed: PYTHONHASHSEED.
+            parent: which of the processes that the fresh one may be a child of. Children of two
+                parents have their objects at other addresses, children of one at the same.
+
+        Raises:
+            PortabilityError: it failed.
+        """
+        request = {
+            "app": self.app,
+            "args": self.args,
+            "clock": clock,
+            "logs": [log_to_json(log) for log in logs],
+        }
+        which = (hash_seed, parent)
+        if which not in self._parents:
+            self._parents[which] = _Parent(hash_seed)
+        answer = self._parents[which].ask(request)
+        if isinstance(answer, str):
+            raise PortabilityError(f"{self.app} cannot be run: {answer}")
+        return answer
+
+
+class _Parent:
+    """A process that has imported what all runs need, and has a child for each request."""
+
+    def __init__(self, hash_seed: int) -> None:
+        # What the application prints goes to a file: a pipe that nobody reads would fill up.
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "wallaroo_conformance.portability.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._printed,
+            env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+            start_new_session=True,  # so that its child ends with it, whatever the child does
+        )
+
+    def ask(self, request: dict[str, Any]) -> list[Answer] | str:
+        """Return the answers of a child to one request, or why there are none."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._printed.truncate(0)
+        self._printed.seek(0)
+        overdue = threading.Timer(_TIMEOUT, self._kill)
+        overdue.start()
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = b""
+        finally:
+            overdue.cancel()
+        answer = json.loads(line) if line.endswith(b"\n") else None
+        if answer is None:
+            self._printed.seek(0)
+            lines = self._printed.read().decode(errors="replace").strip().splitlines()
+            return lines[-1] if lines else "it said nothing"
+        found: list[Answer] = answer
+        return found
+
+    def end(self) -> None:
+        """End the process and its child."""
+        self._kill()
+        self._process.communicate()
+        self._printed.close()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)

@@ -1,7 +1,9 @@
-"""A fresh process that runs an application on the reference: JSON in, JSON out.
+"""Runs an application on the reference in a fresh process: requests in, answers out, as JSON lines.
 
-Run as ``python -m wallaroo_conformance.portability.worker``. The clock that user code sees stands
-where it is set, so that dependence on the clock and dependence on chance can be distinguished.
+Run as ``python -m wallaroo_conformance.portability.worker``. Each request has a child of its own,
+which alone loads the application. What all of them need is imported once, before: an import of
+everything takes longer than most runs. The clock that user code sees stands where it is set, so
+that dependence on the clock and dependence on chance can be distinguished.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import os
 import sys
 import time
 from dataclasses import replace
@@ -21,20 +24,36 @@ from wallaroo.loading import load_application
 from wallaroo.topology import Application, ComponentUse
 from wallaroo.trace import InputLog, canonical_json
 
+_ANSWERED = 17  # the exit code of a child that answered; user code that ends it hardly takes this
 _SHORT = 200  # characters of a call's result that are kept
 
 
 def main() -> int:
-    """Answer the one request on stdin."""
-    request = json.load(sys.stdin)
+    """Answer each request on stdin with a line, ``null`` if its child failed."""
+    engine = load_engine("reference")
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            return _answer(engine, json.loads(line))
+        _, status = os.waitpid(child, 0)
+        if os.waitstatus_to_exitcode(status) != _ANSWERED:
+            print("null", flush=True)
+    return 0
+
+
+def _answer(engine: Engine, request: dict[str, Any]) -> int:
+    """Answer one request, in a process of its own."""
     stop_clock(request["clock"])
     # What the application prints is no part of the answer.
     answer, sys.stdout = sys.stdout, sys.stderr
-    application = load_application(request["app"], request["args"], placeholders=True)
-    engine = load_engine("reference")
-    runs = [_run(engine, application, log_from_json(log)) for log in request["logs"]]
-    json.dump(runs, answer)
-    return 0
+    try:
+        application = load_application(request["app"], request["args"], placeholders=True)
+        runs = [_run(engine, application, log_from_json(log)) for log in request["logs"]]
+    except SystemExit as end:
+        print(f"it ended the process: exit code {end.code}", file=sys.stderr)
+        return 1
+    print(json.dumps(runs), file=answer, flush=True)
+    return _ANSWERED
 
 
 def stop_clock(now: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -186,6 +187,17 @@ def test_what_depends_on_the_clock_in_an_example_is_found(
     files = ["--frames", str(inputs / "orders"), "--frames", str(inputs / "market-data")]
     assert main(["conform", "--app", path, *files]) == BROKEN
     assert "clock: step" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("end", ["sys.exit(0)", "os._exit(0)", "os.kill(os.getpid(), 9)"])
+def test_an_application_that_ends_its_process_is_no_verdict(
+    end: str, words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = tmp_path / "app.py"
+    clean = (PLANTED / "clean.py").read_text()
+    app.write_text(f"{clean}\n\nimport os, sys\nif os.getpid() != {os.getpid()}:\n    {end}\n")
+    assert main(["conform", "--app", str(app), "--lines", str(words)]) == INCOMPLETE
+    assert "cannot be run" in capsys.readouterr().err
 
 
 def test_an_application_that_cannot_be_run_is_no_verdict(words: Path, tmp_path: Path) -> None:
