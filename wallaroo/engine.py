@@ -11,12 +11,10 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from wallaroo.errors import EngineNotFoundError
-from wallaroo.extras import install_command
 from wallaroo.findings import Finding
 from wallaroo.records import Frame, Record, with_times_that_never_decrease
 from wallaroo.topology import Application, SinkId
@@ -298,6 +296,8 @@ class Engine(Protocol):
 
 def engine_names() -> list[str]:
     """Return the names of the installed engines, sorted."""
+    from importlib.metadata import entry_points
+
     return sorted({point.name for point in entry_points(group=ENTRY_POINTS)})
 
 
@@ -307,6 +307,11 @@ def load_engine(name: str) -> Engine:
     Raises:
         EngineNotFoundError: there is none, or a package that it needs is not installed.
     """
+    # Imported here, because that takes longer than all the rest of `import wallaroo`.
+    from importlib.metadata import entry_points
+
+    from wallaroo.extras import install_command
+
     for point in entry_points(group=ENTRY_POINTS, name=name):
         try:
             engine = point.load()()

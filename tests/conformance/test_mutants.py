@@ -97,7 +97,7 @@ def test_a_mutant_of_the_language_is_killed_on_the_rule_it_breaks(mutant: Mutant
 @pytest.mark.parametrize("mutant", SURVIVORS, ids=_by_name)
 def test_an_equivalent_mutant_survives(mutant: Mutant) -> None:
     nightly = settings.get_current_profile_name() == "nightly"
-    came = kill(mutant, seed=1, budget=Budget(1_000 if nightly else 250))
+    came = kill(mutant, seed=1, budget=Budget(1_000 if nightly else 100))
     assert came.ok, _what(came)
 
 

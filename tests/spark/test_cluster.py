@@ -57,9 +57,11 @@ def market_log(market):
     return [("Market Data", each) for each in data] + [("Orders", each) for each in orders]
 
 
-@pytest.fixture
-def cluster(tmp_path, java_home):
-    with contextlib.closing(Cluster(tmp_path, java_home, workers=2)) as running:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory, java_home):
+    """The cluster of all tests here; the last of them kills a worker."""
+    directory = tmp_path_factory.mktemp("cluster")
+    with contextlib.closing(Cluster(directory, java_home, workers=2)) as running:
         yield running
 
 
@@ -190,6 +192,7 @@ def send(port, payloads):
         assert connection.recv(1) == b""
 
 
+# The last one here: it leaves the cluster with one worker.
 def test_recover_1_a_worker_is_killed_and_the_job_completes(cluster, reference, market, tmp_path):
     data, orders = market
     trace = reference.run(Case(example("market_spread", *CLOCK), market_log(market)))

@@ -25,6 +25,7 @@ def test_spark_submit_runs_an_application(java_home, tmp_path):
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     with socket.create_server(("127.0.0.1", 0)) as sink:
         command = [shutil.which("spark-submit", path=environment["PATH"]), "--master", "local[2]"]
+        command += ["--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"]
         command += [str(tmp_path / "run.py"), "run", str(EXAMPLES / "word_count.py")]
         command += ["--engine", "spark", "--progress", "none", "--stop-timeout", "120"]
         command += ["--in", "127.0.0.1:0", "--out", f"127.0.0.1:{sink.getsockname()[1]}"]

@@ -22,13 +22,13 @@ from wallaroo_loadgen.control.session import Session
 from wallaroo_loadgen.control.verdict import INTERRUPTED, OK, SLO_MISSED, exit_code, show, verdict
 from wallaroo_loadgen.presentation.files import write_hdr, write_json
 from wallaroo_loadgen.presentation.junit import junit, of_runs, of_search
-from wallaroo_loadgen.presentation.live_server import LiveServer
-from wallaroo_loadgen.presentation.report import write_html
 from wallaroo_loadgen.presentation.terminal import LiveView, console, print_result, print_search
 from wallaroo_loadgen.workloads.catalogue import MAKERS
 from wallaroo_loadgen.workloads.plan import Plan
 
 if TYPE_CHECKING:
+    from wallaroo_loadgen.presentation.live_server import LiveServer
+
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _USAGE = 2
@@ -176,6 +176,9 @@ def _live(text: str | None) -> LiveServer | None:
     """Return the server of `--live`, if it was asked for."""
     if text is None:
         return None
+    # Pages are made with much that other runs do not need, and that takes time to import.
+    from wallaroo_loadgen.presentation.live_server import LiveServer
+
     at = _address("--live", text)
     try:
         return LiveServer(at)
@@ -220,5 +223,7 @@ def _write(
         cases = of_runs(results) if found is None else of_search(found)
         namespace.junit.write_text(junit("wallaroo load", cases), encoding="utf-8")
     if namespace.html is not None:
+        from wallaroo_loadgen.presentation.report import write_html
+
         write_html(namespace.html, results, searches)
         out.print(f"report: {namespace.html}", highlight=False, soft_wrap=True)

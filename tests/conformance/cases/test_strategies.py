@@ -102,7 +102,7 @@ def test_equal_seeds_give_equal_cases() -> None:
     assert generate(50, 3) == generate(50, 3) != generate(50, 4)
 
 
-@pytest.mark.parametrize("random_seed", range(4))
+@pytest.mark.parametrize("random_seed", range(2))
 def test_a_case_shrinks_to_what_matters(random_seed: int) -> None:
     def matters(case: ConformanceCase) -> bool:
         return any(step.operator == "note_in_secret" for _, _, step in case.steps())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -31,6 +32,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 }
 
 
+@functools.cache
 def completion(shell: str) -> str:
     return subprocess.run(
         [sys.executable, "-m", "wallaroo", "--completion", shell],
