@@ -210,7 +210,10 @@ VOTES = re.search(
 
 def test_the_readme_s_application_is_written_in_the_playground(playground):
     playground.write("source", "import wallaroo\n")
-    assert "no application_setup" in " ".join(playground.do("return root.innerText").split())
+    playground.browser.wait(
+        lambda: "no application_setup" in " ".join(playground.do("return root.innerText").split()),
+        "it does not say what is missing",
+    )
     playground.write("source", VOTES)
     playground.write("input", "ann\nbob\nada")
     assert playground.do("return root.querySelectorAll('svg g.stateful').length") == 1

@@ -69,6 +69,13 @@ def test_every_example_that_needs_no_socket_has_its_button(path):
             assert text.count(f'```python title="{title}"') == count
 
 
+def test_what_a_learner_s_page_types_at_the_prompt_has_its_button():
+    windows, tutorial = (DOCS / "windows.md", DOCS / "tutorial.md")
+    prompts = windows.read_text("utf-8").count("```python\n>>> ")
+    assert [one.kind for one in page_examples(windows)] == ["prompt"] * prompts
+    assert [one.name for one in page_examples(tutorial)] == ["shout", "word_count", "shop.1"]
+
+
 def test_what_the_reader_breaks_is_told_with_its_line():
     source = "import wallaroo\n\nnothing.at_all\n"
     said = asked(do="run", kind="code", source=source, input="")

@@ -6,6 +6,7 @@ too, where the tests call it for every example.
 
 from __future__ import annotations
 
+import ast
 import base64
 import contextlib
 import io
@@ -46,10 +47,11 @@ def run(kind: str, source: str, input: str) -> Sections:
     """Run an example, as it stands in the page or as the reader has changed it.
 
     Args:
-        kind: ``application``, ``lines``, ``code`` or ``refused``
+        kind: ``application``, ``lines``, ``prompt``, ``code`` or ``refused``
             (`wallaroo_docs.page_examples.PageExample`).
         source: Python.
-        input: of ``application``, Python that calls `run` or makes a `Session`; of ``lines``, text.
+        input: of ``application``, Python that calls `run` or makes a `Session`; of ``lines``, text;
+            of ``prompt``, what is typed at Python's prompt.
 
     Returns:
         What came out, by the titles of the specification's blocks; ``error`` if something raised.
@@ -90,6 +92,15 @@ def _played(application: Application, text: str) -> Session:
     for event in events(application, text):
         play_event(session, event)
     return session
+
+
+def _run_prompt(source: str, text: str) -> Sections:
+    namespace = dict(vars(loaded(APPLICATION, source).module))
+    for statement in ast.parse(text, "input.py").body:
+        # "single": the value of an expression is printed, as at Python's prompt.
+        code = compile(ast.Interactive([statement]), "input.py", "single")
+        exec(code, namespace)  # noqa: S102 - the documents' own examples, or the reader's own
+    return {}
 
 
 def _run_code(source: str, _: str) -> Sections:
@@ -214,6 +225,7 @@ def _name(node: Source | Step | Sink) -> str:
 _RUNS: dict[str, Callable[[str, str], Sections]] = {
     "application": _run_application,
     "lines": _run_lines,
+    "prompt": _run_prompt,
     "code": _run_code,
     "refused": _run_code,
 }

@@ -6,6 +6,7 @@ a file of JSON beside the scripts, one for each page, which is asked for when an
 
 from __future__ import annotations
 
+import doctest
 import re
 import shlex
 import subprocess
@@ -18,6 +19,9 @@ from wallaroo_docs.blocks import chapters, examples
 from wallaroo_docs.examples import SpecExample, source_of
 
 DOCS = Path(__file__).parents[2]
+
+LEARNT = {"tutorial", "windows"}
+"""The pages whose prompts run: those of other pages need files, commands or more packages."""
 
 _FILED = "dead-letter lines"  # a file's content, with the names of modules: a page shows no file
 
@@ -45,8 +49,8 @@ class PageExample:
 
     Args:
         name: a rule's id and a number, or a file's name.
-        kind: ``application``, ``lines`` (an application whose input is lines of text), ``code``
-            or ``refused``.
+        kind: ``application``, ``lines`` (an application whose input is lines of text), ``prompt``
+            (a module, and what is typed at Python's prompt), ``code`` or ``refused``.
         runs: what can be run of it, in the order of the text.
         span: where its blocks stand in the page's text.
     """
@@ -69,7 +73,9 @@ def page_examples(path: Path) -> list[PageExample]:
             for found in examples(path, lambda _: None)
             if (example := found.parsed).kind != "session"
         ]
-    return list(_shell_examples(path.read_text("utf-8")))
+    text = path.read_text("utf-8")
+    prompts = _prompt_examples(text) if path.stem in LEARNT else ()
+    return sorted([*_shell_examples(text), *prompts], key=lambda one: one.span)
 
 
 def marked(
@@ -138,6 +144,34 @@ def _shell_examples(text: str) -> Iterator[PageExample]:
             outputs = _SUMMARY.sub("", piped[name]["printed"])
             run = Run(found["text"], 0, _lines(piped[name]["printf"]), {"outputs": outputs})
             yield PageExample(name.removesuffix(".py"), "lines", (run,), found.span())
+
+
+_PYTHON = re.compile(r'^```python(?: title="(?P<name>\w+)\.py")?\n(?P<text>.*?)^```$', re.M | re.S)
+
+
+def _prompt_examples(text: str) -> Iterator[PageExample]:
+    """Yield what a page types at Python's prompt with a module of the page.
+
+    The module, and the Python between it and the prompt, are the source: what they import from the
+    module by its name is there already.
+    """
+    module, beside, number = "", [""], 0
+    for found in _PYTHON.finditer(text):
+        if found["name"]:
+            module, beside, number = found["name"], [found["text"]], 0
+        elif not found["text"].startswith(">>> "):
+            beside.append(found["text"])
+        else:
+            typed = doctest.DocTestParser().get_examples(found["text"])
+            import_ = re.compile(rf"^from {module} import .*\n", re.M)
+            texts = [*beside, "".join(one.source for one in typed)]
+            if module and any(import_.search(each) for each in texts):
+                number += 1
+                *source, entered = [import_.sub("", each) for each in texts]
+                folded = source[0].count("\n") if source[1:] else 0
+                said = {"printed": "".join(one.want for one in typed)}
+                run = Run("\n\n".join(source), folded, entered, said)
+                yield PageExample(f"{module}.{number}", "prompt", (run,), found.span())
 
 
 def _lines(command: str) -> str:

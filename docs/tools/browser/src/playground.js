@@ -5,7 +5,8 @@ import { button, element, RESTARTED } from "./parts.js";
 import { ask, stop, Stopped } from "./python.js";
 import { download, packed, share, unpacked } from "./sharing.js";
 
-const PAUSE = 400; // milliseconds after the last key until the application is drawn again
+const PAUSE = 150; // milliseconds after the last key until the application is drawn again
+const DOUBT = 400; // and then until an error is shown: a line that is still being written has many
 const PATIENCE = 1500; // and after which something that runs can be stopped
 
 export async function open(root) {
@@ -78,6 +79,7 @@ class Playground {
 
   changed() {
     clearTimeout(this.timer);
+    clearTimeout(this.doubt);
     this.timer = setTimeout(() => this.play(), PAUSE);
   }
 
@@ -105,7 +107,10 @@ class Playground {
 
   show({ svg, names, steps, error, where }) {
     this.state.textContent = "";
-    this.problem.textContent = error ? (where ?? "") + error : "";
+    clearTimeout(this.doubt);
+    const wrong = () => { this.problem.textContent = error ? (where ?? "") + error : ""; };
+    if (error) this.doubt = setTimeout(wrong, DOUBT);
+    else wrong();
     // While a line is half written, the last picture stays.
     this.picture.classList.toggle("playground-old", !svg);
     if (svg) this.picture.innerHTML = svg;

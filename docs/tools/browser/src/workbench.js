@@ -79,14 +79,14 @@ class Workbench {
     this.source?.close();
     this.input?.close();
     const run = () => this.run();
-    const named = { application: "application", lines: "application", refused: "code", code: "code" };
-    const label = named[this.example.kind];
+    const { kind } = this.example;
+    const takes = ["application", "lines", "prompt"].includes(kind);
+    const label = takes ? "application" : "code";
     const folded = source.startsWith(this.shared()) ? this.wanted.folded : 0;
     this.sources.replaceChildren(element("span", { class: "filename" }, label));
     this.source = editor(this.sources, { label, text: source, folded, onRun: run });
-    const lines = this.example.kind === "lines";
+    const lines = kind === "lines";
     const title = lines ? "input: each line is a message" : "input";
-    const takes = this.example.kind === "application" || lines;
     this.inputs.replaceChildren(...(takes ? [element("span", { class: "filename" }, title)] : []));
     this.input = takes
       ? editor(this.inputs, { label: title, text: input, code: !lines, onRun: run }) : null;
