@@ -16,6 +16,7 @@ from wallaroo_reference.serving.server import Server
 from wallaroo.engine import Capabilities, Case, Summary
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.frames import FrameParser
+from wallaroo.records import End
 from wallaroo.trace import Trace
 from wallaroo.transport.connection import Connection
 from wallaroo.transport.sink import TCPSink
@@ -72,6 +73,18 @@ def _negative_is_empty(original: Any) -> Any:
         original(self, header_length, lambda header: max(0, length(header)), max_size)
 
     return init
+
+
+def _no_ticks(_: Any) -> Any:
+    return lambda self: None
+
+
+def _stop_ends_sources(original: Any) -> Any:
+    async def idle(self: Server) -> None:
+        self.take([End(name, self._now()) for name in sorted(self._unended)])
+        await original(self)
+
+    return idle
 
 
 def _one_more_taken(original: Any) -> Any:
@@ -304,6 +317,18 @@ EDGE_MUTANTS: tuple[Mutant, ...] = (
         "frames lost behind one of which much comes",
         "what a full buffer has no room for is taken for processed",
         Feeder, "_run", _rest_of_a_slice_lost,
+    ),
+    edge(
+        "time-1",
+        "only input moves time",
+        "a window never closes when input stops",
+        Feeder, "_watch_clock", _no_ticks,
+    ),
+    edge(
+        "time-5",
+        "a stop ends the input",
+        "a drain fires what is open",
+        Server, "_idle", _stop_ends_sources,
     ),
     edge(
         "stop-1", "wrong exit code", "a stop is taken for a failure",

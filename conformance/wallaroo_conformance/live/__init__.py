@@ -30,6 +30,7 @@ from wallaroo_conformance.live.endings import (
 )
 from wallaroo_conformance.live.going_out import what_sinks_do
 from wallaroo_conformance.live.machine import LiveMachine
+from wallaroo_conformance.live.passing_time import what_time_does
 from wallaroo_conformance.live.scenario import BrokenRuleError, Scenario, modes_of
 from wallaroo_conformance.search.running import crash
 
@@ -96,6 +97,16 @@ _LAWS: tuple[PlainLaw, ...] = (
         "what was received with it is processed, or what precedes it is not delivered",
     ),
     _law(
+        "time-1",
+        "a window that time alone makes due fires, though nothing comes any more",
+        "only input moves time, or nobody looks at the clock",
+    ),
+    _law(
+        "time-5",
+        "a stop ends no source: windows that are open do not fire, and are counted",
+        "a stop is taken for the end of the input",
+    ),
+    _law(
         "stop-1",
         "a stop processes what was received, delivers, counts; exits with 0, or 1 if it gave up",
     ),
@@ -120,6 +131,7 @@ _SPECIAL = (
     dead_letters_and_a_sink_that_never_comes,
     on_error_stop,
     user_code_that_exits,
+    what_time_does,
 )
 
 _SECONDS = 20.0  # for steps in any order
@@ -149,6 +161,7 @@ def check_live(
         for rule in LIVE_LAWS
         if not capabilities.live or (rule.startswith("recover") and not capabilities.recovery)
     }
+    beyond |= dict.fromkeys(LIVE_LAWS.keys() & capabilities.unsupported_rules, "by its own account")
     touched: Counter[str] = Counter()
     failure: Failure | None = None
     if capabilities.live and any(fits(rule, rules) for rule in LIVE_LAWS):

@@ -17,6 +17,7 @@ from wallaroo.user_code.failure import describe_error
 from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import SEGMENT_BYTES, CaseSpec, Frames, Kind, Run, pack
+from wallaroo_spark.wire.lineages import numbering
 from wallaroo_spark.wire.outbox import Finished, Order
 from wallaroo_spark.wire.shards import Address
 from wallaroo_spark.worker.faults import MOST_ATTEMPTS
@@ -98,7 +99,7 @@ def trace_of(
     entities: Sequence[tuple[Address, bytes, Any, bytes]],
 ) -> Trace:
     """Return the trace of a case that was run without the calls after its end, if it has one."""
-    end = first_end(finished)
+    end, numbered = first_end(finished), numbering(finished.fired)
     last = len(case.records) - 1 if end is None else end.lineage[0]
     now = case.records[last].at if case.records else 0
     found = []
@@ -126,9 +127,10 @@ def trace_of(
                 letter.lineage[0]: _source_and_payload(case.records[letter.lineage[0]])
                 for letter in finished.letters
             },
+            numbered,
         ),
         entities=sorted_entities(found),
-        ended=None if end is None else ended_of(end),
+        ended=None if end is None else ended_of(end, numbered),
         windows=sorted_windows(windows),
         late=dict(finished.late),
     )

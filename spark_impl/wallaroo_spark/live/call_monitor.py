@@ -62,8 +62,14 @@ class CallMonitor:
         call = report["call"]
         if call is not None:
             lineage, node, sink, pipeline, step = call
-            call = End((tuple(lineage), node, sink), "exit", pipeline, step, None)
+            order = tuple([_with_key(item) for item in lineage]), node, sink
+            call = End(order, "exit", pipeline, step, None)
         self._calls[report["worker"]] = call
+
+
+def _with_key(item: Any) -> Any:
+    """Return an item of a lineage from its JSON form; that of a window has a key (`Fired`)."""
+    return (item[0], bytes.fromhex(item[1])) if isinstance(item, list) else item
 
 
 def _order(end: End) -> Any:

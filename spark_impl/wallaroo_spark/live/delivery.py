@@ -21,6 +21,7 @@ from wallaroo.user_code.output import show
 from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import Held, Report
+from wallaroo_spark.wire.lineages import numbering
 from wallaroo_spark.wire.outbox import End, Finished
 from wallaroo_spark.wire.shards import Address
 
@@ -111,7 +112,7 @@ class Delivery:
         finished = report.finished.get(0, Finished())
         if self.killing_call is not None:
             finished.ends.append(self.killing_call)
-        end = first_end(finished)
+        end, numbered = first_end(finished), numbering(finished.fired)
         stop = None if end is None else end.order
         made = outputs_of(self._application, finished, stop)
         for sink, outputs in made.items():
@@ -121,7 +122,7 @@ class Delivery:
         if letters:
             sequences = {letter.lineage[0] for letter in letters}
             records = {number: _source_and_payload(self._record(number)) for number in sequences}
-            dead = dead_letters_of(self._application, letters, records)
+            dead = dead_letters_of(self._application, letters, records, numbered)
             try:
                 self._edges.dead_letters.add(dead)
             except DeadLetterFileError as error:
@@ -130,8 +131,9 @@ class Delivery:
         if not self._loop.run(unless(lambda: self.abandoned, self._edges.drain())):
             raise RunEndedError("a sink did not take its outputs before the stop was given up")
         if end is not None:
-            where = f"step {end.step!r}" if end.step else ended_of(end).where
-            message = ".".join(map(str, end.lineage))
+            ended = ended_of(end, numbered)
+            where = f"step {end.step!r}" if end.step else ended.where
+            message = ".".join(map(str, ended.lineage))
             cause = (
                 "a dead letter (--on-error stop)"
                 if end.kind == "on-error"
@@ -150,6 +152,8 @@ class Delivery:
             self.processed = report.span[1]
             if self.watch is not None:
                 numbers = {sink: len(outputs) for sink, outputs in made.items()}
+                for visit in report.visits.kept:
+                    visit.lineage = numbered(visit.lineage)
                 self.watch.delivered(report, numbers, self.processed)
         self.batches += 1
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Literal, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, TypeAlias, cast
 
+import wallaroo.trace
 from wallaroo.keys import decode_key
 from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.trace import DeadLetter, Ended, Reason
 from wallaroo_spark.wire.columns import Outputs, outputs_in_order
+from wallaroo_spark.wire.lineages import Lineage
 from wallaroo_spark.wire.outbox import NO_SINK, End, Finished, Letter, Order, order_of
+
+Numbered: TypeAlias = Callable[[Lineage], wallaroo.trace.Lineage]
+"""See `wallaroo_spark.wire.lineages.numbering`."""
 
 
 def first_end(finished: Finished) -> End | None:
@@ -42,6 +47,7 @@ def dead_letters_of(
     application: Application,
     letters: Iterable[Letter],
     records: Mapping[int, tuple[str | None, bytes | None]],
+    numbered: Numbered,
 ) -> tuple[DeadLetter, ...]:
     """Return the dead letters in their order, with the records they came from.
 
@@ -49,11 +55,12 @@ def dead_letters_of(
         application: the application.
         letters: the letters.
         records: each record's source, and its payload if it is a frame, by sequence.
+        numbered: puts the numbers of windows into lineages.
     """
     return tuple(
         [
             DeadLetter(
-                lineage=letter.lineage,
+                lineage=numbered(letter.lineage),
                 source=records[letter.lineage[0]][0],
                 pipeline=letter.pipeline,
                 step=letter.step,
@@ -72,11 +79,11 @@ def dead_letters_of(
     )
 
 
-def ended_of(end: End) -> Ended:
-    """Return an end in the form that a trace has."""
+def ended_of(end: End, numbered: Numbered) -> Ended:
+    """Return an end in the form that a trace has; `numbered` as in `dead_letters_of`."""
     kind = cast("Literal['on-error', 'exit']", end.kind)
     index = None if end.order[2] == NO_SINK else end.order[2]
-    return Ended(kind, end.pipeline, end.step, end.lineage, end.error_type, index)
+    return Ended(kind, end.pipeline, end.step, numbered(end.lineage), end.error_type, index)
 
 
 def _order_of_letter(letter: Letter) -> Order:

@@ -2,9 +2,10 @@
 
 An object for each message would cost more, to make and to pickle, than all other work on the
 message. So a *run* holds lists of equal length, and when it is pickled its lineages are one array
-of numbers. A run is in order of lineage: a flow processes messages in that order, depth first, and
-appends their results. Several runs have to be merged, because Spark keeps no order among rows.
-Lineages are compared by `wallaroo.trace.lineage_order` everywhere.
+of numbers (a list, where windows stand in them). A run is in order of lineage: a flow processes
+messages in that order, depth first, and appends their results. Several runs have to be merged,
+because Spark keeps no order among rows. Lineages are compared by `wallaroo.trace.lineage_order`
+everywhere.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, pairwise, repeat
 from typing import Any, NamedTuple, TypeAlias
 
-from wallaroo.trace import Lineage, lineage_order
+from wallaroo.trace import lineage_order
+from wallaroo_spark.wire.lineages import Lineage
 
 
 class Context(NamedTuple):
@@ -127,15 +129,20 @@ _Widths: TypeAlias = "int | array[int]"
 """How many numbers each lineage has; one `int` where all have the same number."""
 
 
-def _packed(lineages: list[Lineage]) -> tuple[_Widths, array[int]]:
-    """Return lineages as one array of numbers.
+def _packed(lineages: list[Lineage]) -> tuple[_Widths, Iterable[Any]]:
+    """Return lineages as one array of numbers; as a list, where windows stand in them.
 
     Mostly a node's messages have gone through the same multi steps; behind a merge or a window
     they may not have.
     """
     widths = list(map(len, lineages)) or [1]
     same = widths.count(widths[0]) == len(widths)
-    return widths[0] if same else array("q", widths), array("q", chain.from_iterable(lineages))
+    items: Iterable[Any]
+    try:
+        items = array("q", chain.from_iterable(lineages))
+    except TypeError:
+        items = list(chain.from_iterable(lineages))
+    return widths[0] if same else array("q", widths), items
 
 
 def _packed_contexts(contexts: list[Context]) -> Iterable[int]:
@@ -146,25 +153,25 @@ def _packed_contexts(contexts: list[Context]) -> Iterable[int]:
         return list(chain.from_iterable(contexts))
 
 
-def _unpacked(widths: _Widths, numbers: Iterable[int]) -> list[Lineage]:
+def _unpacked(widths: _Widths, items: Iterable[Any]) -> list[Lineage]:
     if isinstance(widths, int):
-        return list(zip(*[iter(numbers)] * widths, strict=True))
-    rest = iter(numbers)
+        return list(zip(*[iter(items)] * widths, strict=True))
+    rest = iter(items)
     return [tuple(islice(rest, width)) for width in widths]
 
 
 def _messages(
     node: int,
     widths: _Widths,
-    numbers: array[int],
+    items: Iterable[Any],
     keys: list[bytes],
     messages: list[Any],
     contexts: Iterable[int],
 ) -> Messages:
     times = _unpacked(len(Context._fields), contexts)
     found = list(map(Context._make, times))
-    return Messages(node, _unpacked(widths, numbers), keys, messages, found)
+    return Messages(node, _unpacked(widths, items), keys, messages, found)
 
 
-def _outputs(node: int, widths: _Widths, numbers: array[int], outputs: list[bytes]) -> Outputs:
-    return Outputs(node, _unpacked(widths, numbers), outputs)
+def _outputs(node: int, widths: _Widths, items: Iterable[Any], outputs: list[bytes]) -> Outputs:
+    return Outputs(node, _unpacked(widths, items), outputs)

@@ -10,9 +10,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from wallaroo.trace import Lineage, lineage_order
+from wallaroo.trace import lineage_order
 from wallaroo.user_code.failure import Failure
 from wallaroo_spark.wire.columns import Messages, Outputs
+from wallaroo_spark.wire.lineages import Fired, Lineage, Turn
 
 Order = tuple[Lineage, int, int]
 """What a lineage is sorted by, the node, the sink's index or -1: the order of calls.
@@ -83,16 +84,18 @@ class Finished:
         letters: dead letters.
         ends: calls at which the run ends; the first in order is the one that counts.
         late: numbers of late messages by (step, what became of them), see `wallaroo.trace.Trace`.
+        fired: the windows that fired in their steps' turns, for `wire.lineages.numbering`.
     """
 
     outputs: list[Outputs] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
     late: Counter[tuple[str, str]] = field(default_factory=Counter)
+    fired: dict[Turn, list[Fired]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         outputs = any(run.lineages for run in self.outputs)
-        return bool(self.letters or self.ends or self.late or outputs)
+        return bool(self.letters or self.ends or self.late or self.fired or outputs)
 
     def add(self, other: Finished) -> None:
         """Add the results of another part."""
@@ -100,6 +103,8 @@ class Finished:
         self.letters += other.letters
         self.ends += other.ends
         self.late += other.late
+        for turn, windows in other.fired.items():
+            self.fired.setdefault(turn, []).extend(windows)
 
 
 @dataclass

@@ -34,7 +34,7 @@ class CallReporter:
         self._send(None)
 
     def _send(self, call: list[object] | None) -> None:
-        message = json.dumps({"worker": self._worker, "call": call}).encode()
+        message = json.dumps({"worker": self._worker, "call": call}, default=bytes.hex).encode()
         # A new socket for each report: such batches are rare, and no socket stays open.
         with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as sender:
             sender.sendto(message, self._monitor)

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
 from wallaroo.keys import SINGLE_KEY, encode_key
-from wallaroo.trace import Lineage, Reason
+from wallaroo.trace import Reason
 from wallaroo.user_code.failure import describe_error
 from wallaroo_spark.wire.columns import Context
+from wallaroo_spark.wire.lineages import Lineage
 from wallaroo_spark.wire.outbox import End, Letter, Order, Outbox, order_of
 from wallaroo_spark.worker.call_reporter import CallReporter
 from wallaroo_spark.worker.captured_output import Printer

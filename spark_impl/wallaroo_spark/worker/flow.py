@@ -20,9 +20,10 @@ from typing import Any, cast
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
 from wallaroo.records import End
 from wallaroo.topology import Sink, Source, Step
-from wallaroo.trace import Lineage, Reason
+from wallaroo.trace import Reason
 from wallaroo_spark.wire.columns import Arrival, Context
 from wallaroo_spark.wire.job import Kind, Run
+from wallaroo_spark.wire.lineages import Lineage, Turn
 from wallaroo_spark.wire.outbox import Outbox
 from wallaroo_spark.wire.tracks import NO_TIME, What
 from wallaroo_spark.worker import nodes, passing
@@ -112,19 +113,19 @@ class Flow:
 
         return take_without_message
 
-    def turn(self, index: int, lineage: Lineage, arrived: int) -> None:
+    def turn(self, index: int, turn: Turn, arrived: int) -> None:
         """Let a window step that is held here fire what is due (time-4).
 
         Args:
             index: the step's node.
-            lineage: the turn's; that of what fires has one more number.
+            turn: what the lineages of what it gives begin with.
             arrived: the record's arrival time.
 
         Raises:
             RunEnded: the run ends here.
         """
         self._calls.context = Context(arrived, arrived, given=False)
-        self.windows_at(index).turn(lineage, arrived)
+        self.windows_at(index).turn(turn, arrived)
 
     def visit(self, arrivals: Iterable[Arrival]) -> None:
         """Process messages, in their order, from their state steps on, which are held here.

@@ -70,7 +70,8 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
             flow.take(run)
         figures = seen()
     outboxes = [(case, flow.outbox) for case, flow in flows.items()]
-    tracks = {case: flow.tracker.track for case, flow in flows.items() if flow.tracker is not None}
+    trackers = {case: flow.tracker for case, flow in flows.items() if flow.tracker is not None}
+    tracks = {case: tracker.finish() for case, tracker in trackers.items()}
     report = Report(printed=printer.finish(), span=block.span, figures=figures)
     report.worked = worked(block.cases, records, time.monotonic() - began)
     if follower is not None:
@@ -238,8 +239,10 @@ def _rows(
             report.finished.setdefault(number, Finished()).add(outbox.finished)
     for number, track in tracks.items():
         for holder in program_for(cases[number]).plan.components:
-            if holder.windows:
-                address = Address(number, holder.index, 0)
+            if not holder.windows:
+                continue
+            for partition in range(holder.divided(cases[number].partitions)):
+                address = Address(number, holder.index, partition)
                 block_for(address, holder.level).tracks.setdefault(address, []).append(track)
     rows = [Row(target, level, pack(block)) for (target, level), block in blocks.items()]
     if report:

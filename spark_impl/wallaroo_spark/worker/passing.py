@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from wallaroo.operations import Branch, KeyBy
-from wallaroo.trace import Lineage, Reason
+from wallaroo.trace import Reason
+from wallaroo_spark.wire.lineages import Lineage
 from wallaroo_spark.worker.calls import SINGLE, Calls
 from wallaroo_spark.worker.nodes import TakeMessage
 

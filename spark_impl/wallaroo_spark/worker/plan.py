@@ -7,8 +7,7 @@ shard holds and processes depth first. Every other partition is a component of i
 sharded by key. Components are put on *levels*, each after every level that feeds it, with one Spark
 operator per level.
 
-The windows of a window step are held like a state partition. One shard holds all windows of a step,
-since windows of all keys that fire together are numbered in one order (time-4).
+The windows of a window step are held like a state partition.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ Member = str | int
 
 @dataclass(frozen=True)
 class Component:
-    """State partitions, and window steps, that one shard must hold together.
+    """State partitions, and window steps, that are held together.
 
     Args:
         index: its number in the plan.
         level: the operator that holds it, from 0.
         partitions: the state partitions' names.
         fused: whether messages can come back to it; then one shard holds all its keys.
-        windows: the window steps' nodes; then one shard holds all its keys too.
+        windows: the window steps' nodes.
     """
 
     index: int
@@ -47,10 +46,13 @@ class Component:
         """All that it holds."""
         return (*self.partitions, *self.windows)
 
-    @property
-    def sharded(self) -> bool:
-        """Whether its keys are divided into partitions."""
-        return not self.fused and not self.windows
+    def divided(self, partitions: int) -> int:
+        """Return the number of partitions that its keys are divided into.
+
+        Args:
+            partitions: that of components which are not fused.
+        """
+        return 1 if self.fused else partitions
 
 
 @dataclass(frozen=True)

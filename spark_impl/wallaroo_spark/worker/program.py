@@ -67,18 +67,19 @@ class Program:
         self.sources = {
             node.pipeline: index for index, node in enumerate(nodes) if isinstance(node, Source)
         }
-        any_key = Keys(None, 1)
         of_partition = {
-            partition.name: Keys(
-                partition, partitions if self.plan.component[partition.name].sharded else 1
-            )
+            partition.name: Keys(partition, self.plan.component[partition.name].divided(partitions))
             for partition in application.partitions
         }
-        self.keys = {
-            index: of_partition[step.partition] if isinstance(step, Stateful) else any_key
-            for index, node in enumerate(nodes)
-            if isinstance(step := _operation(node), (Stateful, Windowed, KeyBy))
-        }
+        self.keys = {}
+        for index, node in enumerate(nodes):
+            operation = _operation(node)
+            if isinstance(operation, Stateful):
+                self.keys[index] = of_partition[operation.partition]
+            elif isinstance(operation, Windowed):
+                self.keys[index] = Keys(None, self.holder[index].divided(partitions))
+            elif isinstance(operation, KeyBy):
+                self.keys[index] = Keys(None, 1)
 
     def _feeds_state(self) -> list[bool]:
         nodes, consumers = self.application.nodes, self.application.consumers

@@ -47,6 +47,7 @@ class Keys:
         self._name = None if partition is None else partition.name
         self._u64 = partition is not None and partition.u64
         self._partitions = partitions
+        self._numbers: dict[bytes, int] = {}
         self._listed: set[bytes] | None = None
         if partition is not None and partition.keys is not None:
             self._listed = {encode_key(key) for key in partition.keys}
@@ -80,7 +81,16 @@ class Keys:
 
     def number(self, encoded: bytes) -> int:
         """Return the partition number of a valid key by its encoding."""
-        return encoded_partition_number(encoded, self._partitions) if self._partitions > 1 else 0
+        if self._partitions == 1:
+            return 0
+        found = self._numbers.get(encoded)
+        if found is None:
+            found = encoded_partition_number(encoded, self._partitions)
+            if len(self._numbers) >= _REMEMBERED:
+                self._numbers.clear()
+            if len(encoded) <= _LONGEST:
+                self._numbers[encoded] = found
+        return found
 
     def _lists(self, key: Key) -> bool:
         return self._listed is None or encode_key(key) in self._listed

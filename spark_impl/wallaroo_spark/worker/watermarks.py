@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from wallaroo.topology import Application, Source
+from wallaroo.operations import Windowed
+from wallaroo.topology import Application, Source, Step
+from wallaroo.windows import CountWindows, RangeWindows, Windows
 from wallaroo_spark.wire.tracks import NO_TIME, Track, What
 
 NEVER: Final = -math.inf
@@ -21,26 +23,101 @@ FOREVER: Final = math.inf
 class Tracker:
     """Notes the moments of the records that one task decodes.
 
-    A record that can move no watermark is left out: nothing in its part has a later arrival time or
-    event time than before.
+    Most records are left out. Where nothing has a later arrival time or event time than before, no
+    watermark moves. And where all windows behind a source lie on grids, an event time matters only
+    when it reaches the next time at which one of them may be due; until then, the same windows have
+    fired. How far a source has come is noted at the end.
     """
 
     def __init__(self, application: Application) -> None:
         sources = application.sources.values()
-        self.track: Track = array("q")
-        self._number = {source.pipeline: number for number, source in enumerate(sources)}
+        self._track: Track = array("q")
         self._all = any(source.config.idle_after is not None for source in sources)
         self._latest = -1
-        self._greatest: dict[str, int] = {}
+        self._noted = {
+            source.pipeline: _Noted(number, _grids(application, source.pipeline))
+            for number, source in enumerate(sources)
+        }
+        self._no_source = _Noted(0, ())
 
     def note(self, sequence: int, at: int, what: What, source: str, time: int = NO_TIME) -> None:
         """Note a record; `source` is of no concern for a tick."""
-        greatest = self._greatest.get(source, NO_TIME)
-        if time > greatest or at > self._latest or self._all or what is What.END:
+        noted = self._noted.get(source, self._no_source)
+        later = time > noted.greatest
+        if later:
+            noted.greatest = time
+        if at > self._latest or (later and time >= noted.due) or self._all or what is What.END:
             self._latest = at
-            if time > greatest:
-                self._greatest[source] = time
-            self.track.extend((sequence, at, what, self._number.get(source, 0), time))
+            self._track.extend((sequence, at, what, noted.number, time))
+            if later:
+                noted.told()
+        elif later:
+            noted.untold = sequence, at
+
+    def finish(self) -> Track:
+        """Return the track, when all records have been noted."""
+        for noted in self._noted.values():
+            if noted.untold is not None:
+                moment = (*noted.untold, What.MESSAGE, noted.number, noted.greatest)
+                self._track.extend(moment)
+                noted.untold = None
+        return self._track
+
+
+class _Noted:
+    """What a tracker knows of a source.
+
+    Args:
+        number: its number.
+        grids: see `_grids`.
+
+    Attributes:
+        greatest: its greatest event time.
+        due: the next event time that may let a window fire.
+        untold: the sequence and the arrival time of the record with the greatest event time, while
+            that is not in the track.
+    """
+
+    def __init__(self, number: int, grids: Sequence[tuple[int, int]] | None) -> None:
+        self.number = number
+        self.greatest = NO_TIME
+        self.due = NEVER
+        self.untold: tuple[int, int] | None = None
+        self._grids = grids
+
+    def told(self) -> None:
+        """Note that the greatest event time is in the track."""
+        self.untold = None
+        if self._grids is not None:
+            last = self.greatest
+            nexts = [last + every - (last - first) % every for first, every in self._grids]
+            self.due = min(nexts, default=FOREVER)
+
+
+def _grids(application: Application, source: str) -> list[tuple[int, int]] | None:
+    """Return when windows behind a source may be due, by its event times.
+
+    Returns:
+        Pairs of (first, every): at the first time, and whenever so much more has passed. `None`: at
+        any time.
+    """
+    grids = []
+    for index in application.window_steps:
+        before = application.ways[index].get(source)
+        windows = _windows_of(application, index)
+        if before is None or isinstance(windows, CountWindows):  # these are due by arrival time
+            continue
+        if not isinstance(windows, RangeWindows):
+            return None
+        grids.append((before + windows.range + windows.delay, windows.slide))
+    return grids
+
+
+def _windows_of(application: Application, index: int) -> Windows:
+    step = application.nodes[index]
+    assert isinstance(step, Step)
+    assert isinstance(step.operation, Windowed)
+    return step.operation.windows
 
 
 class _Source:

@@ -114,7 +114,8 @@ class _Ranges:
         late = None
         if first_open > begins:
             if self._policy is not LateDataPolicy.PLACE_IN_OLDEST_WINDOW or first_open == FOREVER:
-                return _late(self._policy, aggregating, windows, coming)
+                last = begins * self._slide + self._range + self._delay
+                return _late(self._policy, aggregating, windows, coming, last)
             pane = int(first_open) * self._slide // self._pane
         elif first_open > self._first_with(time):
             late = "partly"
@@ -204,8 +205,9 @@ class _Sessions:
         met = [
             one for one in sessions if time < one.last + self._gap and one.first < time + self._gap
         ]
-        if not met and time + self._gap + self._delay <= watermark:
-            return _late(self._policy, aggregating, windows, coming)
+        own_due = time + self._gap + self._delay
+        if not met and own_due <= watermark:
+            return _late(self._policy, aggregating, windows, coming, own_due)
         own = _Session(time, time, aggregating.begun(message))
         if met:
             # The sort is stable: on a tie, the session that was there comes before the message's.
@@ -299,15 +301,25 @@ class _Counts:
         return 1
 
 
-def _late(policy: LateDataPolicy, aggregating: Aggregating, windows: Any, coming: Coming) -> Taken:
-    """Do with a late message what the policy says (window-6)."""
+def _late(
+    policy: LateDataPolicy, aggregating: Aggregating, windows: Any, coming: Coming, last: int
+) -> Taken:
+    """Do with a late message what the policy says (window-6).
+
+    Args:
+        policy: the step's.
+        aggregating: calls the aggregation.
+        windows: the windows of the message's key.
+        coming: the message.
+        last: the watermark at which the last window fired that it belongs to, or would have.
+    """
     if policy is LateDataPolicy.DROP:
         return windows, None, "dropped"
-    key, message, time, _, watermark = coming
+    key, message, time, _, _ = coming
     if policy is LateDataPolicy.FIRE_PER_MESSAGE:
         part = aggregating.begun(message)
         return windows, Firing(key, time, time + 1, time, [part], own=True), None
     raise LateError(
-        f"its event time is {time}, and the step's watermark is {watermark}: every window "
+        f"its event time is {time}, and the step's watermark has reached {last}: every window "
         "that it belongs to has fired"
     )

@@ -11,8 +11,9 @@ from wallaroo.canonical import structure_or_kind
 from wallaroo.keys import decode_key
 from wallaroo.operations import Windowed
 from wallaroo.topology import Application, Step
-from wallaroo.trace import Lineage, OpenWindow, Reason
+from wallaroo.trace import OpenWindow, Reason
 from wallaroo_spark.wire.columns import Context
+from wallaroo_spark.wire.lineages import Fired, Lineage, Turn
 from wallaroo_spark.wire.outbox import order_of
 from wallaroo_spark.worker.aggregating import Aggregating, Firing
 from wallaroo_spark.worker.calls import Calls, RunEnded
@@ -82,7 +83,7 @@ class WindowStep:
             self.watermark = watermark
         return self._store.soonest <= (arrived if self._kind.by_arrival else self.watermark)
 
-    def turn(self, lineage: Lineage, arrived: int) -> None:
+    def turn(self, turn: Turn, arrived: int) -> None:
         """Fire what is due, in order of end and encoded key (time-4).
 
         Raises:
@@ -90,22 +91,23 @@ class WindowStep:
         """
         kind, store = self._kind, self._store
         until = arrived if kind.by_arrival else self.watermark
-        waiting: list[tuple[int, bytes]] = []
+        waiting: list[Fired] = []
         for key in store.due(until):
             self._wait(waiting, key, store.get(key), until)
         heapq.heapify(waiting)
-        number = 0
+        fired = self._calls.outbox.finished.fired.setdefault(turn, []) if waiting else []
         while waiting:
-            fires = (*lineage, number)
-            if not self._calls.within_limit(order_of(fires, self._place.node)):
+            lineage = (*turn, waiting[0])
+            if not self._calls.within_limit(order_of(lineage, self._place.node)):
                 raise RunEnded
-            _, key = heapq.heappop(waiting)
+            window = heapq.heappop(waiting)
+            fired.append(window)
+            _, key = window
             firing, rest = kind.fire(key, store.get(key))
             store.put(key, rest, None)
             if rest is not None:
                 self._wait(waiting, key, rest, until)
-            self._fire(firing, fires)
-            number += 1
+            self._fire(firing, lineage)
 
     def next_due(self, watermarks: Watermarks) -> int | None:
         """Return the arrival time at which time alone lets a window fire; `None`: none will.
@@ -132,9 +134,7 @@ class WindowStep:
         """Give what has changed to the entities."""
         self._store.flush()
 
-    def _wait(
-        self, waiting: list[tuple[int, bytes]], key: bytes, windows: Any, until: float
-    ) -> None:
+    def _wait(self, waiting: list[Fired], key: bytes, windows: Any, until: float) -> None:
         """Let a key wait for its next window's turn: in this turn if it is due, or a later one."""
         due = self._kind.due(windows)
         if due is not None and due <= until:

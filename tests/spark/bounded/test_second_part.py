@@ -83,6 +83,14 @@ def fading(message, numbers):
     return {**message, "fading": numbers.count}
 
 
+@wallaroo.state_computation(name="counting", state=Numbers)
+def counting(message, numbers):
+    numbers.count += 1
+    if numbers.count % 3 == 0:
+        raise ValueError(message)
+    return {**message, "counted": numbers.count}
+
+
 class Generates:
     def initial_value(self):
         return {"k": "g", "t": 1}
@@ -159,6 +167,17 @@ def windows(policy, late="dead-letter"):
     return wallaroo.build_application("windows", *ends)
 
 
+def chained():
+    """Window steps in a row, with keys of their own: each is spread over shards."""
+    timed = wallaroo.source("left", tcp(event_time=event_time)).to(three).key_by(letter)
+    slides = timed.to(wallaroo.range_windows(12).with_slide(4).over(Listed("slides")))
+    tumbling = slides.key_by(item).to(wallaroo.range_windows(8).with_delay(9).over(Listed("all")))
+    counted = tumbling.key_by(letter).to(counting)
+    gaps = timed.to(wallaroo.session_windows(3).over(Listed("gaps"))).to(plain)
+    ends = [one.to_sink(sink()) for one in (slides, counted, gaps)]
+    return wallaroo.build_application("chained", *ends)
+
+
 def log(seed, *generators) -> list[Record]:
     """Return records of source ``left``, and of generators, with ticks and an end."""
     draw = random.Random(seed)
@@ -230,6 +249,7 @@ APPLICATIONS = {
     "graphs": lambda: cases(graph(), "right"),
     "states that expire": lambda: cases(fades()),
     "windows": cases_with_windows,
+    "windows in a row": lambda: cases(chained(), seed=2),
     "a codec": cases_with_a_codec,
 }
 

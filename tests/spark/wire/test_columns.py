@@ -35,7 +35,14 @@ def test_order_1_runs_are_merged_by_lineage(runs):
 
 
 def test_time_4_what_windows_gave_comes_before_the_record_itself():
-    ordered = [(3, -2, 0), (3, -1, 0), (3, -1, 1, 4), (3,), (3, 0)]
+    ordered = [
+        (3, -2, (90, b"k")),
+        (3, -1, (40, b"z")),
+        (3, -1, (50, b"a"), 4),
+        (3, -1, (50, b"b")),
+        (3,),
+        (3, 0),
+    ]
     runs = [messages(1, *ordered[1::2]), messages(1, *ordered[::2])]
     assert [arrival[0] for arrival in arrivals(runs)] == ordered
 
@@ -51,7 +58,9 @@ def test_order_1_of_one_lineage_the_earlier_step_comes_first():
 
 
 @pytest.mark.parametrize(
-    "lineages", [[], [(0,), (7,)], [(0, 2, 1), (1 << 40, 0, 3)], [(0, -1, 0), (0,)]], ids=str
+    "lineages",
+    [[], [(0,), (7,)], [(0, 2, 1), (1 << 40, 0, 3)], [(0, -1, (1 << 70, b"k"), 5), (0,)]],
+    ids=str,
 )
 def test_a_run_travels_as_it_is(lineages):
     run = messages(1, *lineages)

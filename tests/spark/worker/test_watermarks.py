@@ -85,5 +85,58 @@ def test_a_track_leaves_out_what_moves_nothing_and_is_merged_in_order():
     even, odd = (Tracker(application(**BY_EVENT)) for _ in range(2))
     for sequence, time in enumerate((5, 4, 3, 9, 7, 2)):
         (odd if sequence % 2 else even).note(sequence, 1, What.MESSAGE, "p", time)
-    found = [(sequence, time) for sequence, *_, time in moments([odd.track, even.track])]
+    found = [(sequence, time) for sequence, *_, time in moments([odd.finish(), even.finish()])]
     assert found == [(0, 5), (1, 4), (3, 9), (4, 7)]
+
+
+class Anything:
+    def initial_accumulator(self):
+        return 0
+
+    def update(self, message, accumulator):
+        return accumulator
+
+    def combine(self, earlier, later):
+        return earlier
+
+    def output(self, key, accumulator):
+        return None
+
+
+def windowed(*steps):
+    """An application with these windows in a row."""
+    config = wallaroo.TCPSourceConfig("127.0.0.1", 0, decode, **BY_EVENT)
+    pipeline = wallaroo.source("p", config)
+    for number, windows in enumerate(steps):
+        aggregation = type(f"Anything{number}", (Anything,), {})
+        pipeline = pipeline.to(windows.over(aggregation))
+    return wallaroo.build_application("app", pipeline.done())
+
+
+RANGES = wallaroo.range_windows(10).with_delay(1)
+
+
+@pytest.mark.parametrize(
+    ("steps", "noted"),
+    [
+        ([RANGES], [0, 1, 11, 12, 13, 21, 25]),
+        ([RANGES.with_slide(5)], [0, 1, 6, 11, 12, 13, 16, 21, 25]),
+        (
+            [RANGES, wallaroo.range_windows(20).with_delay(2)],
+            [0, 1, 3, 11, 12, 13, 21, 23, 25],
+        ),
+        ([wallaroo.count_windows(3)], [0, 12, 13, 25]),
+        ([wallaroo.session_windows(3)], [*range(26)]),
+    ],
+    ids=["tumbling", "sliding", "in a row", "counts", "sessions"],
+)
+def test_a_track_leaves_out_event_times_at_which_nothing_can_be_due(steps, noted):
+    built = windowed(*steps)
+    found = []
+    for part in (range(13), range(13, 26)):
+        tracker = Tracker(built)
+        for time in part:
+            tracker.note(time, 1, What.MESSAGE, "p", time)
+        found += moments([tracker.finish()])
+    assert [sequence for sequence, *_ in found] == noted
+    assert [sequence for sequence, *_ in found] == [time for *_, time in found]

@@ -1,0 +1,219 @@
+"""A live run in which time alone makes something due: windows of arrival time, and no more input.
+
+Nobody knows beforehand which window a frame comes into, so no reference says what must come out.
+But each frame must come out of each step once, from a window that was due.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import wallaroo
+from wallaroo.engine import Engine, Isolation, ServeOptions
+from wallaroo.errors import UnsupportedTopology
+from wallaroo.topology import Application
+from wallaroo_conformance.live.checkpoint import Checkpoint
+from wallaroo_conformance.live.peers import Sender, SinkPeer, header, wait_until
+from wallaroo_conformance.live.run import plain
+from wallaroo_conformance.live.scenario import BrokenRuleError
+
+_SHORT = wallaroo.milliseconds(200)
+_LONG = wallaroo.days(40_000)  # such a window is open until the year 2079
+_WINDOWS = {
+    "ranges": wallaroo.range_windows(_SHORT),
+    "sessions": wallaroo.session_windows(_SHORT),
+    "counts": wallaroo.count_windows(1_000).with_timeout(_SHORT),
+    "never": wallaroo.range_windows(_LONG),
+}
+_FIRING = ("ranges", "sessions", "counts")
+_PAYLOADS = (b"a1", b"b1", b"a2", b"c1", b"b2", b"a3")
+_CLOSING = 2.0  # seconds that a server has for a stop when something broke
+
+
+@wallaroo.key_extractor
+def _letter(payload: bytes) -> bytes:
+    return payload[:1]
+
+
+class _Gathered:
+    """Keeps a window's payloads."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def name(self) -> str:
+        return self._name
+
+    def initial_accumulator(self) -> list[bytes]:
+        return []
+
+    def update(self, payload: bytes, payloads: list[bytes]) -> list[bytes]:
+        return [*payloads, payload]
+
+    def combine(self, earlier: list[bytes], later: list[bytes]) -> list[bytes]:
+        return [*earlier, *later]
+
+    def output(self, key: bytes, payloads: list[bytes], window: Any) -> bytes:
+        return b"%d %d %s\n" % (window.start, window.end, b",".join(payloads))
+
+
+@wallaroo.encoder
+def _line(line: bytes) -> bytes:
+    return line
+
+
+def what_time_does(
+    engine: Engine, reference: Engine, isolation: Isolation, patience: float
+) -> Counter[str]:
+    """Let windows fire because time passes, also after a kill, and stop; return the rules."""
+    del reference
+    peers = {name: SinkPeer() for name in _WINDOWS}
+    try:
+        application = _application(peers)
+        try:
+            engine.check(application)
+        except UnsupportedTopology:
+            return Counter()
+        recovers = engine.capabilities().recovery
+        _Passing(engine, application, peers, patience).run(isolation, recovers=recovers)
+    finally:
+        for peer in peers.values():
+            peer.close()
+    return Counter(["time-1", "time-5", *["recover-1"] * recovers])
+
+
+def _application(peers: dict[str, SinkPeer]) -> Application:
+    source = wallaroo.source("times", wallaroo.TCPSourceConfig("127.0.0.1", 0, plain))
+    keyed = source.key_by(_letter)
+    return wallaroo.build_application(
+        "passing time",
+        *[
+            keyed.to(windows.over(_Gathered(name))).to_sink(
+                wallaroo.TCPSinkConfig(*peers[name].address, _line)
+            )
+            for name, windows in _WINDOWS.items()
+        ],
+    )
+
+
+class _Passing:
+    """The run."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        application: Application,
+        peers: dict[str, SinkPeer],
+        patience: float,
+    ) -> None:
+        self._engine = engine
+        self._application = application
+        self._peers = peers
+        self._patience = patience
+        self._story: list[str] = [f"serve windows of {_SHORT // 10**6} ms, by arrival time"]
+
+    def run(self, isolation: Isolation, *, recovers: bool) -> None:
+        """Send, and let time pass; where it recovers, once more with a kill in between; stop."""
+        checkpoint = Checkpoint() if recovers else None
+        options = ServeOptions(
+            isolation=isolation,
+            stop_timeout=self._patience,
+            options={} if checkpoint is None else checkpoint.options,
+        )
+        self._handle = self._engine.serve(self._application, options)
+        try:
+            sent = [self._send("1")]
+            self._all_fire("time-1", sent)
+            if recovers:
+                sent.append(self._send("2"))
+                self._story.append("kill and restart; nothing is sent any more")
+                self._handle.kill()
+                self._handle = self._handle.restart()
+                self._all_fire("recover-1", sent)
+            self._stop(sent, lost=not recovers)
+        finally:
+            self._handle.stop()
+            self._handle.wait(_CLOSING)
+            self._handle.kill()
+            if checkpoint is not None:
+                checkpoint.remove()
+
+    def _send(self, which: str) -> list[bytes]:
+        """Send frames, and wait until they are received; return the payloads."""
+        payloads = [payload + which.encode() for payload in _PAYLOADS]
+        self._story.append(f"send {payloads}, and no more")
+        already = self._handle.progress().received
+        sender = Sender(self._handle.addresses["times"], self._patience)
+        try:
+            data = [header(plain, len(payload)) + payload for payload in payloads]
+            sender.send(b"".join(data))
+            wanted = already + len(payloads)
+            if not wait_until(lambda: self._handle.progress().received >= wanted, self._patience):
+                self._broken("time-1", f"{self._handle.progress().received} frames received")
+        finally:
+            sender.close()
+        return payloads
+
+    def _all_fire(self, rule: str, sent: Sequence[Sequence[bytes]]) -> None:
+        """Wait until every frame has come out of every step that fires."""
+        wanted = {payload for payloads in sent for payload in payloads}
+        for name in _FIRING:
+
+            def all_came(name: str = name) -> bool:
+                return self._came(name) >= wanted
+
+            if not wait_until(all_came, self._patience):
+                missing = sorted(wanted - self._came(name))
+                self._broken(rule, f"{name}: {missing} have come out of no window")
+            now = time.time_ns()
+            for stretch in self._peers[name].stretches:
+                self._judge(name, stretch, now)
+
+    def _came(self, name: str) -> set[bytes]:
+        return {
+            payload
+            for stretch in self._peers[name].stretches
+            for line in _lines(stretch)
+            for payload in line[2]
+        }
+
+    def _judge(self, name: str, stretch: bytes, now: int) -> None:
+        """Look at what one connection brought: each frame once, in a window that was due."""
+        seen: Counter[bytes] = Counter()
+        for start, end, payloads in _lines(stretch):
+            seen.update(payloads)
+            due = start + _SHORT if name == "counts" else end
+            if due > now:
+                shown = f"{name}: the window of {payloads} from {start} to {end}"
+                self._broken("time-1", f"{shown} has fired, and it is {now} only")
+        if twice := [payload for payload, number in seen.items() if number > 1]:
+            self._broken("time-1", f"{name}: {twice} came out of several windows")
+
+    def _stop(self, sent: Sequence[Sequence[bytes]], *, lost: bool) -> None:
+        """Stop: windows that are not due do not fire (time-5)."""
+        self._story.append("stop")
+        self._handle.stop()
+        summary = self._handle.wait(self._patience)
+        if summary is None:
+            self._broken("stop-1", f"it has not stopped within {self._patience:g} s")
+        if fired := self._peers["never"].stretches:
+            self._broken("time-5", f"a window that ends in 2079 has fired: {fired}")
+        keys = len({payload[:1] for payloads in sent for payload in payloads})
+        if lost and summary.open_windows != keys:
+            counted = summary.open_windows
+            self._broken("time-5", f"{counted} open windows are counted, {keys} are lost")
+
+    def _broken(self, rule: str, text: str) -> NoReturn:
+        raise BrokenRuleError(rule, text, self._story)
+
+
+def _lines(stretch: bytes) -> list[tuple[int, int, list[bytes]]]:
+    """Return start, end and payloads of the windows on a connection, without a cut-off last one."""
+    found = []
+    for line in stretch.split(b"\n")[:-1]:
+        start, end, payloads = line.split(b" ")
+        found.append((int(start), int(end), payloads.split(b",")))
+    return found

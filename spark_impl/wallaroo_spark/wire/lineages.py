@@ -1,0 +1,51 @@
+"""Lineages on workers: behind a window, the window stands where its number will be.
+
+What the windows of a step give in a turn is numbered in order of the windows' ends and keys
+(time-4). The keys of a step are spread over shards, and no shard knows what the others fire. So on
+workers a lineage has the window's end and key in the place of its number, which sorts in the same
+order. The driver is told of all windows that fired, and puts the numbers there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import wallaroo.trace
+
+Turn: TypeAlias = tuple[int, int]
+"""A window step's turn: the record's sequence, and the step's negative number."""
+
+Fired: TypeAlias = tuple[int, bytes]
+"""A window that fired in a turn: its end, its encoded key."""
+
+Lineage: TypeAlias = tuple[Any, ...]
+"""Numbers; the third may be a `Fired`, then the first two are the turn."""
+
+_IN_TURN = 2  # where a lineage has the window that fired
+
+
+def numbering(
+    fired: Mapping[Turn, Iterable[Fired]],
+) -> Callable[[Lineage], wallaroo.trace.Lineage]:
+    """Return a function that puts the numbers of windows into lineages.
+
+    The number of a window is how many fired before it in its turn. It may itself be missing from
+    `fired`, as that of the call in which workers die.
+
+    Args:
+        fired: the windows that fired in each turn, in all shards, in any order.
+    """
+    ordered: dict[Turn, list[Fired]] = {}
+
+    def numbered(lineage: Lineage) -> wallaroo.trace.Lineage:
+        if len(lineage) <= _IN_TURN or type(lineage[_IN_TURN]) is int:
+            return lineage
+        turn = lineage[:_IN_TURN]
+        if turn not in ordered:
+            ordered[turn] = sorted(fired.get(turn, ()))
+        number = bisect_left(ordered[turn], lineage[_IN_TURN])
+        return (*turn, number, *lineage[_IN_TURN + 1 :])
+
+    return numbered
