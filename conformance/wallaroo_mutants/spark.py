@@ -170,7 +170,7 @@ def _no_end(_: Any) -> Any:
 
 def _own_windows_counted(original: Any) -> Any:
     def add(self: Finished, other: Finished) -> None:
-        before = dict(self.fired)
+        before = {turn: list(windows) for turn, windows in self.fired.items()}
         original(self, other)
         self.fired = {**other.fired, **before}
 

@@ -15,6 +15,7 @@ import wallaroo
 from wallaroo.engine import Engine, Isolation, ServeOptions
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.topology import Application
+from wallaroo.windows import Windows
 from wallaroo_conformance.live.checkpoint import Checkpoint
 from wallaroo_conformance.live.peers import Sender, SinkPeer, header, wait_until
 from wallaroo_conformance.live.run import plain
@@ -22,7 +23,7 @@ from wallaroo_conformance.live.scenario import BrokenRuleError
 
 _SHORT = wallaroo.milliseconds(200)
 _LONG = wallaroo.days(40_000)  # such a window is open until the year 2079
-_WINDOWS = {
+_WINDOWS: dict[str, Windows] = {
     "ranges": wallaroo.range_windows(_SHORT),
     "sessions": wallaroo.session_windows(_SHORT),
     "counts": wallaroo.count_windows(1_000).with_timeout(_SHORT),
