@@ -24,12 +24,10 @@ from wallaroo.checks import (
     Call,
     method_of,
     name_given_by,
-    name_of,
     stateless_instance,
     takes,
 )
 from wallaroo.components import Component
-from wallaroo.errors import WallarooParameterError
 
 _WHAT = "an aggregation"
 
@@ -94,20 +92,6 @@ def aggregation_of(component: object) -> AggregationRecord:
     named = hasattr(instance, "name")
     name = name_given_by(instance, _WHAT) if named else type(instance).__name__
     return _record(component, instance, name, wants_window)
-
-
-def refuse_bare(component: object) -> None:
-    """Refuse an aggregation where a computation is meant: it needs a window.
-
-    Raises:
-        WallarooParameterError: `component` looks like an aggregation.
-    """
-    if hasattr(component, "initial_accumulator") and hasattr(component, "update"):
-        name = name_of(component)
-        raise WallarooParameterError(
-            f"{name} is an aggregation, and has no window. Write: "
-            f".to(wallaroo.range_windows(wallaroo.seconds(60)).over({name}))"
-        )
 
 
 def _record(component: Any, instance: Any, name: str, wants_window: bool) -> AggregationRecord:

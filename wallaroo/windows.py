@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from wallaroo import kinds
 from wallaroo.aggregations import AggregationRecord, aggregation_of
+from wallaroo.checks import name_of
 from wallaroo.errors import WallarooParameterError
 from wallaroo.times import duration
 
@@ -181,6 +182,25 @@ class CountWindows:
 
 
 Windows: TypeAlias = RangeWindows | SessionWindows | CountWindows
+
+
+def refuse_bare(component: object) -> None:
+    """Refuse an aggregation without a window, and windows without one, as a computation.
+
+    Raises:
+        WallarooParameterError: `component` is the one or looks like the other.
+    """
+    if isinstance(component, Windows):
+        raise WallarooParameterError(
+            f"windows ({component.described()}) without an aggregation. Write: "
+            ".to(WINDOWS.over(AGGREGATION))"
+        )
+    if hasattr(component, "initial_accumulator") and hasattr(component, "update"):
+        name = name_of(component)
+        raise WallarooParameterError(
+            f"{name} is an aggregation, and has no window. Write: "
+            f".to(wallaroo.range_windows(wallaroo.seconds(60)).over({name}))"
+        )
 
 
 @dataclass(frozen=True)

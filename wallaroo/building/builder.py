@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Never, TypeVar, overload
 
 from wallaroo import kinds
-from wallaroo.aggregations import refuse_bare
 from wallaroo.building.declarations import (
     Declarations,
     checked_keys,
@@ -29,7 +28,7 @@ from wallaroo.errors import WallarooParameterError
 from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.operations import Operation, Stateful, Stateless, Windowed
 from wallaroo.topology import Application, Node, Sink, Source, StatePartition, Step
-from wallaroo.windows import WindowedAggregation
+from wallaroo.windows import WindowedAggregation, refuse_bare
 
 C = TypeVar("C")
 State = TypeVar("State")

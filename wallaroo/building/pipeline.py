@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from wallaroo import kinds
-from wallaroo.aggregations import refuse_bare
 from wallaroo.building.declarations import (
     Declarations,
     checked_sinks,
@@ -58,7 +57,7 @@ from wallaroo.operations import (
     Windowed,
 )
 from wallaroo.topology import Application, Node, Sink, Source, Step
-from wallaroo.windows import WindowedAggregation
+from wallaroo.windows import WindowedAggregation, refuse_bare
 
 C = TypeVar("C")
 M = TypeVar("M")

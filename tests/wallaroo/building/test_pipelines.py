@@ -208,6 +208,15 @@ def test_window_1_an_aggregation_without_a_window():
         refused(lambda given=given: begun().to(given), "is an aggregation, and has no window")
 
 
+def test_window_1_windows_without_an_aggregation():
+    for windows in (wallaroo.range_windows(7), wallaroo.session_windows(7)):
+        for begin in (words, begun):
+            refused(
+                lambda windows=windows, begin=begin: begin().to(windows),
+                "without an aggregation. Write: .to(WINDOWS.over(AGGREGATION))",
+            )
+
+
 def test_window_1_windows_that_are_not_over_an_aggregation():
     refused(lambda: words().to(TEN), "pipeline 'words', to(")
     refused(lambda: begun().to_window(TEN), "expected windows over an aggregation")
