@@ -1,9 +1,13 @@
-"""What `--metrics` costs the reference engine, with the live page open.
+"""What `--metrics` costs, with the live page open.
 
-``python benchmarks/metrics.py [--rounds N] [--words N] [--seconds S]``: word count at saturation
-(goal: at most 3 % of the throughput) and its latency at 2,000 messages a second (goal: nothing
-that can be measured), with and without. On a busy machine the processor's time tells more than the
-clock: both are shown.
+``python benchmarks/metrics.py [PART …] [--rounds N] [--words N] [--seconds S]``, by default all:
+
+- ``saturation``: word count on the reference engine (goal: at most 3 % of the throughput).
+- ``latency``: the same at 2,000 messages a second (goal: nothing that can be measured).
+- ``spark``: one stateful step, 1,000 keys (goal: at most 2 % of the throughput).
+
+Each is measured with and without. On a busy machine the processor's time tells more than the clock:
+both are shown.
 """
 
 from __future__ import annotations
@@ -16,11 +20,14 @@ import statistics
 import threading
 import time
 import urllib.request
+from collections.abc import Mapping
 
 import psutil
-from facts import Figures, add_json_option, machine_facts
+from facts import Figures, run_parts
 from in_process import word_count_by_hand, word_lines
-from tcp import RATE, Served, latencies
+from spark_served import Served as OnSpark
+from spark_served import messages
+from tcp import Served, latencies
 
 from wallaroo.frames import frames
 
@@ -31,9 +38,16 @@ CONTENDERS = {"without": (), "with": ("--metrics", "127.0.0.1:0")}
 def start(name: str) -> Served:
     """Start word count; with figures, a page is open too."""
     served = Served("reference", *CONTENDERS[name])
-    if found := re.search(r"metrics at (\S+)", served.said):
-        threading.Thread(target=look, args=(found[1] + "events",), daemon=True).start()
+    if CONTENDERS[name]:
+        threading.Thread(target=look, args=(page(served.said),), daemon=True).start()
     return served
+
+
+def page(said: str) -> str:
+    """Return what a page reads from, as a run has said."""
+    found = re.search(r"metrics at (\S+)", said)
+    assert found is not None, said
+    return found[1] + "events"
 
 
 def look(url: str) -> None:
@@ -58,8 +72,9 @@ def interval(ratios: list[float]) -> tuple[float, float]:
     return medians[49], medians[-50]
 
 
-def saturation(rounds: int, words: int) -> None:
+def saturation(options: argparse.Namespace) -> None:
     """Print how fast it is when input never ends."""
+    rounds, words = options.rounds, options.words
     lines = word_lines(words, 20_000, seed=1)
     stream = frames(lines)
     expected = sum(map(len, word_count_by_hand(lines)))
@@ -77,21 +92,55 @@ def saturation(rounds: int, words: int) -> None:
                 clock[name].append(time.perf_counter() - began)
                 processor[name].append(used(served) - before)
             served.close()
-    for what, seconds in (("clock", clock), ("processor", processor)):
+    tell("throughput", "words", words, clock, processor)
+
+
+def spark(options: argparse.Namespace) -> None:
+    """Print how fast Spark is when input never ends; both runs are there all the time, and warm."""
+    payloads = messages(options.messages, 1000, random.Random(2))
+    clock: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    processor: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    with contextlib.ExitStack() as stack:
+        runs = {}
+        for name, more in CONTENDERS.items():
+            runs[name] = OnSpark("wallaroo", partitions=2, throughput=True, options=more)
+            stack.callback(runs[name].close)
+            if more:
+                threading.Thread(target=look, args=(page(runs[name].said()),), daemon=True).start()
+        for served in runs.values():
+            served.warm_up(options.seconds, 1000)
+        for count in range(options.rounds):
+            for name in list(CONTENDERS)[:: -1 if count % 2 else 1]:
+                before, began = runs[name].cpu_seconds(), time.perf_counter()
+                runs[name].through(payloads)
+                clock[name].append(time.perf_counter() - began)
+                processor[name].append(runs[name].cpu_seconds() - before)
+    tell("spark", "messages", options.messages, clock, processor)
+
+
+def tell(
+    label: str,
+    what: str,
+    number: int,
+    clock: Mapping[str, list[float]],
+    processor: Mapping[str, list[float]],
+) -> None:
+    """Print throughputs, and their ratio to those without figures."""
+    for by, seconds in (("clock", clock), ("processor", processor)):
         pairs = zip(seconds["with"], seconds["without"], strict=True)
         found = [theirs / mine for mine, theirs in pairs]
         ratio, (low, high) = statistics.median(found), interval(found)
-        rate = words / statistics.median(seconds["with"])
+        rate = number / statistics.median(seconds["with"])
         print(
-            f"  by the {what:9} {rate:12,.0f} words/s with figures, "
+            f"  by the {by:9} {rate:12,.0f} {what}/s with figures, "
             f"{ratio:.3f} x without (95 %: {low:.3f} to {high:.3f})"
         )
-        label = f"throughput/{what}"
-        FIGURES.add(label, rate, "words/s", ratio=ratio, baseline="without")
+        FIGURES.add(f"{label}/{by}", rate, f"{what}/s", ratio=ratio, baseline="without")
 
 
-def latency(rounds: int, seconds: float) -> None:
+def latency(options: argparse.Namespace) -> None:
     """Print how long a message takes at a moderate rate, and how busy the process is."""
+    rounds, seconds = options.rounds, options.seconds
     figures: dict[str, list[tuple[float, float, float]]] = {name: [] for name in CONTENDERS}
     for _ in range(rounds):
         for name in CONTENDERS:
@@ -119,15 +168,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--words", type=int, default=3_000_000)
+    parser.add_argument("--messages", type=int, default=400_000, help="of each round on Spark")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each latency run")
-    add_json_option(parser)
-    options = parser.parse_args()
-    print(machine_facts())
-    print(f"word count at saturation, {options.words:,} words, median of {options.rounds} rounds:")
-    saturation(options.rounds, options.words)
-    print(f"latency at {RATE:,} messages/s, {options.seconds:g} s, {options.rounds} rounds:")
-    latency(options.rounds, options.seconds)
-    FIGURES.write(options.json)
+    parts = {"saturation": saturation, "latency": latency, "spark": spark}
+    run_parts(parser, parts, FIGURES)
 
 
 if __name__ == "__main__":

@@ -154,7 +154,7 @@ class Served:
         self._sender.close()
         self.process.send_signal(signal.SIGTERM)
         if self.process.wait():
-            raise SystemExit(f"it ended with {self.process.returncode}: {self._said()}")
+            raise SystemExit(f"it ended with {self.process.returncode}: {self.said()}")
         self.close()
 
     def close(self) -> None:
@@ -168,19 +168,20 @@ class Served:
     def _data(self) -> bytes:
         data = self._receiver.recv(1 << 20)
         if not data:
-            raise SystemExit(f"the job has ended: {self._said()}")
+            raise SystemExit(f"the job has ended: {self.said()}")
         return data
 
     def _listening_port(self) -> int:
         while True:
-            for line in self._said().splitlines(keepends=True):
+            for line in self.said().splitlines(keepends=True):
                 if "listening on" in line and line.endswith("\n"):
                     return int(line.rpartition(":")[2])
             if self.process.poll() is not None:
-                raise SystemExit(f"the job has ended: {self._said()}")
+                raise SystemExit(f"the job has ended: {self.said()}")
             time.sleep(0.02)
 
-    def _said(self) -> str:
+    def said(self) -> str:
+        """Return what it has written to standard error."""
         return os.pread(self._log.fileno(), 1 << 20, 0).decode(errors="replace")
 
 

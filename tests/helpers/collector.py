@@ -27,12 +27,16 @@ class Collector:
         self.lock = threading.Lock()
         self.metrics: list[Any] = []  # requests
         self.spans: list[Any] = []
+        self.refused: set[str] = set()  # paths at which nothing is taken
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 content = self.rfile.read(int(self.headers["Content-Length"]))
                 assert self.headers["Content-Type"] == "application/x-protobuf"
+                if self.path in outer.refused:
+                    self.send_error(404)
+                    return
                 if self.path == "/v1/metrics":
                     with outer.lock:
                         outer.metrics.append(ExportMetricsServiceRequest.FromString(content))

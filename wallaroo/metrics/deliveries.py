@@ -89,6 +89,8 @@ class Deliveries:
         """Note that records have arrived, and wait to be processed."""
         self._arrivals.append(_Read(source, self._clock(), records))
         self._registry.backlog += records
+        if source:
+            self._registry.sources[source].backlog += records
 
     def handed_on(self, records: int, followed: Followed | None = None) -> None:
         """Note that the sinks have been given all that came of the records that waited first.
@@ -109,6 +111,8 @@ class Deliveries:
             done = _Read(first.source, first.arrived, records)
         else:
             waiting.popleft()
+        if done.source:
+            self._registry.sources[done.source].backlog -= records
         if followed is not None:
             done.followed = followed
             followed.arrived = time.time_ns() - (self._clock() - done.arrived)

@@ -15,6 +15,10 @@ from wallaroo.metrics.histogram import Histogram
 RECENT = 10
 """Seconds whose latencies are told as the recent ones."""
 
+LOG_IS_FULL = "the input log is full"
+DISK_IS_FULL = "the disk does not take the input log"
+"""Why sources are not read."""
+
 _TOGETHER = 1000  # durations that are put into their buckets at once
 _MOST_PARTITIONS = 4096  # partition numbers whose visits are counted
 
@@ -95,6 +99,7 @@ class SourceFigures:
 
     Attributes:
         frames, bytes: received; a generator's values have no bytes.
+        backlog: of the frames of this run, those not processed yet.
         connections: open now.
         refused_connections, dropped_frames: in all.
         latency: from the arrival of a read to the delivery of the last output that it made.
@@ -102,6 +107,7 @@ class SourceFigures:
 
     frames: int = 0
     bytes: int = 0
+    backlog: int = 0
     connections: int = 0
     refused_connections: int = 0
     dropped_frames: int = 0
@@ -115,10 +121,11 @@ class SinkFigures:
     Attributes:
         written, bytes: outputs that the peer's kernel has acknowledged; bytes given to the system.
         waiting: outputs made and not acknowledged.
-        full: it takes no more for now, so sources are held back.
+        full: it takes no more for now, so sources are held back; see `Registry.holds_back`.
         connected: there is a connection, or none is needed.
         connects: connections made.
-        oldest: when the read arrived whose outputs have waited longest, by `Registry.monotonic`.
+        oldest: when the read arrived whose outputs have waited longest, by `Registry.monotonic`;
+            on Spark: when the sink was given them, with all others of their micro-batch.
         latency: from the arrival of a read to the delivery of its outputs here.
     """
 

@@ -41,6 +41,7 @@ RATE = 5
 MOST_EXECUTORS = 64
 """Executors, and hosts, of which there are figures."""
 
+_STALLED = 1.0  # seconds that outputs wait from which a sink is why the input log is full
 _LETTERS = 20  # dead letters that are kept
 _LONGEST_PAYLOAD = 512  # bytes of a dead letter's payload that are kept
 _MOST_KEYS = 1024  # whose visits another process tells
@@ -64,6 +65,7 @@ class Registry:
         busy_seconds: time that the engine's thread has worked.
         backlog: records received and not processed.
         processed: records processed.
+        held_back: why sources are not read, other than a full sink; `""`: they are, or may be.
         heard: when the engine's thread last said that it goes on, by `monotonic`.
         thread: the engine's thread, as `threading.get_ident` names it; `None`: user code does not
             run in this process.
@@ -97,6 +99,7 @@ class Registry:
         self.sampled = self.left_out = 0
         self.busy_seconds = 0.0
         self.backlog = self.processed = 0
+        self.held_back = ""
         self.heard: float | None = None
         self.thread: int | None = None
         self.thread_of = ""
@@ -200,6 +203,12 @@ class Registry:
                 name: (value - first.get(name, 0)) / (now - began) for name, value in values.items()
             }
         self._add_to_lines(now, values, previous, latencies)
+
+    def holds_back(self, sink: SinkFigures) -> bool:
+        """Return whether sources are not read because a sink does not take what it has."""
+        if sink.full or not (self.held_back and sink.waiting and sink.oldest is not None):
+            return sink.full
+        return self.monotonic() - sink.oldest >= _STALLED
 
     def rate(self, *name: Any) -> float:
         """Return how fast a total grew, a second, in the last seconds."""

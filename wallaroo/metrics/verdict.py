@@ -11,6 +11,7 @@ _SILENT = 5.0  # seconds without a sign of the engine's thread before that is to
 _BUSY = 0.8  # share of the time from which the thread that runs user code is the bottleneck
 _FAILING = 0.01  # share of messages that are dead letters from which that is told first
 _WAITING = 1000  # outputs, or records, that wait before that is told
+_STUCK = 5.0  # seconds without a delivery while outputs wait before that is told
 _STANDS = 30.0  # seconds that a watermark may stand still before that is told
 
 
@@ -23,11 +24,13 @@ def not_ready(registry: Registry) -> list[str]:
     if silent is not None:
         found.append(f"{_inside(registry)} has not returned for {silent:.0f} s")
     for (pipeline, index), sink in registry.sinks.items():
-        if sink.full:
+        if registry.holds_back(sink):
             name = escaped(f"{pipeline}/{index}")
             away = "is slow" if sink.connected else "is away"
             wait = f"{sink.waiting:,} outputs wait for it"
             found.append(f"sources are not read: sink {name} {away}, and {wait}")
+    if registry.held_back and not found:
+        found.append(f"sources are not read: {registry.held_back}")
     return found
 
 
@@ -74,7 +77,9 @@ def _at_a_sink(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
         if not sink["connected"]:
             text = f"Sink {name} is away: nobody listens at {sink['address']}; {wait}."
             return "bad" if sink["waiting"] else "warning", text, sink["node"]
-        if sink["waiting"] > _WAITING and sink["write_rate"] * 2 < sink["waiting"]:
+        many = sink["waiting"] > _WAITING and sink["write_rate"] * 2 < sink["waiting"]
+        stuck = sink["waiting"] and since is not None and since >= _STUCK and not sink["write_rate"]
+        if many or stuck:
             return "warning", f"Sink {name} is slow: {wait}.", sink["node"]
     return None
 
@@ -99,10 +104,12 @@ def _at_a_step(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
 
 
 def _at_the_engine(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
-    """Say that an engine whose threads we cannot see does not keep up."""
+    """Say that an engine whose threads we cannot see does not keep up, or that a log is full."""
     rate = sum([source["frame_rate"] for source in figures["sources"]])
     waits, done = figures["backlog"], figures["processed_rate"]
-    if figures["busy"] is not None or waits < _WAITING or done >= 0.9 * rate:
+    held_back = figures["held_back"]
+    keeps_up = figures["busy"] is not None or waits < _WAITING or done >= 0.9 * rate
+    if keeps_up and not held_back:
         return None
     phases = figures["phases"]
     inside = [name for name in phases if name != "triggerExecution"]
@@ -110,6 +117,9 @@ def _at_the_engine(figures: dict[str, Any]) -> tuple[str, str, int | None] | Non
     where = (
         f" Of a micro-batch, {longest} takes most: {duration(phases[longest])}." if longest else ""
     )
+    if held_back:
+        wait = f" {waits:,} messages wait." if waits else ""
+        return "warning", f"Sources are held back: {held_back}.{wait}{where}", None
     text = f"It processes {done:,.0f} of {rate:,.0f} messages a second, and {waits:,} wait.{where}"
     return "warning", text, None
 

@@ -28,10 +28,12 @@ NAMES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     "wallaroo_uptime_seconds": ("gauge", (), "Since the start."),
     "wallaroo_busy_seconds": ("counter", (), "Time that the thread of the engine has worked."),
     "wallaroo_backlog": ("gauge", (), "Records received and not processed."),
+    "wallaroo_processed": ("counter", (), "Records processed."),
     "wallaroo_records_measured": ("counter", (), "Records looked at one by one."),
     "wallaroo_records_represented": ("counter", (), "Records that others stand for."),
     "wallaroo_source_frames": ("counter", ("source",), "Frames, or values, received."),
     "wallaroo_source_bytes": ("counter", ("source",), "Bytes received."),
+    "wallaroo_source_backlog": ("gauge", ("source",), "Frames received and not processed."),
     "wallaroo_source_connections": ("gauge", ("source",), "Connections of senders."),
     "wallaroo_source_refused_connections": ("counter", ("source",), "Connections refused."),
     "wallaroo_source_dropped_frames": ("counter", ("source",), "Frames incomplete or refused."),
@@ -135,11 +137,13 @@ def values(registry: Registry) -> dict[str, list[tuple[list[str], Any]]]:
     add("wallaroo_uptime_seconds", figures["uptime"])
     add("wallaroo_busy_seconds", registry.busy_seconds)
     add("wallaroo_backlog", figures["backlog"])
+    add("wallaroo_processed", figures["processed"])
     add("wallaroo_records_measured", figures["sampling"]["looked_at"])
     add("wallaroo_records_represented", figures["sampling"]["left_out"])
     for source in figures["sources"]:
         add("wallaroo_source_frames", source["frames"], source["name"])
         add("wallaroo_source_bytes", source["bytes"], source["name"])
+        add("wallaroo_source_backlog", source["backlog"], source["name"])
         add("wallaroo_source_connections", source["connections"], source["name"])
         add("wallaroo_source_refused_connections", source["refused_connections"], source["name"])
         add("wallaroo_source_dropped_frames", source["dropped_frames"], source["name"])

@@ -1,8 +1,9 @@
 """`--otel ENDPOINT`: the figures of a run, and the records followed, sent by OTLP over HTTP.
 
 The OpenTelemetry SDK makes the spans and sends both, from one thread of its own: the engine's
-threads only add to a bounded list. Where nobody takes them, that is said once; figures are sent
-anew each time, spans beyond the list's length are dropped. What the environment says to the SDK,
+threads only add to a bounded list. Many backends take only one of the two, so each is sent whatever
+becomes of the other. Where nobody takes them, that is said once; figures are sent anew each time,
+of the records followed the last are kept. What the environment says to the SDK,
 such as OTEL_EXPORTER_OTLP_HEADERS or OTEL_RESOURCE_ATTRIBUTES, holds.
 """
 
@@ -62,7 +63,7 @@ class Exporter:
         self._tracer = provider.get_tracer("wallaroo")
         self._to_metrics = OTLPMetricExporter(f"{endpoint}/v1/metrics", timeout=_TIMEOUT)
         self._to_traces = OTLPSpanExporter(f"{endpoint}/v1/traces", timeout=_TIMEOUT)
-        self._away = False
+        self._away = {"figures": False, "traces": False}  # not taken the last time
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._go_on, name="wallaroo-otel", daemon=True)
         registry.on_followed = self._followed.append
@@ -72,7 +73,7 @@ class Exporter:
         self._thread.start()
 
     def close(self) -> None:
-        """Send what there is, unless nobody took anything the last time, and end."""
+        """Send what was taken the last time, or was never sent, and end."""
         self._closed.set()
         self._thread.join(_TIMEOUT)
         self._to_metrics.shutdown()
@@ -83,41 +84,51 @@ class Exporter:
     def _go_on(self) -> None:
         with _Reasons() as reasons:
             while not self._closed.wait(self._every):
-                self._send(reasons)
-            if not self._away:
-                self._send(reasons)
+                for what in self._away:
+                    self._send(what, reasons)
+            for what, away in self._away.items():
+                if not away:
+                    self._send(what, reasons)
 
-    def _send(self, reasons: _Reasons) -> None:
+    def _send(self, what: str, reasons: _Reasons) -> None:
         reasons.first = ""
         try:
-            good = self._send_all()
+            good = self._send_figures() if what == "figures" else self._send_traces()
         except Exception as error:  # noqa: BLE001 - a bug, here or in the SDK, must not end the run
             good, reasons.first = False, f"{type(error).__name__}: {error}"
-        if good == self._away:  # it has changed
-            self._away = not good
-            if good:
-                _log.warning("figures and traces are taken at %s again", self._endpoint)
-            else:
-                _log.warning(
-                    "figures and traces are not taken at %s: %s. It is tried again every %g s; "
-                    "nothing else is affected",
-                    self._endpoint,
-                    escaped(reasons.first or "no reason was given"),
-                    self._every,
-                )
+        if good is None or good is not self._away[what]:  # it has not changed
+            return
+        self._away[what] = not good
+        if good:
+            _log.warning("%s are taken at %s again", what, self._endpoint)
+        else:
+            _log.warning(
+                "%s are not taken at %s: %s. It is tried again every %g s; nothing else is "
+                "affected",
+                what,
+                self._endpoint,
+                escaped(reasons.first or "no reason was given"),
+                self._every,
+            )
 
-    def _send_all(self) -> bool:
-        """Return whether all of it was taken."""
+    def _send_figures(self) -> bool:
+        """Return whether they were taken."""
         data = metrics_data(self._registry, self._process.look(), self._resource)
-        if self._to_metrics.export(data) is not MetricExportResult.SUCCESS:
-            return False
-        while self._followed:
-            make_spans(self._tracer, self._registry.application, self._followed.popleft())
-        if not self._spans:
-            return True
-        spans = self._spans[:]
+        return self._to_metrics.export(data) is MetricExportResult.SUCCESS
+
+    def _send_traces(self) -> bool | None:
+        """Return whether they were taken; `None`: there are none."""
+        sent = [self._followed.popleft() for _ in range(len(self._followed))]
+        if not sent:
+            return None
         self._spans.clear()
-        return self._to_traces.export(spans) is SpanExportResult.SUCCESS
+        for followed in sent:
+            make_spans(self._tracer, self._registry.application, followed)
+        good = self._to_traces.export(self._spans[:]) is SpanExportResult.SUCCESS
+        if not good:
+            room = _RECORDS - len(self._followed)  # for the last of them: others have come since
+            self._followed.extendleft(reversed(sent[max(0, len(sent) - room) :]))
+        return good
 
 
 class _Collecting(SpanProcessor):

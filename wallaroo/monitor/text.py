@@ -24,18 +24,31 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
         f"{escaped(figures['application'])} on the {figures['engine']} engine, "
         f"{figures['state']}, up {figures['uptime']:,.0f} s",
         f"{_MARKS[verdict['level']]} {escaped(verdict['text'])}",
-        f"in {_rate(frames)} · out {_rate(outputs)} · backlog {figures['backlog']:,} · "
+        f"in {_rate(frames)} · processed {_rate(figures['processed_rate'])} · "
+        f"out {_rate(outputs)} · backlog {figures['backlog']:,} · "
         f"dead letters {figures['dead_letters']:,} · {busy}"
         f"processor {process.get('cpu', 0.0):.0%} · memory {_size(process.get('memory_bytes', 0))}",
         "",
     ]
     lines += _table(
-        ("source", "frames", "rate", "connections", "p50", "p99", "p99.9", "max", "dead"),
+        (
+            "source",
+            "frames",
+            "rate",
+            "backlog",
+            "connections",
+            "p50",
+            "p99",
+            "p99.9",
+            "max",
+            "dead",
+        ),
         [
             (
                 one["name"],
                 f"{one['frames']:,}",
                 _rate(one["frame_rate"]),
+                f"{one['backlog']:,}",
                 f"{one['connections']:,}",
                 *_latency(one, ("p50", "p99", "p99.9", "max")),
                 _dead(one),
@@ -82,7 +95,7 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
                 one["name"],
                 "-" if one["windows"]["open"] is None else f"{one['windows']['open']:,}",
                 f"{about}{one['windows']['fired']:,}",
-                f"{sum(one['windows']['late'].values()):,}",
+                f"{sum(one['windows']['late'].values(), one['dead_letters'].get('late', 0)):,}",
                 _duration(one["windows"]["watermark_lag"]),
             )
             for one in figures["steps"]

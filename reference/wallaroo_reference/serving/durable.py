@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from wallaroo.metrics.figures import KeptFigures
+from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL, KeptFigures
 from wallaroo.metrics.registry import Registry
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import SinkId
@@ -29,6 +29,12 @@ from wallaroo_reference.serving.valve import Valve
 from wallaroo_reference.serving.worker import Post, Worker
 
 _LOOK = 0.002  # seconds between looks whether all is on disk
+
+_WHY = {  # sources are not read, by what the valve calls it
+    "disk": DISK_IS_FULL,
+    "log": LOG_IS_FULL,
+    "replay": "what an earlier run has received is processed first",
+}
 
 
 class Durable:
@@ -97,6 +103,8 @@ class Durable:
     def tell(self, metrics: Registry) -> None:
         """Copy what is known of the log and the checkpoint; in any thread."""
         log, checkpoints = self._log, self._checkpoints
+        reasons = self._valve.reasons
+        metrics.held_back = next((why for one, why in _WHY.items() if one in reasons), "")
         kept = metrics.kept = metrics.kept or KeptFigures()
         kept.log_bytes = log.size
         kept.log_records = log.next_sequence - log.first_sequence

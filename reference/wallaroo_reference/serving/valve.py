@@ -16,6 +16,11 @@ class Valve:
         self._edges = edges
         self._reasons: set[str] = set()
 
+    @property
+    def reasons(self) -> frozenset[str]:
+        """The reasons against it now; in any thread."""
+        return frozenset(self._reasons)
+
     def close(self, reason: str) -> None:
         """Have nothing more read, for a reason, until `open` is called with the same."""
         if not self._reasons:

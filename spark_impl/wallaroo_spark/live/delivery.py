@@ -115,9 +115,12 @@ class Delivery:
         end, numbered = first_end(finished), numbering(finished.fired)
         stop = None if end is None else end.order
         made = outputs_of(self._application, finished, stop)
+        numbers = {sink: len(outputs) for sink, outputs in made.items()}
         for sink, outputs in made.items():
             if outputs:
                 self._loop.call(self._edges.sinks[sink].write, outputs)
+        if self.watch is not None:
+            self.watch.made(numbers)
         letters = [letter for letter in finished.letters if stop is None or letter.order <= stop]
         if letters:
             sequences = {letter.lineage[0] for letter in letters}
@@ -151,7 +154,6 @@ class Delivery:
             self._done(report.span[1], self.due)
             self.processed = report.span[1]
             if self.watch is not None:
-                numbers = {sink: len(outputs) for sink, outputs in made.items()}
                 for visit in report.visits.kept:
                     visit.lineage = numbered(visit.lineage)
                 self.watch.delivered(report, numbers, self.processed)

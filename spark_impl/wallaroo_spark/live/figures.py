@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from wallaroo.metrics.figures import KeptFigures
+from collections.abc import Callable
+
+from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL, KeptFigures
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import Application
 from wallaroo_spark.live.checkpoint import Checkpoint
@@ -21,16 +23,23 @@ class Figures:
         feed: knows the log, and what Spark has committed.
         delivery: knows what is held on the workers.
         checkpoint: the run's.
+        waiting: returns the number of records that were read and are not in the log.
     """
 
     def __init__(
-        self, application: Application, feed: LogFeed, delivery: Delivery, checkpoint: Checkpoint
+        self,
+        application: Application,
+        feed: LogFeed,
+        delivery: Delivery,
+        checkpoint: Checkpoint,
+        waiting: Callable[[], int],
     ) -> None:
         self._application = application
         self._components = plan(application).components
         self._feed = feed
         self._delivery = delivery
         self._checkpoint = checkpoint
+        self._waiting = waiting
         self._size_due = 0.0
 
     def tell(self, metrics: Registry) -> None:
@@ -53,6 +62,8 @@ class Figures:
 
     def _tell_of_disk(self, metrics: Registry) -> None:
         log, kept = self._feed.log, metrics.kept or KeptFigures()
+        full = LOG_IS_FULL if self._feed.full else ""
+        metrics.held_back = DISK_IS_FULL if self._waiting() else full
         kept.log_bytes = log.size
         kept.log_records = log.next_sequence - log.first_sequence
         kept.log_written = log.written

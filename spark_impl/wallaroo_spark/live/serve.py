@@ -231,8 +231,16 @@ class Server:
             None if self._resume is None else self._resume.due,
         )
         if options.metrics is not None:
-            figures = Figures(self._application, self._feed, self._delivery, checkpoint)
-            self._delivery.watch = Watch(options.metrics, lambda: self._backlog, figures.tell)
+            figures = Figures(
+                self._application,
+                self._feed,
+                self._delivery,
+                checkpoint,
+                lambda: self._intake.waiting,
+            )
+            self._delivery.watch = Watch(
+                options.metrics, self._edges.sinks, lambda: self._backlog, figures.tell
+            )
             self._up.callback(self._delivery.watch.close)
             self._feed.choose = self._delivery.watch.choose
         self._intake = Intake(self._feed, self._edges, self._fail, arrival, self._delivery.watch)

@@ -15,6 +15,7 @@ from typing import Any
 from wallaroo.metrics.following import Followed, Visits
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import SinkId
+from wallaroo.transport.edges import OutputSink
 from wallaroo.transport.input_log import Kind, Run
 from wallaroo_spark.wire.job import Report
 
@@ -28,17 +29,20 @@ class Watch:
 
     Args:
         metrics: the figures.
+        sinks: those of the run.
         backlog: returns the number of records received and not delivered.
-        held: copies what is known of entities and windows to the figures.
+        held: copies what is known of state, log and checkpoint to the figures.
     """
 
     def __init__(
         self,
         metrics: Registry,
+        sinks: Mapping[SinkId, OutputSink],
         backlog: Callable[[], int],
         held: Callable[[Registry], None],
     ) -> None:
         self._metrics = metrics
+        self._sinks = sinks
         self._backlog = backlog
         self._held = held
         self._lock = threading.Lock()
@@ -52,6 +56,8 @@ class Watch:
         """Note that records are logged, the last with sequence `end - 1`; `""`: of no source."""
         now = self._metrics.monotonic()
         with self._lock:
+            if source:
+                self._metrics.sources[source].backlog += records
             if self._reads:
                 _, arrived, counts = self._reads[-1]
                 if now - arrived < _TOGETHER or len(self._reads) >= _MOST:
@@ -72,6 +78,14 @@ class Watch:
         self._followed = Followed(first.source, first.first)
         return first.first
 
+    def made(self, outputs: Mapping[SinkId, int]) -> None:
+        """Note that sinks have been given so many outputs of a batch, which waits for them now."""
+        now = self._metrics.monotonic()
+        with self._metrics.lock:
+            for sink, number in outputs.items():
+                if number:
+                    self._metrics.sinks[sink].oldest = now
+
     def delivered(self, report: Report, outputs: Mapping[SinkId, int], processed: int) -> None:
         """Note that a batch is delivered.
 
@@ -89,6 +103,9 @@ class Watch:
         with self._lock:
             while self._reads and self._reads[0][0] <= processed:
                 done.append(self._reads.popleft())
+                for source in done[-1][2]:
+                    if source:
+                        self._metrics.sources[source].backlog -= done[-1][2][source]
         followed = self._followed
         if followed is not None and followed.sequence < processed:
             self._followed = None
@@ -137,5 +154,9 @@ class Watch:
         self._metrics.after_last_tick(self._look)
 
     def _look(self) -> None:
+        with self._metrics.lock:
+            for id_, sink in self._metrics.sinks.items():
+                if not self._sinks[id_].pending:
+                    sink.oldest = None
         self._metrics.backlog = max(0, self._backlog())
         self._held(self._metrics)

@@ -19,6 +19,7 @@ from wallaroo.frames import frames
 from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
+from wallaroo.transport.input_log import InputLog, InputLogFullError
 
 
 @wallaroo.computation_multi(name="words")
@@ -203,6 +204,7 @@ def test_a_stalled_sink_shows_it_and_then_how_long_it_took(start):
         assert figures["not_ready"][0].startswith("sources are not read: sink p/0 is slow")
         assert figures["verdict"]["level"] == "bad"
         assert "sources are held back" in figures["verdict"]["text"]
+        assert figures["sources"][0]["backlog"] == figures["backlog"]
         stalled = time.monotonic()
         time.sleep(0.3)
         stall = time.monotonic() - stalled
@@ -214,6 +216,7 @@ def test_a_stalled_sink_shows_it_and_then_how_long_it_took(start):
         reader.join()
         peer.close()
     sink = of(figures, "sinks", "p/0")
+    assert figures["sources"][0]["backlog"] == figures["backlog"] == 0
     assert sink["written"] == 400
     assert sink["latency"]["whole"]["max"] >= stall
     assert sink["latency"]["whole"]["count"] == 400
@@ -222,6 +225,27 @@ def test_a_stalled_sink_shows_it_and_then_how_long_it_took(start):
 def _read_all(peer):
     while peer.recv(1 << 20):
         pass
+
+
+def test_a_disk_that_takes_nothing_is_why_sources_are_not_read(start, tmp_path, monkeypatch):
+    full = threading.Event()
+    full.set()
+    append = InputLog.append
+
+    def appended(self, *arguments):
+        if full.is_set():
+            raise InputLogFullError("no room")
+        return append(self, *arguments)
+
+    monkeypatch.setattr(InputLog, "append", appended)
+    run = start(builder(), options={"checkpoint": tmp_path / "c"})
+    run.send([b"a"])
+    why = "the disk does not take the input log"
+    eventually(lambda: run.figures()["not_ready"] == [f"sources are not read: {why}"])
+    assert run.figures()["verdict"]["text"] == f"Sources are held back: {why}."
+    full.clear()
+    eventually(lambda: run.figures()["ready"])
+    eventually(lambda: run.figures()["sinks"][0]["written"] == 1)
 
 
 def test_a_sink_that_is_away_is_named(start):

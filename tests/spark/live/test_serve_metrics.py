@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 import urllib.request
 
 import pytest
-from live_on_spark import Count, line, number, text, whole
+from live_on_spark import Count, build, line, number, text, whole
 from receiving import Receiver, eventually
 from wallaroo_spark.jvm.session import session
 
@@ -16,6 +17,7 @@ import wallaroo
 from wallaroo.engine import ServeOptions
 from wallaroo.frames import frames
 from wallaroo.metrics.registry import Registry
+from wallaroo.metrics.snapshot import snapshot
 from wallaroo.monitor.server import Monitor
 
 shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
@@ -110,3 +112,56 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
     slept = [visit for visit in first.visits.kept if visit.node == 2]
     assert all(visit.ended - visit.began >= 5_000_000 for visit in slept)
     assert first.arrived <= slept[0].began < slept[-1].ended <= first.ended
+
+
+@shared
+def test_a_stalled_sink_is_named_before_and_when_the_log_is_full(spark_engine):
+    session()
+    big = b"x" * 20_000
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # the system takes little
+        application = build(listener.getsockname()[1])
+        registry = Registry(application, "spark")
+        own = {"checkpoint": None, "log_bytes": 2 << 20, "batch_bytes": 1 << 20}
+        handle = spark_engine.serve(
+            application,
+            ServeOptions(partitions=2, stop_timeout=120, metrics=registry, options=own),
+        )
+        peer, _ = listener.accept()
+
+        def figures():
+            registry.tick()
+            return snapshot(registry)
+
+        def stalled():
+            found = figures()["verdict"]
+            return found["level"] == "bad" and found["text"].startswith("Sink p/0 is slow; ")
+
+        with socket.create_connection(handle.addresses["p"]) as connection:
+            sender = threading.Thread(target=connection.sendall, args=(frames([big] * 1000),))
+            sender.start()
+            eventually(stalled, 300)
+            found = figures()
+            assert found["verdict"]["text"].endswith("; sources are held back.")
+            assert found["sinks"][0]["full"]
+            assert found["sinks"][0]["waiting_for"] >= 1
+            assert found["sources"][0]["backlog"] == found["backlog"] > 0
+            assert len(found["not_ready"]) == 1
+            assert found["not_ready"][0].startswith("sources are not read: sink p/0 is slow, and ")
+            reader = threading.Thread(target=_read_all, args=(peer,))
+            reader.start()
+            eventually(lambda: figures()["sinks"][0]["written"] == 1000, 300)
+            eventually(lambda: figures()["processed"] == 1000, 60)
+            sender.join()
+        found = figures()
+        assert (found["ready"], found["held_back"]) == (True, "")
+        assert (found["sources"][0]["backlog"], found["sinks"][0]["waiting_for"]) == (0, None)
+        handle.stop()
+        assert handle.wait(300).problem is None
+        reader.join()
+        peer.close()
+
+
+def _read_all(peer):
+    while peer.recv(1 << 20):
+        pass

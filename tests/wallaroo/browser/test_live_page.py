@@ -179,7 +179,7 @@ def test_an_operator_sees_what_happens_on_any_screen(sending):
         browser.open(live.monitor.url)
         browser.wait(lambda: "Messages fail at step" in browser.text(), "no verdict")
         browser.wait(lambda: len(browser.row("count")) > 3, "no steps")
-        assert browser.row("p")[11:] == [browser.row("p")[11], "0"]
+        assert browser.row("p")[12:] == [browser.row("p")[12], "0"]
         browser.wait(
             lambda: browser.script("return document.querySelectorAll('#plots canvas').length") == 4,
             "no lines",

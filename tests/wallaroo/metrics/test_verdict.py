@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import wallaroo
+from wallaroo.metrics.figures import LOG_IS_FULL
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
+from wallaroo.metrics.verdict import not_ready
 from wallaroo.trace import DeadLetter, Reason
 
 
@@ -99,6 +101,38 @@ def test_a_full_sink_holds_sources_back(registry, said):
         "Sink orders/0 is slow; 12,400 outputs wait, the oldest for 3 s; sources are held back.",
         "Sink",
     )
+
+
+def test_a_sink_that_takes_nothing_is_named_however_few_outputs_wait(registry, said):
+    sink = registry.sinks["orders", 0]
+    sink.waiting, sink.oldest = 3, registry.monotonic() - 6
+    text = "Sink orders/0 is slow: 3 outputs wait, the oldest for 7 s."
+    assert said() == ("warning", text, "Sink")
+    sink.written += 2
+    assert "It keeps up" in said()[1]
+    assert not_ready(registry) == []
+
+
+def test_a_sink_for_which_the_input_log_is_full_is_why_sources_are_not_read(registry, said):
+    sink = registry.sinks["orders", 0]
+    sink.waiting, sink.oldest = 3, registry.monotonic() - 2
+    registry.held_back = LOG_IS_FULL
+    assert said()[:2] == (
+        "bad",
+        "Sink orders/0 is slow; 3 outputs wait, the oldest for 3 s; sources are held back.",
+    )
+    assert not_ready(registry) == [
+        "sources are not read: sink orders/0 is slow, and 3 outputs wait for it"
+    ]
+
+
+def test_a_log_that_is_full_is_told(registry, said):
+    registry.held_back, registry.backlog = LOG_IS_FULL, 70
+    registry.sinks["orders", 0].waiting = 3  # it was given them just now
+    registry.sinks["orders", 0].oldest = registry.monotonic() + 1
+    text = "Sources are held back: the input log is full. 70 messages wait."
+    assert said() == ("warning", text, None)
+    assert not_ready(registry) == ["sources are not read: the input log is full"]
 
 
 def test_the_slowest_step_is_named_when_there_is_no_time_left(registry, said):

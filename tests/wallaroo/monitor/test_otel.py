@@ -50,5 +50,34 @@ def test_a_collector_that_comes_back_gets_what_was_kept(registry, caplog):
     assert dead == [("step", shown(), shown(), "0", "raised")]
 
 
+def test_a_backend_that_takes_no_figures_gets_the_traces(registry, caplog):
+    with Collector() as collector:
+        collector.refused.add("/v1/metrics")
+        exporter = Exporter(registry, collector.url, every=0.01)
+        exporter.start()
+        eventually(lambda: "figures are not taken" in caplog.text)
+        registry.on_followed(followed())
+        eventually(lambda: len(collector.spans) == 3)
+        exporter.close()
+    assert "traces are not taken" not in caplog.text
+    assert not collector.metrics
+
+
+def test_traces_that_are_refused_are_sent_later_and_figures_all_the_same(registry, caplog):
+    with Collector() as collector:
+        collector.refused.add("/v1/traces")
+        exporter = Exporter(registry, collector.url, every=0.01)
+        exporter.start()
+        registry.on_followed(followed())
+        eventually(lambda: "traces are not taken" in caplog.text)
+        eventually(lambda: len(collector.metrics) > 3)
+        collector.refused.clear()
+        registry.on_followed(followed())
+        eventually(lambda: len(collector.spans) == 6)
+        exporter.close()
+    assert "figures are not taken" not in caplog.text
+    assert caplog.text.count("are not taken") == 1
+
+
 def shown():
     return NASTY.encode("utf-8", "backslashreplace").decode()

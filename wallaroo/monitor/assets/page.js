@@ -148,7 +148,7 @@ function showTiles(figures) {
     one.latency.recent.count > best.latency.recent.count ? one : best, figures.sources[0]);
   const latency = busiest ? busiest.latency.recent : {};
   const tiles = [
-    ["in", rate(sum(figures.sources, "frame_rate"))], ["out", rate(sum(figures.sinks, "write_rate"))],
+    ["in", rate(sum(figures.sources, "frame_rate"))], ["processed", rate(figures.processed_rate)], ["out", rate(sum(figures.sinks, "write_rate"))],
     ["latency p50", duration(latency.p50)], ["latency p99", duration(latency.p99)],
     ["backlog", number(figures.backlog)], ["outputs waiting", number(sum(figures.sinks, "waiting"))],
     ["dead letters", whole(figures.dead_letters)], ["busy", share(figures.busy)],
@@ -170,9 +170,9 @@ function letters(counts) {
 
 function showTables(figures) {
   const slow = (one) => figures.verdict.node === one.node;
-  fill("sources", ["source", "frames", "rate", "bytes", "connections", "refused", "dropped", "decode p50", "latency p50", "p99", "p99.9", "max", "dead letters"],
+  fill("sources", ["source", "frames", "rate", "bytes", "backlog", "connections", "refused", "dropped", "decode p50", "latency p50", "p99", "p99.9", "max", "dead letters"],
     figures.sources.map((one) => ({id: "node" + one.node, slow: slow(one), cells: [shown(one.name),
-      whole(one.frames), rate(one.frame_rate), bytes(one.bytes), whole(one.connections),
+      whole(one.frames), rate(one.frame_rate), bytes(one.bytes), whole(one.backlog), whole(one.connections),
       whole(one.refused_connections), whole(one.dropped_frames), duration(one.time.p50),
       ...["p50", "p99", "p99.9", "max"].map((name) => duration(one.latency.recent[name])), letters(one.dead_letters)]})));
   fill("steps", ["step", "pipeline", "in", "out", "rate", "load", "mean", "p50", "p99", "max", "dead letters"],
@@ -186,9 +186,9 @@ function showTables(figures) {
       ...["p50", "p99", "max"].map((name) => duration(one.latency.recent[name])), letters(one.dead_letters)]})));
   const windows = figures.steps.filter((one) => one.windows);
   byId("windows-section").hidden = !windows.length;
-  fill("windows", ["window", "open", "fired", "late, dropped", "partly late", "watermark behind"],
+  fill("windows", ["window", "open", "fired", "late, dead letters", "late, dropped", "partly late", "watermark behind"],
     windows.map((one) => ({cells: [shown(one.name), whole(one.windows.open), whole(one.windows.fired),
-      whole(one.windows.late.dropped ?? 0), whole(one.windows.late.partly ?? 0), duration(one.windows.watermark_lag)]})));
+      whole(one.dead_letters.late ?? 0), whole(one.windows.late.dropped ?? 0), whole(one.windows.late.partly ?? 0), duration(one.windows.watermark_lag)]})));
   const phases = Object.entries(figures.phases);
   byId("phases-section").hidden = !phases.length;
   fill("phases", ["phase", "time"], phases.map(([name, seconds]) => ({cells: [shown(name), duration(seconds)]})));
