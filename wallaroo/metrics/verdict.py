@@ -156,6 +156,12 @@ def _calm(figures: dict[str, Any]) -> tuple[str, str, int | None]:
     busy = ""
     if figures["busy"] is not None:
         busy = f", and is busy for {figures['busy']:.0%} of the time"
+    if not rate and figures["backlog"]:
+        text = (
+            f"Nothing comes now; {figures['backlog']:,} messages wait, and "
+            f"{figures['processed_rate']:,.0f} a second are processed."
+        )
+        return "good", text, None
     if not any(source["frames"] for source in figures["sources"]):
         return "good", "It waits for its first message.", None
     if not rate:

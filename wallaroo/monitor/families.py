@@ -1,7 +1,8 @@
 """The figures of a run by name: what Prometheus reads, and what OpenTelemetry is sent.
 
 Each name is in `NAMES`, with what it means; the dashboard and the alert rules in the documents use
-no others. Keys are no labels: there may be any number of them.
+no others. Keys are no labels: there may be any number of them. Labels are escaped: people read them
+on terminals.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
-from wallaroo.text import encodable
+from wallaroo.text import escaped
 from wallaroo.topology import Sink, Source
 
 SECOND = 1_000_000_000
@@ -129,7 +130,7 @@ def values(registry: Registry) -> dict[str, list[tuple[list[str], Any]]]:
 
     def add(name: str, value: Any, *labels: object) -> None:
         if value is not None:
-            found.setdefault(name, []).append(([encodable(str(one)) for one in labels], value))
+            found.setdefault(name, []).append(([escaped(str(one)) for one in labels], value))
 
     figures = snapshot(registry)
     add("wallaroo_run", 1, figures["application"], figures["engine"])

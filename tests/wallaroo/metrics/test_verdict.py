@@ -92,6 +92,12 @@ def test_all_is_well(registry, said):
     )
 
 
+def test_what_waits_is_told_when_nothing_comes(registry, said):
+    registry.thread, registry.backlog, registry.processed = None, 5_000, 300
+    text = "Nothing comes now; 5,000 messages wait, and 300 a second are processed."
+    assert said(0) == ("good", text, None)
+
+
 def test_a_full_sink_holds_sources_back(registry, said):
     sink = registry.sinks["orders", 0]
     sink.full, sink.waiting = True, 12_400

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wallaroo.monitor.families import NAMES
+from wallaroo.text import escaped
 
 from .conftest import NASTY
 
@@ -26,7 +27,8 @@ def test_prometheus_can_read_it(ask, accept, parse):
     assert ours == set(NAMES)
     (dead,) = families["wallaroo_dead_letters"].samples
     assert dead.value == 1
-    assert dead.labels["name"] == NASTY.encode("utf-8", "backslashreplace").decode()
+    assert dead.labels["name"] == escaped(NASTY)
+    assert b"\x1b" not in content
     calls = families["wallaroo_node_call_seconds"].samples
     counted = {one.labels["le"]: one.value for one in calls if one.name.endswith("_bucket")}
     assert (counted["0.002"], counted["0.01"], counted["+Inf"]) == (0, 4, 4)
