@@ -59,8 +59,9 @@ def _verdict(registry: Registry, figures: dict[str, Any]) -> tuple[str, str, int
             f"Nothing goes on: {_inside(registry)} has not returned for {silent:.0f} s.",
             None,
         )
-    found = _at_a_sink(figures) or _at_a_step(figures) or _at_the_engine(figures)
-    return found or _dead(figures) or _behind(figures) or _calm(figures)
+    looks = (_at_a_sink, _at_a_step, _at_the_engine, _dead, _behind, _calm)
+    found = [one for look in looks if (one := look(figures)) is not None]
+    return next((one for one in found if one[0] == "bad"), found[0])
 
 
 def _at_a_sink(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:

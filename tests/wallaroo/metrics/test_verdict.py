@@ -166,6 +166,16 @@ def test_failing_messages_are_told(registry, said):
     )
 
 
+def test_failing_messages_are_told_before_what_is_only_slow(registry, said):
+    registry.busy_seconds += 0.95
+    registry.nodes[1].time.add([5_000_000] * 170)
+    letter = DeadLetter(
+        (1,), "orders", "orders", "look up", 0, None, None, Reason.RAISED, "E", "", b""
+    )
+    registry.add_dead_letters([letter] * 100)
+    assert said(1000)[1].startswith("Messages fail at step look up (raised): ")
+
+
 def test_a_source_that_holds_windows_back_is_named(registry, said):
     windows = registry.windows[2]
     windows.open, windows.held_by = 3, "orders"
