@@ -43,6 +43,8 @@ _MOST_CONNECTIONS = 64
 _SECONDS = 10.0  # that a request may take to come, and an answer's next part to be taken
 _ALL_ADDRESSES = {"", "0.0.0.0", "::"}  # noqa: S104 - compared with, not listened to
 
+_REMEDY = "give it in --metrics HOST:PORT, or make it the host name (of a container: --hostname)"
+
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -269,7 +271,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(413, "text/plain", b"a request has no body here\n")
             return
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
-        refused = refusal(host, origin, self.server.bound, remedy="give it in --metrics HOST:PORT")
+        refused = refusal(host, origin, self.server.bound, remedy=_REMEDY)
         if refused is None and self._is_for_another_page():
             refused = "a page of another origin asks for it"
         if refused is not None:

@@ -132,6 +132,25 @@ def test_another_name_is_refused(ask, host):
     assert b"is no name of this server" in content
 
 
+def test_on_all_addresses_the_host_name_is_answered_and_how_to_add_another_is_said(
+    registry, monkeypatch
+):
+    monkeypatch.setattr(socket, "gethostname", lambda: "orders")
+    monitor = Monitor(registry, "0.0.0.0", 0)
+    monitor.start()
+    port = monitor.address[1]
+    answers = []
+    for name in (f"orders:{port}", f"192.0.2.1:{port}", "evil.example"):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("GET", "/health", headers={"Host": name})
+        answer = connection.getresponse()
+        answers.append((answer.status, answer.read()))
+        connection.close()
+    monitor.close()
+    assert [status for status, _ in answers] == [200, 200, 403]
+    assert b"of a container: --hostname" in answers[-1][1]
+
+
 @pytest.mark.parametrize("host", ["localhost:1234", "127.0.0.1", "[::1]:80", "LOCALHOST"])
 def test_names_of_this_machine_are_answered(ask, host):
     assert ask("/api", Host=host)[0] == 200
