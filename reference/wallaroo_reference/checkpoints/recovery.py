@@ -75,9 +75,11 @@ class Recovery:
                     self.store = Store(self._directory.own_part)
                     up.callback(self.store.close)
                     self.head = self.store.head()
-                    if self.head is not None and not has_log:
+                    if not has_log:  # the log was made before the file
                         # Refused before an empty log is made: a copy restored would mix with it.
-                        raise self._ends_before(0)
+                        raise self._directory.half_deleted(
+                            "it has no input", self._directory.input_log
+                        )
                 kept = None
                 if record is not None:
                     recording = Recording(
@@ -200,14 +202,11 @@ class Recovery:
                 self._directory.own_part,
             )
         if self.log.next_sequence < self.position:
-            raise self._ends_before(self.log.next_sequence)
-
-    def _ends_before(self, sequence: int) -> CheckpointError:
-        return self._directory.half_deleted(
-            f"its input ends before record {sequence}, and its state knows those before "
-            f"{self.position}",
-            self._directory.input_log,
-        )
+            raise self._directory.half_deleted(
+                f"its input ends before record {self.log.next_sequence}, and its state knows those "
+                f"before {self.position}",
+                self._directory.input_log,
+            )
 
     def _not_made_again(self, error: UnpackError) -> CheckpointError:
         cells = error.cells

@@ -44,16 +44,13 @@ class Checkpoint(CheckpointDirectory):
         try:
             super().__init__(directory, ENGINE)
             self._spark_part = read_spark_part(self.spark)
-            if self._spark_part.planned and not any(self.input_log.glob("*.log")):
+            if self.spark.exists() and not any(self.input_log.glob("*.log")):
                 # Refused before an empty log is made: a copy that is restored would mix with it.
-                raise self._ends_before(0)
+                raise self.half_deleted("it has no input", self.input_log)
             self.partitions = self._identified(application, partitions, default_partitions)
-            make_private(self.spark)  # the files that Spark makes in it follow the umask
         except OSError as error:
             self.close()
-            raise CheckpointError(
-                f"the checkpoint {directory} cannot be written: {error.strerror}"
-            ) from error
+            raise self._not_written(error) from error
         except BaseException:
             self.close()
             raise
@@ -68,18 +65,19 @@ class Checkpoint(CheckpointDirectory):
         """The file that says how things stood."""
         return self.directory / RESUME
 
-    def check_input(self, first_sequence: int, next_sequence: int) -> None:
-        """Refuse a checkpoint whose input log or Spark's part was deleted.
+    def begin(self, first_sequence: int, next_sequence: int) -> None:
+        """Refuse a checkpoint whose input log or Spark's part was deleted; else make Spark's part.
 
         Call it before anything is received: otherwise new frames would get numbers that Spark has
-        already processed.
+        already processed. And after the log is opened: so where Spark's part is, a log has been.
 
         Args:
             first_sequence: the input log's first sequence.
             next_sequence: the input log's next sequence.
 
         Raises:
-            CheckpointError: the input log begins after, or ends before, what Spark has processed.
+            CheckpointError: the input log begins after, or ends before, what Spark has processed;
+                or Spark's part cannot be made.
         """
         committed, planned = self._spark_part.committed, self._spark_part.planned
         if first_sequence > committed:
@@ -89,7 +87,15 @@ class Checkpoint(CheckpointDirectory):
                 self.spark,
             )
         if next_sequence < planned:
-            raise self._ends_before(next_sequence)
+            raise self.half_deleted(
+                f"its input ends before frame {next_sequence}, and Spark has been given those "
+                f"before {planned}",
+                self.input_log,
+            )
+        try:
+            make_private(self.spark)  # the files that Spark makes in it follow the umask
+        except OSError as error:
+            raise self._not_written(error) from error
 
     def check_new(self, missing: Path) -> None:
         """Refuse a checkpoint that lacks a part which it must have once Spark has committed.
@@ -100,11 +106,9 @@ class Checkpoint(CheckpointDirectory):
         if self._spark_part.committed:
             raise self.half_deleted(f"{missing.name} is missing", missing)
 
-    def _ends_before(self, next_sequence: int) -> CheckpointError:
-        return self.half_deleted(
-            f"its input ends before frame {next_sequence}, and Spark has been given those before "
-            f"{self._spark_part.planned}",
-            self.input_log,
+    def _not_written(self, error: OSError) -> CheckpointError:
+        return CheckpointError(
+            f"the checkpoint {self.directory} cannot be written: {error.strerror}"
         )
 
     def _identified(

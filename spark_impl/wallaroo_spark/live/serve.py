@@ -183,7 +183,7 @@ class Server:
                 place = kept  # the temporary directory may be on another file system
         log = InputLog.open(place, own.log_bytes, kept=kept)
         self._up.callback(log.close)
-        checkpoint.check_input(log.first_sequence, log.next_sequence)
+        checkpoint.begin(log.first_sequence, log.next_sequence)
         self._checkpoint = checkpoint
         self._resume = self._read_resume(checkpoint)
         logged = {} if self._resume is None else at_the_end_of(log, self._resume)

@@ -179,7 +179,7 @@ def test_a_damaged_record_of_the_log_is_refused(tmp_path):
     [
         ("reference/state.db", "half deleted: its input has records, and state.db is missing"),
         ("reference", "half deleted: its input has records, and state.db is missing"),
-        ("input", "half deleted: its input ends before record 0"),
+        ("input", "half deleted: it has no input"),
         ("identity.json", "holds a checkpoint without identity.json"),
     ],
 )
@@ -191,6 +191,17 @@ def test_a_missing_part_is_refused(tmp_path, missing, said):
         with pytest.raises(CheckpointError, match=said) as error:
             restored(tmp_path / "c")
         in_one_line(error)
+
+
+def test_an_input_that_is_gone_before_a_state_was_stored_is_refused(tmp_path):
+    recovery = opened(tmp_path / "c")
+    recovery.log.append("p", [b"acknowledged"])
+    recovery.log.sync()
+    recovery.close()
+    shutil.rmtree(tmp_path / "c" / "input")
+    for _ in range(2):
+        with pytest.raises(CheckpointError, match="half deleted: it has no input"):
+            opened(tmp_path / "c")
 
 
 def test_an_older_copy_of_the_state_is_refused_once_the_log_is_cut(tmp_path):

@@ -54,6 +54,13 @@ def opened(tmp_path):
     return open_it
 
 
+def begun(found):
+    """Do what a run does next with a new checkpoint."""
+    InputLog.open(found.input_log, 1 << 20).close()
+    found.begin(0, 0)
+    return found
+
+
 def test_recover_1_the_same_application_is_taken_again(opened):
     assert opened(partitions=3).partitions == 3
     assert opened(partitions=3).partitions == 3
@@ -111,6 +118,7 @@ def test_a_directory_that_cannot_be_written_is_refused(tmp_path):
 
 def test_a_checkpoint_that_lost_its_identity_is_refused(tmp_path, opened):
     opened()
+    spark_wrote(tmp_path / "c", {}, [])
     (tmp_path / "c" / "identity.json").unlink()
     with pytest.raises(CheckpointError, match=r"without identity\.json"):
         opened()
@@ -155,10 +163,10 @@ def test_recover_1_a_checkpoint_half_of_which_is_gone_is_refused(
     spark_wrote(tmp_path / "c", offsets, commits)
     found = opened()
     if problem is None:
-        found.check_input(first, following)
+        found.begin(first, following)
     else:
         with pytest.raises(CheckpointError, match=f"half deleted: its input {problem}"):
-            found.check_input(first, following)
+            found.begin(first, following)
 
 
 def test_recover_1_a_missing_part_is_refused_once_spark_has_committed(tmp_path, opened):
@@ -171,12 +179,13 @@ def test_recover_1_a_missing_part_is_refused_once_spark_has_committed(tmp_path, 
 
 
 def test_recover_1_an_input_that_is_gone_is_refused_and_not_begun_anew(tmp_path, opened):
-    opened()
-    spark_wrote(tmp_path / "c", {0: 5}, [0])
-    shutil.rmtree(tmp_path / "c" / "input")
-    with pytest.raises(CheckpointError, match="half deleted: its input ends before frame 0"):
-        opened()
-    assert not (tmp_path / "c" / "input").exists()
+    begun(opened())  # and killed before its first micro-batch, with acknowledged frames
+    for wrote in ({}, {0: 5}):
+        spark_wrote(tmp_path / "c", wrote, wrote)
+        shutil.rmtree(tmp_path / "c" / "input")
+        with pytest.raises(CheckpointError, match="half deleted: it has no input. Restore .*input"):
+            opened()
+        assert not (tmp_path / "c" / "input").exists()
 
 
 @pytest.mark.parametrize(
@@ -275,8 +284,7 @@ def test_the_command_tells_whose_it_is_and_how_far_it_is(tmp_path, opened, capsy
 
 
 def test_verify_says_what_only_spark_can_read(tmp_path, opened, capsys):
-    opened(partitions=2)
-    InputLog.open(tmp_path / "c" / "input", 1 << 20).close()
+    begun(opened(partitions=2))
     assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 0
     out = capsys.readouterr().out
     assert "is whole; not read: the states in " in out
@@ -301,18 +309,17 @@ def test_a_future_format_is_refused(tmp_path, opened):
 def test_a_checkpoint_is_for_its_owner_alone(tmp_path, opened):
     before = os.umask(0)
     try:
-        found = opened()
+        found = begun(opened())
     finally:
         os.umask(before)
     modes = {path.name: path.stat().st_mode & 0o777 for path in found.directory.iterdir()}
-    assert modes == {"identity.json": 0o600, "lock": 0o600, "spark": 0o700}
+    assert modes == {"identity.json": 0o600, "input": 0o700, "lock": 0o600, "spark": 0o700}
     assert found.directory.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_an_earlier_version_let_others_read_is_closed_to_them(opened):
-    found = opened()
+    found = begun(opened())
     for part in (found.spark, found.input_log):
-        part.mkdir(exist_ok=True)
         part.chmod(0o755)
     opened()
     assert [part.stat().st_mode & 0o777 for part in (found.spark, found.input_log)] == [0o700] * 2
@@ -321,8 +328,7 @@ def test_what_an_earlier_version_let_others_read_is_closed_to_them(opened):
 @pytest.mark.parametrize("part", ["", "spark", "input"])
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
 def test_a_checkpoint_that_others_can_write_is_refused_with_what_to_do(opened, part, mode):
-    found = opened()
-    (found.directory / part).mkdir(exist_ok=True)
+    found = begun(opened())
     (found.directory / part).chmod(mode)
     with pytest.raises(CheckpointError, match="state is unpickled from it: others can") as caught:
         opened()
