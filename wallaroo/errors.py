@@ -53,3 +53,7 @@ class EngineNotFoundError(WallarooError):
 
 class UsageError(WallarooError):
     """A command was called wrongly, which was seen only after its arguments were read."""
+
+
+class ExtraMissingError(UsageError):
+    """A command or an option needs a package that is not installed; says how to install it."""

@@ -32,5 +32,19 @@ def install_command(point: EntryPoint) -> str:
     return f"pip install '{offers}[{_extra(point)}]'"
 
 
+def lacking(point: EntryPoint, error: ModuleNotFoundError) -> str | None:
+    """Return what an entry point lacks, from an import of it that failed, and how to install it.
+
+    The package's metadata may be there while the package itself, or one that it needs, is not.
+
+    Returns:
+        `None` if nothing can be installed for it: it has no extra, or the module is one of ours.
+    """
+    package = (error.name or "").partition(".")[0]
+    if not point.extras or not package or package.startswith("wallaroo"):
+        return None
+    return f"needs {package}, which cannot be imported; try: {install_command(point)}"
+
+
 def _extra(point: EntryPoint) -> str:
     return point.extras[0] if point.extras else point.name

@@ -31,10 +31,11 @@ from wallaroo.cli.logs import LEVELS, logging_to
 from wallaroo.errors import (
     ApplicationNotFoundError,
     EngineNotFoundError,
+    ExtraMissingError,
     UsageError,
     WallarooError,
 )
-from wallaroo.extras import install_command, missing_packages
+from wallaroo.extras import install_command, lacking, missing_packages
 from wallaroo.text import escaped
 
 COMMANDS = "wallaroo.commands"
@@ -148,6 +149,12 @@ def _run(namespace: argparse.Namespace) -> int:
             raise
         except KeyboardInterrupt:
             return 130  # as a shell reports it
+        except ModuleNotFoundError as error:
+            point = next(iter(entry_points(group=COMMANDS, name=namespace.command)))
+            if (lacks := lacking(point, error)) is None:
+                raise
+            _tell(ExtraMissingError(f"{point.name} {lacks}"), namespace)
+            return 2
         except (WallarooError, OSError) as error:
             _tell(error, namespace)
             return 2 if isinstance(error, _CALLED_WRONGLY) else 1
@@ -216,7 +223,10 @@ def _parser(
         try:
             point.load()(subparsers)
         except Exception as error:  # noqa: BLE001 - a package's broken command breaks no other
-            unavailable[point.name] = f"cannot be used here: {type(error).__name__}: {error}"
+            lacks = lacking(point, error) if isinstance(error, ModuleNotFoundError) else None
+            unavailable[point.name] = lacks or (
+                f"cannot be used here: {type(error).__name__}: {error}"
+            )
     parser.epilog = "\n".join([_EXAMPLES, *_not_usable(unavailable, to_install)])
     commands: dict[str, CommandParser] = dict(subparsers.choices)
     for command in commands.values():

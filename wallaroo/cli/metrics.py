@@ -8,16 +8,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from wallaroo.errors import WallarooError
+from wallaroo.errors import ExtraMissingError
 from wallaroo.topology import Application
 
 if TYPE_CHECKING:
     from wallaroo.metrics.registry import Registry
     from wallaroo.monitor.otel import Exporter
-
-
-class OtelMissingError(WallarooError):
-    """The SDK is not installed; says how to install it."""
 
 
 @contextmanager
@@ -28,7 +24,7 @@ def metrics_of(
 
     Raises:
         MetricsAddressError: they cannot be served there.
-        OtelMissingError: they cannot be sent.
+        ExtraMissingError: the packages that send them are not installed.
     """
     if options.metrics is None and options.otel is None:
         yield None
@@ -57,7 +53,7 @@ def _exporter(registry: Registry, url: str) -> Exporter:
     try:
         from wallaroo.monitor.otel import Exporter
     except ModuleNotFoundError as error:
-        raise OtelMissingError(
+        raise ExtraMissingError(
             f"--otel needs the OpenTelemetry SDK, and {error.name} is not installed; "
             "try: pip install 'wallaroo-streams[otel]'"
         ) from error

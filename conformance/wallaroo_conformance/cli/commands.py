@@ -233,8 +233,6 @@ def _could_be_run(program: str, command: Callable[[], int]) -> int:
 
     try:
         return command()
-    except ModuleNotFoundError as error:
-        problem = f"{error}; try: pip install 'wallaroo-streams[conformance]'"
     except BrokenPipeError:
         raise
     except (WallarooError, OSError) as error:

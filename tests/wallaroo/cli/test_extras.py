@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import distribution
@@ -49,6 +50,7 @@ def bare(tmp_path: Path):
         (["compare", "a.json", "b.json"], "loadgen", "locust"),
         (["run", WORD_COUNT, "--engine", "spark", "--stdin"], "spark", "pyspark"),
         (["check", WORD_COUNT, "--engine", "spark"], "spark", "pyspark"),
+        (["run", WORD_COUNT, "--stdin", "--otel", "http://127.0.0.1:1"], "otel", "opentelemetry"),
         (["--completion", "bash"], "cli", "shtab"),
     ],
 )
@@ -57,6 +59,29 @@ def test_one_line_names_what_to_install(bare, arguments, extra, package) -> None
     assert (done.returncode, done.stdout) == (2, "")
     [line] = done.stderr.splitlines()
     assert package in line
+    assert f"try: pip install 'wallaroo-streams[{extra}]'" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra", "package"),
+    [
+        (["conform", "--cases", "1"], "conformance", "hypothesis"),
+        (["load", "word_count"], "loadgen", "rich"),
+        (["compare", "a.json", "b.json"], "loadgen", "numpy"),
+    ],
+)
+def test_a_package_of_which_only_the_metadata_is_there_is_one_line_too(
+    bare, tmp_path, arguments, extra, package
+) -> None:
+    for requirement in distribution("wallaroo-streams").requires:
+        name = re.match(r"[\w.-]+", requirement)[0]
+        info = tmp_path / f"{name.replace('-', '_')}-1.0.dist-info"
+        info.mkdir(exist_ok=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    done = bare(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert f"{arguments[0]} needs {package}" in line
     assert f"try: pip install 'wallaroo-streams[{extra}]'" in line
 
 
