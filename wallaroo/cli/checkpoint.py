@@ -79,7 +79,7 @@ def checkpoint(options: argparse.Namespace) -> int:
         trust(directory)
         identity = read_identity(directory / IDENTITY)
     except FileNotFoundError:
-        raise WallarooError(f"{directory} holds no checkpoint: it has no {IDENTITY}") from None
+        raise UsageError(f"{directory} holds no checkpoint: it has no {IDENTITY}") from None
     if identity.recording:
         return _recording(directory, identity, options)
     stored = _stored(directory, identity)

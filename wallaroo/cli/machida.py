@@ -95,9 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if _workers(options) > 1:
         _say(f"{_ALL_WORK}: start no other. {_scaling_hint(module)}")
     if any("resilience" in name or "checkpoint" in name for name in ignored):
-        _say(
-            f"to keep state through a crash: wallaroo run {module} --checkpoint DIR"
-        )
+        _say(f"to keep state through a crash: wallaroo run {module} --checkpoint DIR")
     own = [] if options.metrics is None else _metrics(options.metrics)
     return wallaroo(["run", module, *own, "--", *passed, *unread])
 

@@ -114,7 +114,7 @@ class RecordedLog:
             self.identity = read_identity(directory / IDENTITY)
             self._segments, torn = read(directory / INPUT)
         except FileNotFoundError as error:
-            raise WallarooError(
+            raise UsageError(
                 f"{directory} holds neither a recording nor a checkpoint: there is no "
                 f"{error.filename}"
             ) from None

@@ -57,6 +57,7 @@ class StopClock:
         self._hurry = False
         self._requested_at: float | None = None  # monotonic
         self._last_seen = 0.0  # monotonic; when there was progress, or when the time began to count
+        self._patience = options.stop_timeout
         self._mark: object = None
 
     # -- in any thread -----------------------------------------------------------------------
@@ -94,7 +95,7 @@ class StopClock:
 
     def given_up(self, waiting: int) -> str:
         """Return the text for a stop that was given up with `waiting` frames not processed."""
-        said = f"the stop was given up after {self._options.stop_timeout:g} s"
+        said = f"the stop was given up after {self._patience:g} s"
         return f"{said}, with {waiting} frames received and not processed" if waiting else said
 
     def _request(self) -> None:
@@ -108,16 +109,16 @@ class StopClock:
         now = time.monotonic()
         before, self._mark = self._mark, self._now()
         reading = self._options.stdout is not None and self._edges.pending
-        patience = self._options.stop_timeout
+        self._patience = self._options.stop_timeout
         if not self._hurry:
-            patience = max(patience, self._least())
+            self._patience = max(self._patience, self._least())
             if self._mark != before or reading:
                 self._last_seen = now
         elif not self._counts_from_progress and self._requested_at is not None:
             self._last_seen = self._requested_at
         elif self._mark != before:
             self._last_seen = now
-        return now - self._last_seen > patience
+        return now - self._last_seen > self._patience
 
 
 async def unless(overdue: Callable[[], bool], work: Coroutine[Any, Any, None]) -> bool:

@@ -195,21 +195,22 @@ def test_a_log_whose_beginning_was_cut_away_is_refused_with_what_to_do(tmp_path,
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "refused", "said"),
     [
-        (lambda made: (made / "identity.json").unlink(), "neither a recording nor a checkpoint"),
-        (lambda made: made.chmod(0o777), "others can write"),
+        (lambda made: (made / "identity.json").unlink(), 2, "neither a recording nor a checkpoint"),
+        (lambda made: made.chmod(0o777), 1, "others can write"),
         (
             lambda made: [file.unlink() for file in (made / "input").glob("*.log")],
+            1,
             "holds no input log",
         ),
     ],
 )
-def test_what_is_no_recording_of_ones_own_is_refused(tmp_path, capfd, change, said):
+def test_what_is_no_recording_of_ones_own_is_refused(tmp_path, capfd, change, refused, said):
     made, app = voted(tmp_path, "ann")
     change(tmp_path / "r")
     code, out, err = called(capfd, "rerun", made, app)
-    assert (code, out) == (1, "")
+    assert (code, out) == (refused, "")
     assert said in err
 
 

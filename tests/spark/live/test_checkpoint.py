@@ -183,7 +183,9 @@ def test_recover_1_an_input_that_is_gone_is_refused_and_not_begun_anew(tmp_path,
     for wrote in ({}, {0: 5}):
         spark_wrote(tmp_path / "c", wrote, wrote)
         shutil.rmtree(tmp_path / "c" / "input")
-        with pytest.raises(CheckpointError, match="half deleted: it has no input. Restore .*input"):
+        with pytest.raises(
+            CheckpointError, match=r"half deleted: it has no input\. Restore .*input"
+        ):
             opened()
         assert not (tmp_path / "c" / "input").exists()
 

@@ -136,9 +136,9 @@ def test_verify_says_that_all_is_whole_or_what_is_damaged(copy, capsys):
 
 
 def test_what_is_no_checkpoint_is_said_so(tmp_path, capsys):
-    assert main(["checkpoint", str(tmp_path)]) == 1
+    assert main(["checkpoint", str(tmp_path)]) == 2
     assert "holds no checkpoint: it has no identity.json" in capsys.readouterr().err
-    assert main(["checkpoint", str(tmp_path / "absent")]) == 1
+    assert main(["checkpoint", str(tmp_path / "absent")]) == 2
 
 
 MIGRATION = """
