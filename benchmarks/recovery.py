@@ -10,6 +10,7 @@ its JVM, a Python worker, or all of them at once. Then the run is started again 
 checkpoint.
 
     python benchmarks/recovery.py [--engine reference|spark] [--kills N] [--seed 1] [--rate 2000]
+                       [--patience 400]
 
 Ctrl-C ends the kills and prints the report. Exit code 0: no effect on state was lost or doubled, no
 output and no acknowledged number was lost, and repeated outputs are the end of those sent before,
@@ -30,7 +31,6 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -165,11 +165,37 @@ def children(pid: int) -> list[int]:
 
 
 class Run:
-    """The current run and its processes."""
+    """The current run and its processes; `start` starts the next one.
+
+    Attributes:
+        process: the process.
+        failed: how many runs have ended by themselves.
+    """
 
     def __init__(self, command: list[str], log: Path) -> None:
-        self.log = log.open("ab")
-        self.process = subprocess.Popen(command, stderr=self.log, stdout=self.log)
+        self.failed = 0
+        self._command = command
+        self._log = log
+        self.start()
+
+    def start(self) -> None:
+        """Start a run."""
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(self._command, stderr=log, stdout=log)
+
+    def wait_for_more(self, receiver: Receiver, patience: float) -> None:
+        """Wait for an output; a run that ends by itself is started again, as a service would be."""
+        before = receiver.count
+        end = time.monotonic() + patience
+        while receiver.count == before:
+            if time.monotonic() > end:
+                raise SystemExit(f"waited {patience:.0f} s for an output; the log is {self._log}")
+            if self.process.poll() is not None:
+                last = self._log.read_text(errors="replace").splitlines()[-1:]
+                print(f"    the run ended by itself: {''.join(last).strip()}", flush=True)
+                self.failed += 1
+                self.start()
+            time.sleep(0.05)
 
     def jvm(self) -> int | None:
         """Return the JVM's process id."""
@@ -197,21 +223,6 @@ class Run:
                 continue
         return bool(pids)
 
-    def ended(self) -> int:
-        """Wait for the process's end and return its code."""
-        code = self.process.wait()
-        self.log.close()
-        return code
-
-
-def wait(what: str, condition: Callable[[], bool], seconds: float = 400) -> None:
-    """Wait for a condition."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise SystemExit(f"waited {seconds:.0f} s for {what}")
-        time.sleep(0.05)
-
 
 def main() -> int:
     """Run."""
@@ -221,6 +232,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=int, default=2000)
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument(
+        "--patience", type=float, default=400, help="seconds to wait for an output (400)"
+    )
     add_json_option(parser)
     options = parser.parse_args()
     print(machine_facts())
@@ -244,29 +258,31 @@ def main() -> int:
     killed: Counter[str] = Counter()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job has none
     try:
-        while killed.total() < options.kills:
-            before = receiver.count
-            wait("outputs", lambda before=before: receiver.count > before)  # type: ignore[misc]
-            time.sleep(draw.uniform(0.0, PAUSE[options.engine]))
-            targets = TARGETS[options.engine]
-            target = targets[killed.total() % len(targets)]
-            if not run.kill(target):
-                continue
-            killed[target] += 1
-            print(
-                f"{killed.total():3} killed {target}; {receiver.count} outputs so far", flush=True
-            )
-            if target != "worker":
-                run.ended()
-                run = Run(command, directory / "log")
-    except KeyboardInterrupt:
-        print("no more kills", flush=True)
-    before = receiver.count
-    wait("outputs", lambda: receiver.count > before)
-    sender.running = False
-    sender.thread.join()
-    run.process.send_signal(signal.SIGTERM)
-    code = run.ended()
+        try:
+            while killed.total() < options.kills:
+                run.wait_for_more(receiver, options.patience)
+                time.sleep(draw.uniform(0.0, PAUSE[options.engine]))
+                targets = TARGETS[options.engine]
+                target = targets[killed.total() % len(targets)]
+                if not run.kill(target):
+                    continue
+                killed[target] += 1
+                outputs = f"{receiver.count} outputs so far"
+                print(f"{killed.total():3} killed {target}; {outputs}", flush=True)
+                if target != "worker":
+                    run.process.wait()
+                    run.start()
+        except KeyboardInterrupt:
+            print("no more kills", flush=True)
+        run.wait_for_more(receiver, options.patience)
+        sender.running = False
+        sender.thread.join()
+        run.process.send_signal(signal.SIGTERM)
+        code = run.process.wait()
+    finally:
+        if run.process.poll() is None:
+            run.kill("all")
+    print(f"runs that ended by themselves, and were started again: {run.failed}")
     return report(receiver, sender, killed, code, directory, options.json)
 
 

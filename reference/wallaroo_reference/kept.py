@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 from wallaroo.keys import Key, decode_key, encode_key, identity
@@ -65,8 +66,8 @@ class Cells(Protocol):
         What user code raises that says how its objects are pickled is not caught.
         """
 
-    def unpack(self, cells: Iterable[tuple[bytes, bytes]]) -> None:
-        """Put in cells by name, as `packed` gave them; there must be none yet.
+    def unpack(self, cells: Sequence[tuple[bytes, bytes]]) -> None:
+        """Put in cells by name, as `packed` gave them; there must be none of these yet.
 
         Raises:
             UnpackError: the value of one of them cannot be made again.
@@ -124,22 +125,19 @@ class Moment:
 
 
 class Packer:
-    """States and accumulators as bytes: by pickle, or by the application's codec (key-5)."""
+    """States and accumulators as bytes: by pickle, or by the application's codec (key-5).
+
+    Attributes:
+        dumps: returns a value as bytes.
+        loads: returns the value of these bytes.
+    """
 
     def __init__(self, codec: Codec | None = None) -> None:
-        self._codec = codec
-
-    def dumps(self, value: Any) -> bytes:
-        """Return a value as bytes."""
-        if self._codec is not None:
-            return self._codec.serialize(value)
-        return pickle.dumps(value, PROTOCOL)
-
-    def loads(self, data: bytes) -> Any:
-        """Return the value of these bytes."""
-        if self._codec is not None:
-            return self._codec.deserialize(data)
-        return pickle.loads(data)  # noqa: S301 - from a directory that only its owner can write
+        # Attributes, not methods: a restart calls them for each of a million cells.
+        self.dumps: Callable[[Any], bytes] = partial(pickle.dumps, protocol=PROTOCOL)
+        self.loads: Callable[[bytes], Any] = pickle.loads  # from a directory of the owner's
+        if codec is not None:
+            self.dumps, self.loads = codec.serialize, codec.deserialize
 
 
 def name_of(known: Any) -> bytes:
@@ -150,10 +148,21 @@ def name_of(known: Any) -> bytes:
     return known[0] if type(known) is tuple else encode_key(known)
 
 
+def identities_of(cells: Iterable[tuple[bytes, Any]]) -> list[Hashable]:
+    """Return the identities of the keys that cells are named by."""
+    return [
+        # Most keys are text, and a restart reads all of them: the same as `identity_of`, quicker.
+        name[5:].decode("utf-8", "surrogatepass")
+        if name[0] == _TEXT and len(name) < _SURELY_TEXT
+        else identity_of(name)
+        for name, _ in cells
+    ]
+
+
 def identity_of(name: bytes) -> Hashable:
     """Return the identity of the key that a cell is named by."""
     tag = name[:1]
-    if tag == b"s":  # most keys are text, and a restart reads all of them
+    if tag == b"s":
         text = name[5:].decode("utf-8", "surrogatepass")
         if len(text) < _SURELY_TEXT:
             return text
@@ -162,6 +171,7 @@ def identity_of(name: bytes) -> Hashable:
     return identity(decode_key(name))
 
 
+_TEXT = ord("s")  # the first byte of the name of a text
 _SURELY_TEXT = 4096  # characters; the identity of such a text is the text itself
 
 

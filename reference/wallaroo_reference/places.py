@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -26,7 +26,7 @@ from wallaroo_reference.kept import (
     VISITED,
     Kind,
     UnpackError,
-    identity_of,
+    identities_of,
     key_of_name,
     name_of,
 )
@@ -169,13 +169,13 @@ class Store(Generic[E]):
         visited = VISITED.pack(self.visits.get(known, NOT_NOTED))
         return visited + self._dumps(self.entities[known])
 
-    def unpack(self, cells: Iterable[tuple[bytes, bytes]]) -> None:
+    def unpack(self, cells: Sequence[tuple[bytes, bytes]]) -> None:
         """Put in entities that were packed."""
-        entities, make, expires = self.entities, self._make, self.partition.expire_after is not None
-        for name, value in cells:
-            known = identity_of(name)
+        entities, make, start = self.entities, self._make, VISITED.size
+        expires = self.partition.expire_after is not None
+        for known, (name, value) in zip(identities_of(cells), cells, strict=True):
             try:
-                entities[known] = make(name, value[VISITED.size :])
+                entities[known] = make(name, value[start:])
             except Exception as error:
                 raise UnpackError(self, key_of_name(name), error) from error
             if expires:

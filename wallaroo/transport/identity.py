@@ -25,6 +25,7 @@ IDENTITY = "identity.json"
 _FORMAT = 3
 _WITHOUT_ENGINE = 2
 _WITHOUT_CHECKSUM = 1
+_OWN_CODEC = "its own serialize and deserialize"
 _TYPES = {"engine": str, "application": str, "topology": list, "partitions": int}
 
 
@@ -45,6 +46,11 @@ class Identity:
     topology: list[str]
     partitions: int
     recording: bool = False
+
+    @property
+    def coded(self) -> bool:
+        """Whether the application's own codec stores the states (key-5)."""
+        return _OWN_CODEC in self.topology
 
 
 class CheckpointError(WallarooError):
@@ -152,7 +158,7 @@ def describe_topology(application: Application) -> list[str]:
                 line += f", windows: {node.operation.windows.described()}"
             lines.append(line)
     if application.codec is not None:
-        lines.append("its own serialize and deserialize")
+        lines.append(_OWN_CODEC)
     return lines
 
 

@@ -6,15 +6,15 @@ An engine whose checkpoints can be looked at has a method ``stored(directory)``,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from wallaroo.keys import Key
 from wallaroo.trace import Entity
 from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.log_files import read
+from wallaroo.transport.migrating import Change
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,12 @@ class StoredCheckpoint(Protocol):
             WallarooError: something is damaged.
         """
 
-    def migrate(self, target: Path, change: Callable[[str, Key, Any], Any]) -> int:
+    def migrate(self, target: Path, change: Change) -> int:
         """Write a new checkpoint whose states are what `change` makes of these.
 
         Args:
             target: a directory that does not exist.
-            change: takes a state partition's name, a key and a state; returns the new state.
+            change: the user's function.
 
         Returns:
             The number of states.

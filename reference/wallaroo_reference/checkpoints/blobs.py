@@ -44,8 +44,8 @@ def encode(cells: Sequence[Cell]) -> bytes:
     )
 
 
-def decode(blob: bytes) -> Iterator[Cell]:
-    """Yield the cells of a blob.
+def decode(blob: bytes) -> list[Cell]:
+    """Return the cells of a blob.
 
     Raises:
         DamagedBlobError: its lengths do not fit.
@@ -55,13 +55,16 @@ def decode(blob: bytes) -> Iterator[Cell]:
         lengths = struct.unpack_from(f">{2 * count}I", blob, _COUNT.size)
     except struct.error:
         raise DamagedBlobError("its lengths are cut off") from None
-    values = [0 if length == _GONE else length for length in lengths[count:]]
-    places = list(accumulate([*lengths[:count], *values], initial=_COUNT.size + 8 * count))
+    sizes = [0 if length == _GONE else length for length in lengths]
+    places = list(accumulate(sizes, initial=_COUNT.size + 8 * count))
     if places[-1] != len(blob):
         raise DamagedBlobError("its lengths do not fit")
-    pieces = [blob[start:end] for start, end in pairwise(places)]
-    for name, value, length in zip(pieces, pieces[count:], lengths[count:], strict=False):
-        yield name, None if length == _GONE else value
+    pieces: list[bytes | None] = [blob[start:end] for start, end in pairwise(places)]
+    if _GONE in lengths[count:]:
+        for index, length in enumerate(lengths):
+            if length == _GONE:
+                pieces[index] = None
+    return list(zip(pieces[:count], pieces[count:], strict=True))  # type: ignore[arg-type]  # names are bytes
 
 
 def divided(cells: Sequence[Cell]) -> Iterator[bytes]:

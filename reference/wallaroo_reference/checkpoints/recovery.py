@@ -20,7 +20,7 @@ from wallaroo.transport.identity import CheckpointError, damaged
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.recording import Recording
 from wallaroo_reference.checkpoints.head import CellsHead
-from wallaroo_reference.checkpoints.store import FILE, Store, merged
+from wallaroo_reference.checkpoints.store import FILE, Store, latest
 from wallaroo_reference.kept import UnpackError
 from wallaroo_reference.machine import Machine
 
@@ -142,18 +142,18 @@ class Recovery:
         collecting = gc.isenabled()
         gc.disable()  # it would look again and again at objects that stay
         try:
-            try:
-                found = merged(self.store.cells(head), len(head.cells))
-            except IndexError:
-                raise damaged(self.store.path, "a blob belongs to no cells") from None
-            for cells, kept, was in zip(places, found, head.cells, strict=True):
-                if len(kept) != was.count:
+            counts = [0] * len(places)
+            for place, kept in latest(self.store.cells(head), len(places)):
+                places[place].unpack(kept)
+                counts[place] += len(kept)
+            for count, was in zip(counts, head.cells, strict=True):
+                if count != was.count:
                     raise damaged(
                         self.store.path,
-                        f"it holds {len(kept)} cells of {was.name!r}, and there were {was.count}",
+                        f"it holds {count} cells of {was.name!r}, and there were {was.count}",
                     )
-                cells.unpack(kept.items())
-                kept.clear()
+        except IndexError:
+            raise damaged(self.store.path, "a blob belongs to no cells") from None
         except UnpackError as error:
             raise self._not_made_again(error) from error
         finally:

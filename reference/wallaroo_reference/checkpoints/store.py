@@ -127,28 +127,29 @@ class Store:
             raise damaged(self.path, f"in its head, {error}") from error
 
     def cells(self, head: Head) -> Iterator[tuple[int, list[Cell]]]:
-        """Yield the cells of each blob that counts, in order, each with its place in `head.cells`.
+        """Yield the cells of each blob that counts, the newest first, with its place in `head`.
 
         Raises:
             CheckpointError: a blob is damaged or missing.
         """
-        expected = head.first_blob
+        expected = head.next_blob - 1
         with self._readable():
             rows = self._database.execute(
-                "SELECT number, cells, checksum, data FROM blob WHERE number >= ? ORDER BY number",
-                (head.first_blob,),
+                "SELECT number, cells, checksum, data FROM blob "
+                "WHERE number BETWEEN ? AND ? ORDER BY number DESC",
+                (head.first_blob, expected),
             )
             for number, cells, checksum, data in rows:
                 if number != expected:
                     break
-                expected += 1
+                expected -= 1
                 if not isinstance(data, bytes) or _checksum(number, cells, data) != checksum:
                     raise damaged(self.path, f"the checksum of blob {number} does not fit")
                 try:
-                    yield cells, list(decode(data))
+                    yield cells, decode(data)
                 except DamagedBlobError as error:
                     raise damaged(self.path, f"in blob {number}, {error}") from error
-        if expected != head.next_blob:
+        if expected != head.first_blob - 1:
             raise damaged(self.path, f"blob {expected} is missing")
 
     def size(self) -> int:
@@ -235,22 +236,21 @@ def _checksum(number: Any, cells: Any, data: bytes) -> int:
         return -1
 
 
-def merged(blobs: Iterable[tuple[int, Sequence[Cell]]], count: int) -> list[dict[bytes, bytes]]:
-    """Return the cells that there are, by their place in the head: of several the last.
+def latest(
+    blobs: Iterable[tuple[int, Sequence[Cell]]], count: int
+) -> Iterator[tuple[int, list[tuple[bytes, bytes]]]]:
+    """Yield the cells that there are, some at a time, with their place in the head.
 
     Args:
-        blobs: as `Store.cells` yields them.
+        blobs: as `Store.cells` yields them: of several cells of one name, the first counts.
         count: the number of places.
 
     Raises:
         IndexError: a blob has another place.
     """
-    found: list[dict[bytes, bytes]] = [{} for _ in range(count)]
+    seen: list[set[bytes]] = [set() for _ in range(count)]
     for place, cells in blobs:
-        known = found[place]
-        for name, value in cells:
-            if value is None:
-                known.pop(name, None)
-            else:
-                known[name] = value
-    return found
+        known = seen[place]
+        fresh = [cell for cell in cells if cell[0] not in known]
+        known.update([name for name, _ in fresh])
+        yield place, [(name, value) for name, value in fresh if value is not None]

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
-import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from wallaroo.keys import Key, partition_number
 from wallaroo.trace import Entity, sorted_entities
-from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory
 from wallaroo.transport.identity import IDENTITY, CheckpointError, damaged, read_identity
-from wallaroo.transport.private import make_private, sync_directory
+from wallaroo.transport.migrating import Change, changed, copied_beside
+from wallaroo.transport.shadows import structure_of
 from wallaroo.transport.stored import Overview
 from wallaroo_reference.checkpoints.blobs import divided
 from wallaroo_reference.checkpoints.head import Head
 from wallaroo_reference.checkpoints.recovery import ENGINE
-from wallaroo_reference.checkpoints.shadows import state_of, structure_of
-from wallaroo_reference.checkpoints.store import Store, merged
-from wallaroo_reference.kept import PROTOCOL, VISITED, key_of_name
+from wallaroo_reference.checkpoints.store import Store, latest
+from wallaroo_reference.kept import VISITED, key_of_name
 
 
 class ReferenceCheckpoint:
@@ -81,28 +78,14 @@ class ReferenceCheckpoint:
                 )
         return ""
 
-    def migrate(self, target: Path, change: Callable[[str, Key, Any], Any]) -> int:
+    def migrate(self, target: Path, change: Change) -> int:
         """See `StoredCheckpoint.migrate`."""
-        partial = target.with_name(target.name + ".new")
-        if target.exists():
-            raise CheckpointError(f"{target} exists already: move it elsewhere")
-        old = CheckpointDirectory(self._directory, ENGINE)  # nobody may use it meanwhile
-        try:
+        with copied_beside(self._directory, target, ENGINE) as copy:
             self.verify()
             with self._open() as store:
                 head, found = _read(store)
-            shutil.rmtree(partial, ignore_errors=True)
-            make_private(partial)
-            shutil.copytree(old.input_log, partial / INPUT)
-            shutil.copy(self._directory / IDENTITY, partial / IDENTITY)
-            count = _migrate(partial / ENGINE, head, found, change)
-            partial.rename(target)
-            sync_directory(target.parent)
-        except OSError as error:
-            raise CheckpointError(f"{target} cannot be written: {error}") from error
-        finally:
-            old.close()
-        return count
+            coded = read_identity(self._directory / IDENTITY).coded
+            return _migrate(copy / ENGINE, head, found, partial(changed, change, coded=coded))
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Store]:
@@ -120,17 +103,20 @@ def _read(store: Store) -> tuple[Head | None, list[dict[bytes, bytes]]]:
     head = store.head()
     if head is None:
         return None, []
+    found: list[dict[bytes, bytes]] = [{} for _ in head.cells]
     try:
-        return head, merged(store.cells(head), len(head.cells))
+        for place, cells in latest(store.cells(head), len(head.cells)):
+            found[place].update(cells)
     except IndexError:
         raise damaged(store.path, "a blob belongs to no cells") from None
+    return head, found
 
 
 def _migrate(
     directory: Path,
     head: Head | None,
     found: list[dict[bytes, bytes]],
-    change: Callable[[str, Key, Any], Any],
+    change: Callable[[str, Key, bytes], bytes],
 ) -> int:
     """Write a file with changed states; return how many there are."""
     store = Store.create(directory)
@@ -141,7 +127,7 @@ def _migrate(
         for one, cells in zip(head.cells, found, strict=True):
             if one.kind == "partition":
                 for name, value in cells.items():
-                    state = _changed(one.name, name, value[VISITED.size :], change)
+                    state = change(one.name, key_of_name(name), value[VISITED.size :])
                     cells[name] = value[: VISITED.size] + state
                     count += 1
         blobs = [
@@ -151,16 +137,3 @@ def _migrate(
         return count
     finally:
         store.close()
-
-
-def _changed(
-    partition: str, name: bytes, data: bytes, change: Callable[[str, Key, Any], Any]
-) -> bytes:
-    key = key_of_name(name)
-    try:
-        return pickle.dumps(change(partition, key, state_of(data)), PROTOCOL)
-    except Exception as error:
-        raise CheckpointError(
-            f"state partition {partition!r}, key {key!r:.80} cannot be migrated: "
-            f"{type(error).__name__}: {error}"
-        ) from error

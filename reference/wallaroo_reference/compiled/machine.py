@@ -95,8 +95,9 @@ class Compiled:
         self._keeps = keeps
         if keeps:
             packer = Packer()
+            loads = packer.loads
             for store in self.stores.values():
-                store.keep(packer.dumps, lambda _, data: packer.loads(data))
+                store.keep(packer.dumps, lambda _, data: loads(data))
             for step in self._windows.values():
                 step.keep(packer)
         program = Program(application, keeps=keeps)

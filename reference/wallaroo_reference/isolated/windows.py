@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -175,7 +175,7 @@ class WindowStep(ABC):
         form = self._form(known)
         return None if form is None else pickle.dumps(form, PROTOCOL)
 
-    def unpack(self, cells: Iterable[tuple[bytes, bytes]]) -> None:
+    def unpack(self, cells: Sequence[tuple[bytes, bytes]]) -> None:
         """Put in cells that were packed."""
         for name, value in cells:
             try:

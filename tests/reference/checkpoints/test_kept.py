@@ -39,7 +39,7 @@ class Kept:
     def put(self, machine):
         """Put it into a fresh machine, which then stands where the other stood."""
         for kept, cells in zip(self.cells, machine.cells(), strict=True):
-            cells.unpack(kept.items())
+            cells.unpack([*kept.items()])
         machine.go_on_from(self.moment)
 
 
