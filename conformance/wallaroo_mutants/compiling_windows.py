@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 import wallaroo_reference.compiled.gaps
+import wallaroo_reference.compiled.machine
+import wallaroo_reference.compiled.ranges
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.compiled.clocks import Clock, Times
 from wallaroo_reference.compiled.codegen import Program
 from wallaroo_reference.compiled.entities import Entities
 from wallaroo_reference.compiled.gaps import Counts
-from wallaroo_reference.compiled.ranges import Firing, KeptWindows, own
+from wallaroo_reference.compiled.ranges import Firing, KeptWindows, key_of, own
 
+from wallaroo.times import event_time_from
 from wallaroo_mutants.compiling import compiled_mutant
 
 _line = Program.line
@@ -60,6 +64,30 @@ def _itself(value: Any) -> Any:
     return value
 
 
+def _combined_if_true(self: KeptWindows, parts: Sequence[Any], shared: int = 0) -> Any:
+    combine = self._combine
+
+    def combined(earlier: Any, later: Any) -> Any:
+        assert combine is not None  # several parts
+        return combine(earlier, later) or earlier
+
+    self._combine = combined
+    try:
+        return _combined(self, parts, shared)
+    finally:
+        self._combine = combine
+
+
+def _by_text(known: Any) -> bytes:
+    return str(key_of(known)).encode("utf-8", "surrogatepass")
+
+
+def _by_a_float(result: Any) -> int:
+    return (
+        int(result.timestamp() * 1e9) if isinstance(result, datetime) else event_time_from(result)
+    )
+
+
 COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
     compiled_mutant(
         "window-5",
@@ -96,5 +124,23 @@ COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
         "silence counted from the first record",
         "frames without an event time are not heard",
         (Times, "_let_go", _since_the_first_record),
+    ),
+    compiled_mutant(
+        "window-4",
+        "combine asked for its truth",
+        "`combine(earlier, later) or earlier`, where 0 is a result",
+        (KeptWindows, "combined", _combined_if_true),
+    ),
+    compiled_mutant(
+        "time-4",
+        "keys in the order of their texts",
+        "keys of several types sorted by `str`, where 10 comes before 9",
+        (wallaroo_reference.compiled.ranges, "encoded", _by_text),
+    ),
+    compiled_mutant(
+        "time-2",
+        "moments made floats",
+        "`timestamp() * 1e9`, which has 53 bits for 61",
+        (wallaroo_reference.compiled.machine, "event_time_from", _by_a_float),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +11,11 @@ from wallaroo_reference.checkpoints.collecting import Collector, Packed
 from wallaroo_reference.checkpoints.head import Head
 from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.checkpoints.store import Store
+from wallaroo_reference.compiled.gaps import Counts
 from wallaroo_reference.serving.checkpointing import Checkpoints
 from wallaroo_reference.serving.outbox import Outbox
 
+from wallaroo.transport.generators import Generators, LoggedSource
 from wallaroo_mutants.engine import edge
 
 
@@ -60,6 +62,21 @@ def _handed_on_is_sent(_original: Any) -> Any:
     return lambda self, sequence, made: True
 
 
+def _begins_anew(original: Any) -> Any:
+    def go_on_behind(self: Generators, logged: Mapping[str, LoggedSource]) -> None:
+        original(self, {name: LoggedSource(source.ended) for name, source in logged.items()})
+
+    return go_on_behind
+
+
+def _last_time_only(original: Any) -> Any:
+    def make(self: Counts, name: bytes, form: Any) -> None:
+        number, _, _, last, opened, part = form
+        original(self, name, (number, last, last, last, opened, part))
+
+    return make
+
+
 def _at_the_end_only(original: Any) -> Any:
     return lambda self: original(self) if self._hurry else None
 
@@ -84,6 +101,14 @@ RECOVERY_MUTANTS: tuple[Mutant, ...] = (
     edge(
         "recover-2", "outputs under way lost", "what was handed on counts as sent",
         Outbox, "delivered", _handed_on_is_sent,
+    ),
+    edge(
+        "recover-2", "generator begun anew", "its place is in memory alone",
+        Generators, "go_on_behind", _begins_anew,
+    ),
+    edge(
+        "recover-1", "bounds of count windows not stored", "the accumulator alone is stored",
+        Counts, "_make", _last_time_only,
     ),
 )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -176,6 +177,8 @@ def _source_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         facts.add(Fact.EVENT_TIME_RAISES if call.result == _RAISED else Fact.EVENT_TIME)
         if call.user.config.event_time.component is EVENT_TIMES["time_that_alters"]:
             facts.add(Fact.EVENT_TIME_ALTERS)
+        if isinstance(call.result, datetime):
+            facts.add(Fact.EVENT_MOMENT)
 
 
 def _call_facts(observation: TimedObservation, facts: set[Fact]) -> None:
@@ -209,6 +212,8 @@ def _call_facts(observation: TimedObservation, facts: set[Fact]) -> None:
 
 def _window_facts(call: TimedCall, operation: Windowed, facts: set[Fact]) -> None:
     windows = operation.windows
+    if call.result is not None and not call.result:
+        facts.add(Fact.AGGREGATION_FALSY)
     if call.role == "update":
         if call.result == _RAISED:
             facts.add(Fact.UPDATE_RAISED)

@@ -44,7 +44,7 @@ def expected(case: TimedCase) -> Expected | None:
     linear = all(step.origin % (number + 1) == 0 for number, step in enumerate(case.steps))
     if not plain or not linear or len(steps) != keyed + 1 or any(one.sink for one in case.steps):
         return None
-    if case.sources[0].idle_after is not None:
+    if case.sources[0].idle_after is not None or case.sources[0].event_time == "own_moment":
         return None
     messages = list(_messages(case, keyed=keyed))
     if last == ["remember"]:

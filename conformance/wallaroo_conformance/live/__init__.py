@@ -1,8 +1,8 @@
 """Rules that only a live server can keep or break: framing, sinks that go away, stops, recovery.
 
 First a tour that touches each of them once, in each mode that the engine has; then special runs
-(`coming_in`, `going_out`, `endings`), in the mode in which most applications run; then steps in any
-order, in any mode.
+(`coming_in`, `going_out`, `endings`, `coming_back`), in the mode in which most applications run;
+then steps in any order, in any mode.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from wallaroo.cli.logs import logging_to
 from wallaroo.engine import Engine, Isolation, load_engine
 from wallaroo_conformance.judge.law import PlainLaw
 from wallaroo_conformance.judge.results import Failure, LawResult, Status, fits
+from wallaroo_conformance.live.coming_back import what_outlives_a_kill
 from wallaroo_conformance.live.coming_in import what_comes_in
 from wallaroo_conformance.live.endings import (
     dead_letters_and_a_sink_that_never_comes,
@@ -132,6 +133,7 @@ _SPECIAL = (
     on_error_stop,
     user_code_that_exits,
     what_time_does,
+    what_outlives_a_kill,
 )
 
 _SECONDS = 20.0  # for steps in any order

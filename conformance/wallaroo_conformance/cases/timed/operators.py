@@ -7,9 +7,11 @@ in the text are marks that make a component fail, each at one place: `MARKS`.
 from __future__ import annotations
 
 import pickle
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
-from typing import Any
+from typing import Any, Final, NoReturn
 
 import wallaroo
 from wallaroo.components import OwnState
@@ -20,6 +22,7 @@ MARKS = {
     "k": "key extractors raise",
     "f": "key extractors give what is no key",
     "d": "a computation drops it",
+    "b": "a state computation raises before it has altered anything",
     "s": "a state computation raises",
     "u": "update raises",
     "c": "combine raises",
@@ -30,8 +33,18 @@ MARKS = {
 }
 
 _PARTS = 3
-_NUMBERS: dict[str, Any] = {"yes": True, "half": 0.5}
+_NUMBERS: dict[str, Any] = {"yes": True, "half": 0.5, "below": -1}
 """What is no event time, though it compares with numbers."""
+
+_ERRORS: Final = (ValueError, TypeError, StopIteration, KeyError)
+"""What marks raise, by the number before them; engines catch some of these themselves."""
+
+
+def _fail(text: str) -> NoReturn:
+    """Raise what a mark in `text` is for."""
+    number = re.match(r"\d*", text)
+    assert number is not None  # no digits are found too
+    raise _ERRORS[int(number[0] or 0) % len(_ERRORS)](text)
 
 
 def decoded(payload: bytes) -> Any:
@@ -52,7 +65,7 @@ def message(payload: bytes) -> Any:
 def line(message: Any) -> Any:
     """Return a message as a line."""
     if "w" in message[2]:
-        raise ValueError("w")
+        _fail(message[2])
     return f"{message[0]} {message[1]} {message[2]}\n"
 
 
@@ -71,8 +84,21 @@ class Values:
 def own_time(message: Any) -> Any:
     """Return the message's number."""
     if "e" in message[2]:
-        raise ValueError("e")
+        _fail(message[2])
     return message[1]
+
+
+_MOMENT: Final = datetime(2026, 3, 29, 0, 59, 59, 999_990, tzinfo=UTC)
+_ZONES: Final = (UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(seconds=1)))
+
+
+def own_moment(message: Any) -> Any:
+    """Return the message's number as a `datetime`, of one zone or another; else a naive one."""
+    number = message[1]
+    if type(number) is not int:
+        return _MOMENT.replace(tzinfo=None)
+    moment = _MOMENT + timedelta(microseconds=number // 10 % 10**6)
+    return moment.astimezone(_ZONES[number % len(_ZONES)])
 
 
 def time_that_alters(message: Any) -> Any:
@@ -81,7 +107,7 @@ def time_that_alters(message: Any) -> Any:
     return message[1]
 
 
-EVENT_TIMES = {function.__name__: function for function in (own_time, time_that_alters)}
+EVENT_TIMES = {function.__name__: function for function in (own_time, time_that_alters, own_moment)}
 
 
 @dataclass(frozen=True)
@@ -93,7 +119,7 @@ class ByLetter:
     def extract_key(self, message: Any) -> Any:
         """Return the letter; two marks in the text go wrong."""
         if "k" in message[2]:
-            raise ValueError("k")
+            _fail(message[2])
         return 1.5 if "f" in message[2] else message[0]
 
 
@@ -119,6 +145,23 @@ class ByPair:
     def extract_key(self, message: Any) -> Any:
         """Return the letter and 1."""
         return message[0], 1
+
+
+@dataclass(frozen=True)
+class ByAny:
+    """A key extractor: keys of every type, whose order is not that of their texts."""
+
+    __name__: str
+
+    def extract_key(self, message: Any) -> Any:
+        """Return one of them, by the letter and the number."""
+        number = message[1] if type(message[1]) is int else 0
+        keys: dict[str, tuple[Any, ...]] = {
+            "a": (10, "aa", b"b", -256),
+            "b": (9, "b", ("b", 10), 2**40),
+            "c": (-1, "\u00e9", (), ("b", 9, (b"",))),
+        }
+        return keys.get(message[0], ("",))[number % 4]
 
 
 @dataclass(frozen=True)
@@ -168,9 +211,11 @@ class Remember(_Named):
 
     def compute(self, message: Any, tally: Any) -> Any:
         """Return the message with all texts so far."""
+        if "b" in message[2]:
+            _fail(message[2])
         tally.seen.append(message[2])
         if "s" in message[2]:
-            raise ValueError("s")
+            _fail(message[2])
         if len(tally.seen) % 2 == 0:
             return None
         return [message[0], message[1], "+".join(tally.seen)]
@@ -183,9 +228,11 @@ class RememberEach(_Named):
 
     def compute_multi(self, message: Any, tally: Any) -> Any:
         """Return messages with each text so far."""
+        if "b" in message[2]:
+            _fail(message[2])
         tally.seen.append(message[2])
         if "s" in message[2]:
-            raise ValueError("s")
+            _fail(message[2])
         return [[message[0], message[1], text] for text in tally.seen[-2:]]
 
 
@@ -194,9 +241,11 @@ class RememberPair(_Named):
 
     def compute(self, message: Any, tally: Any) -> Any:
         """Return the same, and that the state has changed."""
+        if "b" in message[2]:
+            _fail(message[2])
         tally.seen.append(message[2])
         if "s" in message[2]:
-            raise ValueError("s")
+            _fail(message[2])
         if len(tally.seen) % 2 == 0:
             return None, True
         return [message[0], message[1], "+".join(tally.seen)], True
@@ -207,14 +256,16 @@ class RememberEachPair(_Named):
 
     def compute_multi(self, message: Any, tally: Any) -> Any:
         """Return the same, and that the state has changed."""
+        if "b" in message[2]:
+            _fail(message[2])
         tally.seen.append(message[2])
         if "s" in message[2]:
-            raise ValueError("s")
+            _fail(message[2])
         return [[message[0], message[1], text] for text in tally.seen[-2:]], True
 
 
 def _letter(key: Any) -> str:
-    return key if isinstance(key, str) else "-"
+    return key if isinstance(key, str) else "-" if key == () else ascii(key).replace(" ", "")
 
 
 class Texts(_Named):
@@ -227,20 +278,21 @@ class Texts(_Named):
     def update(self, message: Any, accumulator: Any) -> None:
         """Add the text, in place."""
         if "u" in message[2]:
-            raise ValueError("u")
+            _fail(message[2])
         accumulator.append(message[2])
 
     def combine(self, earlier: Any, later: Any) -> None:
         """Add the later texts, in place."""
-        if any("c" in text for text in later):
-            raise ValueError("c")
+        for text in later:
+            if "c" in text:
+                _fail(text)
         earlier += later
 
     def output(self, key: Any, accumulator: Any, window: Any) -> Any:
         """Return all texts; marks fail or give nothing."""
         text = "+".join(accumulator)
         if "o" in text:
-            raise ValueError("o")
+            _fail(text)
         if "n" in text:
             return None
         return [_letter(key), window.end, f"{text}@{window.start}-{window.end}"]
@@ -254,7 +306,7 @@ class AlteredTexts(Texts):
         accumulator.append(message[2])
         text, message[2] = message[2], "altered"
         if "u" in text:
-            raise ValueError("u")
+            _fail(text)
 
     def combine(self, earlier: Any, later: Any) -> None:
         """Add the later texts, and more to these."""
@@ -277,6 +329,52 @@ class Greatest(Texts):
             return later
         earlier.append(later[0])
         return None
+
+
+class Prepended(Texts):
+    """An aggregation that puts what is earlier before the later, and gives that; it adds in output.
+
+    Accumulators are isolated: what it does to them shows in no other window.
+    """
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return the later texts, with the earlier before them."""
+        later[:0] = earlier
+        return later
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return all texts, and add to them."""
+        given = super().output(key, accumulator, window)
+        accumulator.append("added")
+        return given
+
+
+class Blank(list[Any]):
+    """A message that is false, and a message all the same."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class Parity(_Named):
+    """An aggregation whose accumulators, results and messages are false as often as not."""
+
+    def initial_accumulator(self) -> Any:
+        """Return 1."""
+        return 1
+
+    def update(self, message: Any, accumulator: Any) -> Any:
+        """Return 1 or 0, by the text's last character."""
+        return (accumulator + ord(message[2][-1])) % 2
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return 0 where the two are alike."""
+        return earlier ^ later
+
+    def output(self, key: Any, accumulator: Any) -> Any:
+        """Return a message that is as true as the accumulator."""
+        given = [_letter(key), 0, str(accumulator)]
+        return given if accumulator else Blank(given)
 
 
 class Halves(_Named):
@@ -309,7 +407,7 @@ class Number(_Named):
     def update(self, message: Any, accumulator: Any) -> Any:
         """Count one more."""
         if "u" in message[2]:
-            raise ValueError("u")
+            _fail(message[2])
         return accumulator + 1
 
     def output(self, key: Any, accumulator: Any, window: Any) -> Any:
@@ -326,8 +424,10 @@ AGGREGATIONS = {
     "halves": Halves,
     "greatest": Greatest,
     "number": Number,
+    "prepended": Prepended,
+    "parity": Parity,
 }
-KEYS = {"by_letter": ByLetter, "by_number": ByNumber, "by_pair": ByPair}
+KEYS = {"by_letter": ByLetter, "by_number": ByNumber, "by_pair": ByPair, "by_any": ByAny}
 GRAPH = ("collect", "merge")
 ALTERING = ("altered_texts", "by_number")
 """Operators that alter what they are only to read: `trusting` mode is not promised to them."""
@@ -358,7 +458,7 @@ def state_computation(
 def serialize(value: Any) -> bytes:
     """Return a value as bytes; a mark in a message is refused (key-5)."""
     if isinstance(value, list) and len(value) == _PARTS and "p" in str(value[2]):
-        raise ValueError("p")
+        _fail(str(value[2]))
     return b"own" + pickle.dumps(value)
 
 

@@ -21,7 +21,7 @@ from wallaroo_conformance.cases.timed.case import (
     What,
     WindowSpec,
 )
-from wallaroo_conformance.cases.timed.operators import MARKS
+from wallaroo_conformance.cases.timed.operators import AGGREGATIONS, MARKS
 
 T = TypeVar("T")
 
@@ -32,11 +32,13 @@ LENGTH = _HEAD + _SOURCES * _SOURCE_BYTES + _STEPS * _STEP_BYTES + _INPUTS * _IN
 
 _OPERATORS = (
     *("texts", "texts", "texts", "greatest", "altered_texts", "halves", "number"),
+    *("prepended", "parity", "by_any"),
     *("by_letter", "by_letter", "by_pair", "by_number", "same", "drop", "twice"),
     *("remember", "remember", "remember_each", "collect", "merge", "merge"),
 )
-_WINDOWED = ("texts", "greatest", "altered_texts", "halves", "number")
+_WINDOWED = tuple(AGGREGATIONS)
 _TAME = {"by_number": "by_letter", "altered_texts": "texts"}
+_EVENT_TIMES = (*(("own_time",) * 4), None, "time_that_alters", "own_moment")
 _RANGES = ((10, None), (10, None), (10, 4), (10, 5), (6, 2), (12, 3), (7, None), (1, None))
 _DELAYS = (0, 0, 0, 0, 3, 5, 10, 30)
 _PLAIN = 180
@@ -106,7 +108,8 @@ def timed_case_from_bytes(drawn: bytes, *, tame: bool = False) -> TimedCase:
     builder = head[3] > 200
     marks = head[4] > 128
     if head[10] > _PLAIN:  # of a shape that the relations know
-        sources = [replace(sources[0], idle_after=None, generator=False)]
+        time = "own_time" if sources[0].event_time == "own_moment" else sources[0].event_time
+        sources = [SourceSpec(time)]
         steps, builder, marks = _plain_steps(head[11], steps), False, False
     return TimedCase(
         sources=tuple(sources),
@@ -130,16 +133,25 @@ def _plain_steps(byte: int, steps: list[TimedStep]) -> list[TimedStep]:
     last = next((step for step in steps if step.window is not None), TimedStep("remember"))
     last = replace(last, origin=0, other=0, route=None, sink=False)
     alone = byte % 3 == 0
-    if last.operator in ("halves", "greatest", "altered_texts") or (
-        last.operator == "number" and not alone
-    ):
+    if last.window is not None and (last.operator != "number" or not alone):
         last = replace(last, operator="texts")
     return [last] if alone else [TimedStep("by_letter"), last]
 
 
 def _source(byte: bytes) -> SourceSpec:
     return SourceSpec(
-        _pick(byte[0], ("own_time", "own_time", "own_time", None, "time_that_alters")),
+        _pick(
+            byte[0],
+            (
+                "own_time",
+                "own_time",
+                "own_time",
+                "own_time",
+                None,
+                "time_that_alters",
+                "own_moment",
+            ),
+        ),
         _pick(byte[1], (None, None, 15, 30)),
         byte[2] > 215,
     )
@@ -199,7 +211,7 @@ def _inputs(
         elif marks and mark < len(_MARKS):
             text += _MARKS[mark]
         elif marks and mark == len(_MARKS):
-            shown = _pick(byte[4], ("x", "yes", "half"))  # no event time
+            shown = _pick(byte[4], ("x", "yes", "half", "below"))  # no event time
         elif marks and mark == len(_MARKS) + 1 and not sources[source].generator:
             text = ""  # filtered
         elif marks and mark == len(_MARKS) + 2 and not sources[source].generator:

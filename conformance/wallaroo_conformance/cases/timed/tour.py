@@ -25,6 +25,7 @@ from wallaroo_conformance.cases.timed.operators import (
     KEYS,
     MARKS,
     STATEFUL,
+    STATELESS,
 )
 
 _POLICIES: Final = ("dead-letter", "drop", "fire-per-message", "place-in-oldest-window")
@@ -57,8 +58,13 @@ _TICKS: Final = ((19, 7), (60, len(_FRAMES) - 1))
 """Arrival times of ticks, and behind how many frames they come."""
 _MARKED: Final = (3, 6)
 """The frames that have the mark."""
-_BAD_FRAMES: Final = ("a x m", "a yes m", "a half m", "a 0 ", "?", "a 0 e")
+_BAD_FRAMES: Final = (
+    *("a x m", "a yes m", "a half m", "a below m", f"a {1 << 63} m", "a 0 ", "?", "a 0 e"),
+)
 """Payloads that bring no event time."""
+_FEW: Final = (("prepended", "by_letter"), ("parity", "by_letter"), ("texts", "by_any"))
+"""Aggregations and key extractors for which late messages are as any others."""
+_FEWER: Final = ("prepended", "parity", "by_any")
 
 
 def timed_tour(*, tame: bool) -> list[TimedCase]:
@@ -73,8 +79,12 @@ def timed_tour(*, tame: bool) -> list[TimedCase]:
 def _cases() -> Iterator[TimedCase]:
     for window, aggregation, key in product(_WINDOWS, AGGREGATIONS, (None, *KEYS)):
         plain = window.kind == "count" or (window.kind == "range" and window.slide is None)
-        if plain or aggregation != "number":  # which has no `combine`
+        if aggregation == "number" and not plain:
+            continue  # it has no `combine`
+        if aggregation not in _FEWER and key not in _FEWER:
             yield _case(key, TimedStep(aggregation, window=window))
+    for window, (aggregation, key) in product((*_RANGES, *_SESSIONS, *_COUNTS), _FEW):
+        yield _case(key, TimedStep(aggregation, window=window))
     for window, mark in product(_WINDOWS, MARKS):
         yield _case("by_letter", TimedStep("texts", window=window), mark)
     for window in _WINDOWS:
@@ -82,12 +92,41 @@ def _cases() -> Iterator[TimedCase]:
         behind = TimedStep("texts", window=WindowSpec(size=5))  # the event times show there
         yield replace(case, steps=(*case.steps[:-1], behind))
     for state, key, expires in product(STATEFUL, (None, *KEYS), (None, _EXPIRES)):
-        for mark in ("", "s", "k", "f", "d"):
+        for mark in ("", "b", "s", "k", "f", "d")[: 2 if key in _FEWER else None]:
             case = _case(key, TimedStep(state), mark)
             yield replace(case, expire_after=expires)
             yield replace(case, expire_after=expires, inputs=_inputs("", ticks=False))
     for payload, first in product(_BAD_FRAMES, (SourceSpec(), SourceSpec(None))):
         yield _with_a_source_that_has_no_time(payload, first)
+    for window in (*_RANGES, *_SESSIONS):
+        case = _case("by_letter", TimedStep("texts", window=window))
+        yield replace(case, sources=(SourceSpec("own_moment"),))
+    yield from _branched()
+    yield from _stopped()
+
+
+def _branched() -> Iterator[TimedCase]:
+    """Yield cases whose messages go two ways, to an entity that both share, and come together."""
+    for operator, key in product(STATELESS, (None, "by_letter")):
+        first = TimedStep(operator)
+        for after in (
+            (TimedStep("remember"), TimedStep("remember", origin=1)),
+            (TimedStep("twice"), TimedStep("drop", origin=1), TimedStep("merge", other=1)),
+        ):
+            case = _case(key, first, "d")
+            yield replace(case, steps=(*case.steps[:-1], *after), shared=True)
+
+
+def _stopped() -> Iterator[TimedCase]:
+    """Yield cases that end at their first dead letter: one of each kind (dead-4)."""
+    window = _case("by_letter", TimedStep("texts", window=WindowSpec()))
+    state = _case("by_letter", TimedStep("remember"))
+    for case in (window, state):
+        for mark in ("", *MARKS):
+            yield replace(case, inputs=_inputs(mark), on_error="stop")
+    for payload in _BAD_FRAMES:
+        bad = Entry(at=1, payload=payload.encode())
+        yield replace(window, inputs=(*window.inputs[:5], bad, *window.inputs[5:]), on_error="stop")
 
 
 def _case(key: str | None, step: TimedStep, mark: str = "") -> TimedCase:

@@ -68,6 +68,11 @@ TIMED_LAWS: tuple[Law, ...] = (
         "it is given the message itself instead of a copy",
     ),
     law(
+        "time-2/moment", {Fact.EVENT_MOMENT},
+        "a datetime is an event time, exact to the microsecond, whatever its zone",
+        "it is made a float on the way, or its zone is left out",
+    ),
+    law(
         "window-9/update", {Fact.UPDATE_RAISED},
         "a message whose update raises has never come to the step",
         "it is counted, or its pane stays, or the accumulator is half changed",
@@ -86,6 +91,11 @@ TIMED_LAWS: tuple[Law, ...] = (
         "window-4/nothing", {Fact.WINDOW_GIVES_NONE},
         "None from output gives nothing",
         "None is passed on as a message",
+    ),
+    law(
+        "window-4/false", {Fact.AGGREGATION_FALSY},
+        "an accumulator or a result that is false counts as any other; None alone is special",
+        "it is asked for its truth, and what is false taken for None, or for nothing",
     ),
     law(
         "key-1/failed", {Fact.KEY_EXTRACTOR_LETTER},
