@@ -35,6 +35,7 @@ from wallaroo_conformance.cases.operators import (
     Table,
     Trait,
 )
+from wallaroo_conformance.cases.operators.stateful import PLAIN_PAIRS
 from wallaroo_conformance.cases.payloads import PAYLOADS
 from wallaroo_conformance.cases.strategies import Tone
 
@@ -90,6 +91,11 @@ def _cases(tone: Tone) -> Iterator[ConformanceCase]:
     for builder in _those(BUILDERS, tone):
         yield _shared(PartitionSpec("keyed", builder))
         yield _shared(PartitionSpec("single", builder))
+        for operator in _those(PLAIN_PAIRS, tone):
+            if PLAIN_PAIRS.has(operator, Trait.ALTERS_SILENTLY):
+                yield replace(
+                    _case(_alone(operator), PartitionSpec("single", builder)), inputs=_FEW
+                )
     yield from _siblings()
 
 

@@ -110,6 +110,7 @@ class Fact(enum.Enum):
     SEVERAL_WAYS = "windows behind several sources"
     SOURCE_ENDED = "a source ended"
     CHAINED = "windows behind windows"
+    DELAYED_WAY = "windows behind windows with a delay"
     DUE_TOGETHER = "windows of several keys due together"
     FIRED_BEFORE_OWN = "windows due before a record's own message"
     FIRED = "a window fired"

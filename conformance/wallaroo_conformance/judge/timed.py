@@ -156,6 +156,8 @@ def _graph_facts(observation: TimedObservation, facts: set[Fact]) -> None:
                     facts.add(Fact.ARRIVAL_TIME)
             if _behind(application, index) & windowed:
                 facts.add(Fact.CHAINED)
+            if any(application.ways[index].values()):
+                facts.add(Fact.DELAYED_WAY)
 
 
 def _behind(application: Application, index: int) -> set[int]:

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from wallaroo_conformance.cases.either import engine_case, from_json, module_text, size
 from wallaroo_conformance.cases.reading import BadCaseError
-from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.timed.case import Entry, TimedCase, TimedStep, WindowSpec
 from wallaroo_conformance.cases.timed.operators import (
     AGGREGATIONS,
     KEYS,
     MARKS,
     OPERATORS,
     STATEFUL,
+    STATELESS,
 )
 from wallaroo_conformance.cases.timed.reducing import timed_reductions
 from wallaroo_conformance.cases.timed.strategies import generate_timed
@@ -29,6 +30,15 @@ from wallaroo.engine import load_engine
 
 REFERENCE = load_engine("reference")
 CASES = generate_timed(300, 7, tame=False)
+
+
+def test_the_first_marked_message_and_others_raise_what_engines_catch() -> None:
+    case = TimedCase(
+        steps=(TimedStep("texts", window=WindowSpec()),),
+        inputs=tuple(Entry(payload=f"a 0 {text}".encode()) for text in ("u", "1u", "2u", "3u")),
+    )
+    raised = [letter.error_type for letter in REFERENCE.run(engine_case(case)).dead_letters]
+    assert raised == ["ValueError", "TypeError", "StopIteration", "KeyError"]
 
 
 def test_a_timed_case_survives_its_json_form() -> None:
@@ -78,6 +88,9 @@ def test_the_tour_leaves_out_no_operator_of_windows_keys_and_states_and_no_mark(
     assert {step.operator for step in steps} >= {*AGGREGATIONS, *KEYS, *STATEFUL}
     texts = "".join([entry.payload.decode() for case in cases for entry in case.inputs])
     assert set(MARKS) <= set(texts)
+    assert {source.event_time for case in cases for source in case.sources} >= {None, "own_moment"}
+    assert {"merge", *STATELESS} <= {step.operator for step in steps}
+    assert {case.on_error for case in cases} == {"skip", "stop"}
     tame = timed_tour(tame=True)
     assert {case.isolation for case in tame} == {"trusting"}
     assert not any(case.alters for case in tame)

@@ -69,7 +69,7 @@ def alter(value: Any, mark: str) -> None:
         value.append(mark)
         del value[:-3]
     elif isinstance(value, dict):
-        value["marks"] = [mark]
+        value["mark"] = mark
     elif isinstance(value, bytearray):
         value[:] = mark.encode()
     elif isinstance(value, tuple):

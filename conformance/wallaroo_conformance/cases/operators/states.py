@@ -94,6 +94,15 @@ class Linked(Notebook):
 
 
 @BUILDERS.add()
+class Indexed(Notebook):
+    """Holds a dictionary."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = {"page": 1}
+
+
+@BUILDERS.add()
 class Folded(Notebook):
     """Holds a tuple with a list in it, which it holds once more."""
 

@@ -41,6 +41,8 @@ _TAME = {"by_number": "by_letter", "altered_texts": "texts"}
 _EVENT_TIMES = (*(("own_time",) * 4), None, "time_that_alters", "own_moment")
 _RANGES = ((10, None), (10, None), (10, 4), (10, 5), (6, 2), (12, 3), (7, None), (1, None))
 _DELAYS = (0, 0, 0, 0, 3, 5, 10, 30)
+_BEGINNINGS = (*((0,) * 6), 1_000, 1_790_000_000_000_000_000)
+"""Arrival times of first records: mostly 1970, which reduces well, and now and then a real one."""
 _PLAIN = 180
 _POLICIES = (
     *("dead-letter", "dead-letter", "drop", "fire-per-message"),
@@ -114,7 +116,14 @@ def timed_case_from_bytes(drawn: bytes, *, tame: bool = False) -> TimedCase:
     return TimedCase(
         sources=tuple(sources),
         steps=tuple(steps),
-        inputs=_inputs(drawn[position:], count, sources, marks=marks, codec=head[8] > 220),
+        inputs=_inputs(
+            drawn[position:],
+            count,
+            sources,
+            began=_BEGINNINGS[head[6] % len(_BEGINNINGS)],
+            marks=marks,
+            codec=head[8] > 220,
+        ),
         ended=head[5] < 160,
         form="builder" if builder else "pipelines",
         expire_after=_pick(head[6], (None, None, 10, 5, 20)),
@@ -186,11 +195,17 @@ def _window(byte: bytes, operator: str) -> WindowSpec:
 
 
 def _inputs(
-    drawn: bytes, count: int, sources: Sequence[SourceSpec], *, marks: bool, codec: bool
+    drawn: bytes,
+    count: int,
+    sources: Sequence[SourceSpec],
+    *,
+    began: int,
+    marks: bool,
+    codec: bool,
 ) -> tuple[Entry, ...]:
     """Return records whose event times go on with some disorder and a few gaps."""
     entries: list[Entry] = []
-    event = at = 0
+    event, at = 0, began
     for number in range(count):
         byte = drawn[number * _INPUT_BYTES :][:_INPUT_BYTES]
         what = _pick(byte[0], _WHATS)

@@ -62,6 +62,8 @@ _BAD_FRAMES: Final = (
     *("a x m", "a yes m", "a half m", "a below m", f"a {1 << 63} m", "a 0 ", "?", "a 0 e"),
 )
 """Payloads that bring no event time."""
+_BEGINNING: Final = 1_000
+_LATER: Final = 200
 _FEW: Final = (("prepended", "by_letter"), ("parity", "by_letter"), ("texts", "by_any"))
 """Aggregations and key extractors for which late messages are as any others."""
 _FEWER: Final = ("prepended", "parity", "by_any")
@@ -94,9 +96,10 @@ def _cases() -> Iterator[TimedCase]:
     for state, key, expires in product(STATEFUL, (None, *KEYS), (None, _EXPIRES)):
         for mark in ("", "b", "s", "k", "f", "d")[: 2 if key in _FEWER else None]:
             case = _case(key, TimedStep(state), mark)
-            yield replace(case, expire_after=expires)
+            at_last = Entry("tick", at=_LATER)  # when no entity is left
+            yield replace(case, expire_after=expires, inputs=(*case.inputs, at_last))
             yield replace(case, expire_after=expires, inputs=_inputs("", ticks=False))
-    for payload, first in product(_BAD_FRAMES, (SourceSpec(), SourceSpec(None))):
+    for payload, first in product(("", *_BAD_FRAMES), (SourceSpec(), SourceSpec(None))):
         yield _with_a_source_that_has_no_time(payload, first)
     for window in (*_RANGES, *_SESSIONS):
         case = _case("by_letter", TimedStep("texts", window=window))
@@ -148,9 +151,13 @@ def _inputs(mark: str, *, ticks: bool = True) -> tuple[Entry, ...]:
 
 
 def _with_a_source_that_has_no_time(payload: str, first: SourceSpec) -> TimedCase:
-    """Return a case in which one of two sources has frames, and none that brings a time."""
-    bad = [Entry(source=1, at=at, payload=payload.encode()) for at in (1, 7, 14)]
+    """Return a case in which one of two sources has frames, or none, and none that brings a time.
+
+    What counts there is how long the log has gone on: it does not begin in 1970.
+    """
+    bad = [Entry(source=1, at=at, payload=payload.encode()) for at in (1, 7, 14) if payload]
     inputs = sorted([*_inputs(""), *bad], key=lambda entry: entry.at)
+    inputs = [replace(entry, at=entry.at + _BEGINNING) for entry in inputs]
     step = TimedStep("texts", window=WindowSpec())
     second = SourceSpec(idle_after=15)
     return TimedCase((first, second), (TimedStep("merge", other=1), step), tuple(inputs))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wallaroo_conformance.judge.differences import KINDS
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.law import CONTENT, Law, law
 
 _NOT_ORDER = CONTENT - {"order"}
 
-TIMED_LAWS: tuple[Law, ...] = (
+_LAWS: tuple[Law, ...] = (
     # What a part of a case is there for, and nothing else.
     law(
         "key-5/refused", {Fact.CODEC, Fact.CODEC_REFUSES},
@@ -158,6 +160,11 @@ TIMED_LAWS: tuple[Law, ...] = (
         "window-8/count", {Fact.FIRED_COUNT},
         "a count window fires with its last message",
         "it counts one too many or too few, or messages that have failed",
+    ),
+    law(
+        "time-3/delays", {Fact.DELAYED_WAY},
+        "a step's watermark is its sources', less the delays of the windows on the way",
+        "what a delayed window gives comes when the next step's windows have fired",
     ),
     law(
         "window-4/chained", {Fact.CHAINED},
@@ -312,3 +319,13 @@ TIMED_LAWS: tuple[Law, ...] = (
         KINDS,
     ),
 )  # fmt: skip
+
+
+def _without_keys(one: Law) -> Law:
+    """Return a law without other keys of entities, which neither time nor a window gives them."""
+    return replace(one, shows=one.shows - {"keys"})
+
+
+TIMED_LAWS: tuple[Law, ...] = tuple(
+    [_without_keys(one) if one.rule.startswith(("time-", "window-")) else one for one in _LAWS]
+)
