@@ -93,9 +93,8 @@ def _cases(tone: Tone) -> Iterator[ConformanceCase]:
         yield _shared(PartitionSpec("single", builder))
         for operator in _those(PLAIN_PAIRS, tone):
             if PLAIN_PAIRS.has(operator, Trait.ALTERS_SILENTLY):
-                yield replace(
-                    _case(_alone(operator), PartitionSpec("single", builder)), inputs=_FEW
-                )
+                pipeline = PipelineSpec(steps=(StepSpec(operator),), sinks=(_EXACT,))
+                yield replace(_case(pipeline, PartitionSpec("single", builder)), inputs=_FEW)
     yield from _siblings()
 
 
