@@ -22,7 +22,6 @@ from wallaroo_spark.bounded.traces import SMALL
 from wallaroo_spark.engine import SparkEngine
 from wallaroo_spark.jvm.shipping import shipment_of_this_process
 from wallaroo_spark.wire.job import HeadBlock
-from wallaroo_spark.wire.outbox import Finished
 from wallaroo_spark.worker.modules import Shipment
 
 from wallaroo.engine import Capabilities, Case
@@ -168,15 +167,6 @@ def _no_end(_: Any) -> Any:
     return lambda finished: None
 
 
-def _own_windows_counted(original: Any) -> Any:
-    def add(self: Finished, other: Finished) -> None:
-        before = {turn: list(windows) for turn, windows in self.fired.items()}
-        original(self, other)
-        self.fired = {**other.fired, **before}
-
-    return add
-
-
 def _mutant(rule: str, name: str, says: str, *driver: Fault) -> Mutant:
     return Mutant(name, rule, says, lambda: MachineryMutant(name, driver), "spark")
 
@@ -249,12 +239,6 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
     _mutant("order-2", "calendar not stored", "timers lost at recovery"),
     _mutant("window-2", "key waits for one window only", "one timer for each key"),
     _mutant("order-2", "closed windows stored", "state that grows with closed windows"),
-    _mutant(
-        "window-9",
-        "windows numbered by shard",
-        "each task counts what it does",
-        (Finished, "add", _own_windows_counted),
-    ),
     _mutant("key-4", "visits not noted", "state without a time to live"),
 )  # fmt: skip
 
