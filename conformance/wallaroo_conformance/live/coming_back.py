@@ -15,6 +15,7 @@ import wallaroo
 from wallaroo.engine import Case, Engine, Handle, Isolation, ServeOptions
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.topology import Application, SinkId
+from wallaroo.windows import Windows
 from wallaroo_conformance.cases.timed.operators import (
     ByLetter,
     Texts,
@@ -30,7 +31,7 @@ from wallaroo_conformance.live.stretches import missing, recovery_rule
 
 _HOST = "127.0.0.1"
 _FRAMES, _NUMBERS = "frames", "numbers"
-_WINDOWS = (
+_WINDOWS: tuple[Windows, ...] = (
     wallaroo.range_windows(10).with_slide(4),
     wallaroo.session_windows(5).with_delay(5),
     wallaroo.count_windows(3),
