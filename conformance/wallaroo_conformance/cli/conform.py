@@ -20,7 +20,14 @@ from wallaroo_conformance.cli.interrupting import stopped_by_ctrl_c
 from wallaroo_conformance.cli.mutants import kill_matrix
 from wallaroo_conformance.cli.show import show_case
 from wallaroo_conformance.cli.table import Table
-from wallaroo_conformance.judge.results import INCOMPLETE, KEPT, Report, reports_to_json, worst
+from wallaroo_conformance.judge.results import (
+    INCOMPLETE,
+    KEPT,
+    Report,
+    fits,
+    reports_to_json,
+    worst,
+)
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.live import check_live
 from wallaroo_conformance.pipe.engine import PipeEngine
@@ -47,6 +54,10 @@ def conform(options: argparse.Namespace) -> int:
         return check_app(options)
     if options.mutants is not None:
         return kill_matrix(options)
+    for pattern in options.rules.split(","):  # found out now, not after a search
+        if not any(fits(rule, pattern) for rule in RULES):
+            hint = did_you_mean(pattern, RULES)
+            raise UsageError(f"--rules: no rule is called {pattern.strip()!r}{hint}")
     with (
         stopped_by_ctrl_c() as stop,
         chosen_engines(options, store=options.store, default="compiled") as engines,

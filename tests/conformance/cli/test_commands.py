@@ -62,13 +62,11 @@ def test_what_cannot_be_run_is_no_verdict(
     assert err.count("\n") == 1
 
 
-def test_a_missing_extra_is_no_verdict(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_rule_that_is_not_there_is_refused_before_a_search(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.delitem(sys.modules, "wallaroo_conformance.cli.conform", raising=False)
-    monkeypatch.setitem(sys.modules, "wallaroo_conformance.checking", None)
-    assert main(["conform"]) == INCOMPLETE
-    assert "pip install 'wallaroo-streams[conformance]'" in capsys.readouterr().err
+    assert main(["conform", "--rules", "state-*,state4"]) == INCOMPLETE
+    assert "no rule is called 'state4'; did you mean state-4?" in capsys.readouterr().err
 
 
 def test_conform_mutants_prints_the_kill_matrix(
