@@ -8,9 +8,11 @@ lateness, the network and the receiver.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from wallaroo.metrics.histogram import Histogram
@@ -21,6 +23,7 @@ from wallaroo_loadgen.common.measure import PERCENTILES
 _LOOK = 1.0  # seconds between looks
 _PATIENCE = 3.0  # seconds for the application to count what it has done when a run ends
 _SOON = 0.05  # seconds between looks meanwhile
+_NUMBER = re.compile(r"\d[\d,.]*")
 
 
 class OwnFigures:
@@ -33,7 +36,7 @@ class OwnFigures:
     def __init__(self, address: Address) -> None:
         self._address = address
         self._before = self._ask()  # none if the run starts the application
-        self._said: Counter[str] = Counter()
+        self._said: list[str] = []
         self._backlog = self._waiting = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -56,7 +59,7 @@ class OwnFigures:
         before = self._before or {}
         return {
             "latency": _summary(_since(_latencies(after), _latencies(before))),
-            "verdict": self._said.most_common(1)[0][0] if self._said else "",
+            "verdict": said_most(self._said),
             "backlog": self._backlog,
             "waiting": self._waiting,
             "estimate": after["sampling"]["estimate"],
@@ -89,10 +92,19 @@ class OwnFigures:
         while not self._over.wait(_LOOK):
             figures = self._ask()
             if figures is not None:
-                self._said[figures["verdict"]["text"]] += 1
+                self._said.append(figures["verdict"]["text"])
                 self._backlog = max(self._backlog, figures["backlog"])
                 waiting = sum([sink["waiting"] for sink in figures["sinks"]])
                 self._waiting = max(self._waiting, waiting)
+
+
+def said_most(sentences: Sequence[str]) -> str:
+    """Return the sentence that came most often, whatever its numbers, as it was the last time."""
+    kinds = [_NUMBER.sub("#", sentence) for sentence in sentences]
+    if not kinds:
+        return ""
+    kind, _ = Counter(kinds).most_common(1)[0]
+    return next(sentence for sentence in reversed(sentences) if _NUMBER.sub("#", sentence) == kind)
 
 
 def _counts_lag(figures: dict[str, Any]) -> bool:

@@ -1,0 +1,13 @@
+"""What the application said of itself during a load test, summed up."""
+
+from __future__ import annotations
+
+from wallaroo_loadgen.control.own_figures import said_most
+
+
+def test_the_sentence_that_came_most_often_counts_whatever_its_numbers():
+    keeps_up = "It keeps up with {} messages a second, and is busy for {}% of the time."
+    said = ["It is starting.", "It is starting.", *[keeps_up.format(500 + n, n) for n in range(5)]]
+    assert said_most([*said, "It is stopping."]) == keeps_up.format(504, 4)
+    assert said_most(["It is starting."]) == "It is starting."
+    assert said_most([]) == ""
