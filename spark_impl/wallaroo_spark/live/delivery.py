@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import NamedTuple
 
 from wallaroo.records import Frame, Record, Tick
 from wallaroo.topology import Application
@@ -28,6 +29,14 @@ from wallaroo_spark.wire.shards import Address
 
 class RunEndedError(Exception):
     """The run ended at a message of this batch (dead-3, dead-4): Spark must not commit it."""
+
+
+class Holding(NamedTuple):
+    """Numbers of entities and open windows, and the partition numbers that have told them."""
+
+    entities: int = 0
+    windows: int = 0
+    numbers: frozenset[int] = frozenset()
 
 
 class Delivery:
@@ -89,15 +98,18 @@ class Delivery:
         return sum([held.open for held in self._held.values()])
 
     @property
-    def held_by_component(self) -> dict[int, tuple[int, int]]:
-        """Numbers of entities and of open windows by the component of the plan that holds them."""
-        found: dict[int, tuple[int, int]] = {}
-        for address, number in list(self._entities.items()):
-            entities, windows = found.get(address.component, (0, 0))
-            found[address.component] = (entities + number, windows)
-        for address, held in list(self._held.items()):
-            entities, windows = found.get(address.component, (0, 0))
-            found[address.component] = (entities + held.entities, windows + held.open)
+    def held_by_component(self) -> dict[int, Holding]:
+        """What each component of the plan holds, as far as it has had messages since the start."""
+        found: dict[int, Holding] = {}
+        told = [(address, number, 0) for address, number in list(self._entities.items())]
+        told += [(at, held.entities, held.open) for at, held in list(self._held.items())]
+        for address, entities, windows in told:
+            before = found.get(address.component, Holding())
+            found[address.component] = Holding(
+                before.entities + entities,
+                before.windows + windows,
+                before.numbers | {address.number},
+            )
         return found
 
     def deliver(self, report: Report) -> None:

@@ -8,7 +8,7 @@ from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL, KeptFigures
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import Application
 from wallaroo_spark.live.checkpoint import Checkpoint
-from wallaroo_spark.live.delivery import Delivery
+from wallaroo_spark.live.delivery import Delivery, Holding
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.worker.plan import plan
 
@@ -45,15 +45,20 @@ class Figures:
     def tell(self, metrics: Registry) -> None:
         """Copy what is known now; in any thread.
 
-        What several state partitions or window steps hold together is not told of each.
+        What several state partitions or window steps hold together is not told of each. After a
+        restart nothing is known of partition numbers that have had no message since.
         """
         held = self._delivery.held_by_component
         for component in self._components:
-            entities, windows = held.get(component.index, (0, 0))
+            holding = held.get(component.index, Holding())
+            all_told = len(holding.numbers) == self._checkpoint.partitions
+            known = all_told or not self._checkpoint.restarts
             if len(component.members) == 1 and component.partitions:
-                metrics.partitions[component.partitions[0]].entities = entities
+                partition = metrics.partitions[component.partitions[0]]
+                partition.entities = holding.entities if known else None
             if len(component.windows) == 1:
-                metrics.windows[component.windows[0]].open = windows
+                windows = metrics.windows[component.windows[0]]
+                windows.open = holding.windows if known else None
         for index, windows_of_step in metrics.windows.items():
             name = getattr(self._application.nodes[index], "name", "")
             late = list(self._delivery.late.items())

@@ -17,6 +17,8 @@ from wallaroo_spark.live.serve import Server
 import wallaroo
 from wallaroo.engine import ServeOptions
 from wallaroo.loading import load_module
+from wallaroo.metrics.registry import Registry
+from wallaroo.metrics.snapshot import snapshot
 from wallaroo.testing import Session
 from wallaroo.transport.recording import RecordedLog
 
@@ -133,6 +135,15 @@ def processed(handle):
     return handle.progress().details["batches"]
 
 
+def figures(registry):
+    """Return the figures, with sources, steps and partitions by name."""
+    registry.tick()
+    found = snapshot(registry)
+    for kind in ("sources", "steps", "partitions"):
+        found[kind] = {one["name"]: one for one in found[kind]}
+    return found
+
+
 def written(handle, number):
     eventually(lambda: handle.progress().written == number, PATIENCE)
 
@@ -223,7 +234,8 @@ def test_recover_1_after_a_kill_state_and_time_go_on(serve, receiver, tmp_path):
         visits_of_the_example(visited.port),
     )
     log = list(load_module(EXAMPLES / "access_log.py").module.generate(400, seed=1))
-    handle = serve(app, clock, checkpoint)
+    registry = Registry(app, "spark")
+    handle = serve(app, clock, checkpoint, metrics=registry)
     send(handle, *log[:250], to="Requests")
     send(handle, "a", "b", "a")
     send(handle, "x", "y", to="n")
@@ -231,6 +243,10 @@ def test_recover_1_after_a_kill_state_and_time_go_on(serve, receiver, tmp_path):
     eventually(lambda: committed(checkpoint), PATIENCE)
     before = handle.progress()
     assert (before.dead_letters, before.details["windows"] > 2) == (1, True)
+    told = figures(registry)
+    assert (told["sources"]["n"]["frames"], told["steps"]["number"]["calls"]) == (2, 2)
+    assert (told["partitions"]["number"]["entities"], told["kept"]["restarts"]) == (2, 0)
+    assert told["steps"]["Count"]["windows"]["open"] == 2
     with socket.create_connection(handle.addresses["p"], timeout=60) as open_still:
         open_still.sendall(b"\0")  # half a header, so nothing that the restart would process
         handle.kill()
@@ -242,8 +258,17 @@ def test_recover_1_after_a_kill_state_and_time_go_on(serve, receiver, tmp_path):
     assert again.addresses == handle.addresses
     try:
         written(again, 2)  # and nothing of the generator, which has ended
-        send(again, "x", "z", to="n")
+        send(again, "x", to="n")
+        processed(again)
+        # "x" and "y" have one partition number; of the other nothing is known yet.
+        assert figures(registry)["partitions"]["number"]["entities"] is None
+        send(again, "z", to="n")
         send(again, *log[250:], to="Requests")
+        processed(again)
+        told = figures(registry)
+        assert (told["sources"]["n"]["frames"], told["partitions"]["number"]["visits"]) == (2, 2)
+        assert (told["partitions"]["number"]["entities"], told["kept"]["restarts"]) == (3, 1)
+        assert (told["steps"]["Count"]["windows"]["open"], told["backlog"]) == (0, 0)
         summary = stopped(again)
     finally:
         again.kill()
