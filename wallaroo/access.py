@@ -1,9 +1,9 @@
-"""Which requests our pages answer: those of a browser that shows this page, and of programs.
+"""Decides which requests our pages answer: of programs, and of a browser that shows this page.
 
 Any page that is open in a user's browser can send requests to this one. A browser says in `Origin`
 which page a request comes from, and in `Host` which name it believes to have reached. Both are
 checked: `Origin` because a page of another origin could start runs and read figures, `Host` because
-a name of another owner can be made to mean this machine's address (DNS rebinding).
+the owner of another name can make it point to this machine (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def refusal(
         remedy: how the user makes another name one of this server.
     """
     if not _ours(host, bound, names):
-        return f"{host!r} is no name of this server{remedy and f'; if it is one, {remedy}'}"
+        return f"{host!r} is not a name of this server{remedy and f'; if it is one, {remedy}'}"
     if origin is not None:
         came_from = _split(origin)
         if came_from not in {("http", host), ("https", host)}:

@@ -36,7 +36,7 @@ Acc = TypeVar("Acc")
 
 
 class Aggregation(Generic[In, Acc]):
-    """A base class that the published applications give their aggregations; it adds nothing."""
+    """The base class of aggregations in published applications; it adds nothing."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def aggregation_of(component: object) -> AggregationRecord:
     """Return `component`, a class or an instance, as an aggregation (window-4).
 
     Raises:
-        WallarooParameterError: it is none.
+        WallarooParameterError: it is not an aggregation.
     """
     if inspect.isclass(component):
         instance = stateless_instance(component, _WHAT, "initial_accumulator", "update", "output")
@@ -107,6 +107,6 @@ def _record(component: Any, instance: Any, name: str, wants_window: bool) -> Agg
 
 
 def _restored(component: Any, name: str, wants_window: bool) -> AggregationRecord:
-    """Return an unpickled record: the checks are not made again."""
+    """Return an unpickled record, without checking it again."""
     instance = component() if inspect.isclass(component) else component
     return _record(component, instance, name, wants_window)

@@ -105,7 +105,7 @@ def _contents(value: Any, kind: type, above: list[int]) -> Any:
 
 def _state(state: object, above: list[int]) -> Any:
     # An attribute dict is not an object of the user's: as a level in `above` it would hide cycles.
-    # An empty one counts as none: an exception gets one as soon as its `__dict__` is read.
+    # An empty one is left out: an exception gets one as soon as its `__dict__` is read.
     if type(state) is dict:
         return ["dict", _sorted_pairs(state.items(), above)] if state else None
     return _structure(state, above)

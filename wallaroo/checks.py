@@ -60,7 +60,7 @@ def stateless_instance(component: object, what: str, *methods: str) -> Any:
         return component
     if not any(hasattr(component, method) for method in methods):
         raise WallarooParameterError(
-            f"{component.__name__} is no {what.split(' ', 1)[1]}: it has no {' or '.join(methods)}"
+            f"{component.__name__} is not {what}: it has no {' or '.join(methods)}"
         )
     try:
         return component()
@@ -93,11 +93,11 @@ def answer_of(component: Any, method: str) -> Any:
 
 
 def method_of(component: object, what: str, method: str, parameters: int) -> Call:
-    """Return the component's method of that name, which takes so many parameters."""
+    """Return the component's method of that name, which takes `parameters` arguments."""
     call = getattr(component, method, None)
     if not callable(call):
         raise WallarooParameterError(
-            f"{name_of(component)} is no {what.split(' ', 1)[1]}: it has no method {method}"
+            f"{name_of(component)} is not {what}: it has no method {method}"
         )
     refuse_unlike_a_call(call, f"{name_of(component)}.{method}", what, method)
     if not takes(call, parameters):
@@ -127,7 +127,7 @@ def refuse_unlike_a_call(call: Call, called: str, what: str, method: str) -> Non
 
 
 def takes(call: Call, parameters: int) -> bool:
-    """Whether `call` takes so many positional arguments."""
+    """Whether `call` takes `parameters` positional arguments."""
     try:
         inspect.signature(call).bind(*[None] * parameters)
     except TypeError:

@@ -115,7 +115,7 @@ def decoder_of(component: object) -> Decoder:
     """Return `component` as a decoder: `header_length()`, `payload_length(header)`, `decode(data)`.
 
     Raises:
-        WallarooParameterError: it has not these methods, or its header is not 1 to 8 bytes.
+        WallarooParameterError: it does not have these methods, or its header is not 1 to 8 bytes.
     """
     instance = stateless_instance(component, "a decoder", "decode")
     for method, parameters in (("header_length", 0), ("payload_length", 1), ("decode", 1)):
@@ -135,7 +135,7 @@ def encoder_of(component: object) -> Encoder:
     """Return `component` as an encoder: `encode(message)`.
 
     Raises:
-        WallarooParameterError: it is none.
+        WallarooParameterError: it is not an encoder.
     """
     instance = stateless_instance(component, "an encoder", "encode")
     return Encoder(component, name_of(instance), method_of(instance, "an encoder", "encode", 1))
@@ -145,7 +145,7 @@ def computation_of(component: object) -> Computation:
     """Return `component` as a computation: `name()`, `compute(data)` or `compute_multi(data)`.
 
     Raises:
-        WallarooParameterError: it is none; a state computation is the usual slip.
+        WallarooParameterError: it is not a computation; a state computation is the usual slip.
     """
     instance = stateless_instance(component, "a computation", "compute", "compute_multi")
     method, multi = _compute_method(instance, "a computation")
@@ -165,7 +165,8 @@ def state_computation_of(component: object) -> StateComputation:
     """Return `component` as a state computation: `name()`, `compute(data, state)` or its multi.
 
     Raises:
-        WallarooParameterError: it is none, or a class where an instance is meant.
+        WallarooParameterError: it is not a state computation, or a class where an instance is
+            meant.
     """
     what = "a state computation"
     if inspect.isclass(component):
@@ -229,7 +230,7 @@ def state_builder_of(component: object) -> StateBuilder:
         return StateBuilder(component, component.__name__, component)
     if not hasattr(component, "build"):
         raise WallarooParameterError(
-            f"{name_of(component)} is no state builder: expected an object with build(), or the "
+            f"{name_of(component)} is not a state builder: expected an object with build(), or the "
             "state's class. Write: class MyState: … and hand over MyState, not an instance of it"
         )
     return StateBuilder(component, name_of(component), method_of(component, what, "build", 0))
@@ -239,7 +240,7 @@ def partition_function_of(component: object) -> PartitionFunction:
     """Return `component` as a partition function: `partition(data)`.
 
     Raises:
-        WallarooParameterError: it is none; a plain function is the usual slip.
+        WallarooParameterError: it is not a partition function; a plain function is the usual slip.
     """
     instance = stateless_instance(component, "a partition function", *_KEY_METHODS)
     method = _key_method(instance)
@@ -248,7 +249,7 @@ def partition_function_of(component: object) -> PartitionFunction:
 
 
 def event_time_of(function: object) -> EventTime:
-    """Return `function`, which takes a message, as what finds event times (time-2).
+    """Return `function`, which takes a message, as the function of event times (time-2).
 
     Raises:
         WallarooParameterError: it cannot be called with a message.
@@ -267,7 +268,7 @@ def generator_of(component: object) -> Generator:
     """Return `component` as a generator: `initial_value()` and `apply(last)` (graph-4).
 
     Raises:
-        WallarooParameterError: it has not these methods.
+        WallarooParameterError: it does not have these methods.
     """
     what = "a generator"
     instance = stateless_instance(component, what, "initial_value", "apply")
@@ -279,13 +280,13 @@ def decoder_format(length_fmt: str, header_length: int) -> struct.Struct:
     """Return `length_fmt` compiled, after checking that it describes `header_length` bytes.
 
     Raises:
-        WallarooParameterError: it is no `struct` format of one number and that size.
+        WallarooParameterError: it is not a `struct` format of one number and that size.
     """
     try:
         compiled = struct.Struct(length_fmt)
     except (struct.error, TypeError) as error:
         raise WallarooParameterError(
-            f"length_fmt={length_fmt!r} is no struct format ({error}); for 4 bytes write '>I'"
+            f"length_fmt={length_fmt!r} is not a struct format ({error}); for 4 bytes write '>I'"
         ) from None
     if compiled.size != header_length:
         raise WallarooParameterError(
@@ -320,8 +321,7 @@ def _compute_method(component: object, what: str) -> tuple[str, bool]:
             kind = "state_computation" if "state" in what else "computation"
             hint = f'. Write: @wallaroo.{kind}(name="…") above it'
         raise WallarooParameterError(
-            f"{name_of(component)} is no {what.split(' ', 1)[1]}: "
-            f"it has neither compute nor compute_multi{hint}"
+            f"{name_of(component)} is not {what}: it has neither compute nor compute_multi{hint}"
         )
     return ("compute_multi", True) if multi else ("compute", False)
 

@@ -237,7 +237,7 @@ def tcp_parse_input_addrs(args: Sequence[str]) -> list[tuple[str, int]]:
     Raises:
         WallarooParameterError: the option is missing or not ``HOST:PORT,HOST:PORT…``.
     """
-    found: list[Any] = []  # what is annotated is the usual form
+    found: list[Any] = []  # the annotated type is the usual form
     for text in _addresses(args, ("--in", "-i", "--input")):
         name, at, address = text.strip().rpartition("@")
         found.append((name, *parse_address(address)) if at else parse_address(text))
@@ -257,12 +257,12 @@ def parse_address(text: str) -> tuple[str, int]:
     """Return the host and port of ``HOST:PORT``; an IPv6 host may stand in brackets.
 
     Raises:
-        WallarooParameterError: `text` is no such address.
+        WallarooParameterError: `text` is not such an address.
     """
     host, colon, port = text.strip().rpartition(":")
     if not colon or not host:
         raise WallarooParameterError(
-            f"{text!r:.80} is no address; write HOST:PORT, as 127.0.0.1:7010"
+            f"{text!r:.80} is not an address; write HOST:PORT, as 127.0.0.1:7010"
         )
     return host.removeprefix("[").removesuffix("]"), _port(f"{text!r:.80}", port)
 

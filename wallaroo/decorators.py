@@ -155,7 +155,7 @@ def decoder(
         length_fmt: `struct` format that turns the header into the payload's length in bytes.
 
     Raises:
-        WallarooParameterError: format and length do not fit, or it decorates no such function.
+        WallarooParameterError: format and length do not fit, or it decorates something else.
     """
     if type(header_length) is not int or not 1 <= header_length <= MAX_HEADER_LENGTH:
         raise WallarooParameterError(
@@ -175,7 +175,7 @@ def encoder(function: Callable[P, ResultOfEncoder]) -> EncodingFunction[P, Resul
     """Make an encoder of a function ``(message) -> bytes | str | None``.
 
     Raises:
-        WallarooParameterError: it decorates no such function.
+        WallarooParameterError: it decorates something else.
     """
     _expect(function, 1, "encoder", "(message)")
     return EncodingFunction(function)
@@ -187,7 +187,7 @@ def partition(
     """Make a partition function of a function ``(message) -> key``.
 
     Raises:
-        WallarooParameterError: it decorates no such function.
+        WallarooParameterError: it decorates something else.
     """
     _expect(function, 1, "partition", "(message)")
     return PartitioningFunction(function)
@@ -199,7 +199,7 @@ def key_extractor(
     """Make a key extractor of a function ``(message) -> key`` (key-1).
 
     Raises:
-        WallarooParameterError: it decorates no such function.
+        WallarooParameterError: it decorates something else.
     """
     _expect(function, 1, "key_extractor", "(message)")
     return KeyExtractingFunction(function)
@@ -209,7 +209,7 @@ def computation(name: str) -> Callable[[Callable[P, R]], ComputingFunction[P, R]
     """Make a computation of a function ``(message) -> message | None``.
 
     Raises:
-        WallarooParameterError: it has no name, or decorates no such function.
+        WallarooParameterError: it has no name, or decorates something else.
     """
     return _named("computation", name, 1, ComputingFunction)
 
@@ -220,7 +220,7 @@ def computation_multi(
     """Make a computation of a function ``(message) -> iterable of messages | None``.
 
     Raises:
-        WallarooParameterError: it has no name, or decorates no such function.
+        WallarooParameterError: it has no name, or decorates something else.
     """
     return _named("computation_multi", name, 1, MultiComputingFunction)
 
@@ -260,7 +260,7 @@ def state_computation(
         expire_after: nanoseconds after its last visit at which an entity is gone (key-4).
 
     Raises:
-        WallarooParameterError: it has no name, or decorates no such function.
+        WallarooParameterError: it has no name, or decorates something else.
     """
     own = _own_state("state_computation", name, state, state_name, expire_after)
     make = ComputingFunction if own is None else OwnStateFunction
@@ -297,7 +297,7 @@ def state_computation_multi(
     ``(message, state) -> iterable | None`` with it; see `state_computation`.
 
     Raises:
-        WallarooParameterError: it has no name, or decorates no such function.
+        WallarooParameterError: it has no name, or decorates something else.
     """
     own = _own_state("state_computation_multi", name, state, state_name, expire_after)
     make = MultiComputingFunction if own is None else MultiOwnStateFunction
@@ -313,7 +313,7 @@ def _own_state(
         said = "state_name" if state_name is not None else "expire_after"
         raise WallarooParameterError(
             f"@wallaroo.{decorator}(…, {said}=…) has no state. Write: state=STATE beside it, for "
-            f"pipelines; to the builder say {said} in to_state_partition"
+            f"pipelines; for the builder, give {said} to to_state_partition"
         )
     return None
 

@@ -58,7 +58,8 @@ class Capabilities:
         stop: ``exact``: an early end (dead-3, dead-4) is between two messages. ``batch``: what was
             received with the message that ended the run may have had its effect. ``none``: an
             error does not end a run early.
-        refuses_in_run: `run` refuses applications, and `check` accepts them all: asking is dear.
+        refuses_in_run: `run` refuses applications, and `check` accepts them all, because checking
+            is expensive.
     """
 
     isolation: frozenset[Isolation] = frozenset({"isolated", "trusting"})
@@ -249,7 +250,7 @@ class Stepper(Protocol):
         """Process a record."""
 
     def due(self) -> int | None:
-        """Return the least arrival time at which time alone makes something due; `None`: never."""
+        """Return the earliest time at which time alone makes something due; `None`: never."""
 
     def trace(self) -> Trace:
         """Return what all records so far have done."""
@@ -305,7 +306,7 @@ def load_engine(name: str) -> Engine:
     """Return the engine of that name.
 
     Raises:
-        EngineNotFoundError: there is none, or a package that it needs is not installed.
+        EngineNotFoundError: there is no such engine, or a package that it needs is not installed.
     """
     # Imported here, because that takes longer than all the rest of `import wallaroo`.
     from importlib.metadata import entry_points
@@ -322,7 +323,7 @@ def load_engine(name: str) -> Engine:
                 f"engine {name!r} {wants}: {error}; try: {install_command(point)}"
             ) from error
         if not isinstance(engine, Engine):
-            raise EngineNotFoundError(f"{point.value} is no engine: see wallaroo.engine.Engine")
+            raise EngineNotFoundError(f"{point.value} is not an engine: see wallaroo.engine.Engine")
         return engine
     known = ", ".join(engine_names()) or "none"
     raise EngineNotFoundError(f"no engine is called {name!r}; installed: {known}")

@@ -1,4 +1,4 @@
-"""Fields of JSON that somebody else wrote, each judged as it is read."""
+"""Reads fields of JSON that somebody else wrote, and checks each of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def some_bytes(value: Any) -> bytes:
     """Return the bytes that a text has in base64.
 
     Raises:
-        TypeError: it is no text.
-        ValueError: it is no base64.
+        TypeError: it is not a text.
+        ValueError: it is not base64.
     """
     return base64.b64decode(a_text(value), validate=True)

@@ -4,10 +4,9 @@ A key is a `str`, `bytes`, `int` or a `tuple` of keys, exactly these types (rout
 encoding is self-delimiting and type-tagged, so two keys are the same exactly when their encodings
 are; the partition number is a stable hash of it (route-4). Encoding::
 
-    str    "s" LENGTH UTF-8 (lone surrogates as three bytes each)
-    bytes  "b" LENGTH the bytes
-    int    "i" LENGTH two's complement, big-endian, as few bytes as hold it (0 is one byte)
-    tuple  "t" COUNT  the items' encodings
+    str "s" LENGTH UTF-8 (lone surrogates as three bytes each) bytes "b" LENGTH the bytes int "i"
+    LENGTH two's complement, big-endian, in the fewest bytes (0 is one byte) tuple "t" COUNT the
+    items' encodings
 
 where LENGTH and COUNT are four bytes, big-endian. Nested tuples are walked without recursion:
 64 KiB hold some 13,000 levels.
@@ -39,11 +38,11 @@ _DEEPEST_READABLE = 50  # levels of tuples shown as such in JSON; JSON readers r
 _LONGEST_DECIMAL = 1000  # bits
 _LONGEST_NUMBER = 300  # digits
 _WIDEST_SHOWN = 80  # characters
-_SURELY_SHORT = MAX_ENCODED_KEY // 4 - 5  # code points; the encoding of so many always fits
+_SURELY_SHORT = MAX_ENCODED_KEY // 4 - 5  # code points; the encoding of this many always fits
 
 
 class BadKeyError(ValueError):
-    """A value that is no key (route-2)."""
+    """A value that is not a key (route-2)."""
 
 
 def is_u64(key: object) -> bool:
@@ -55,7 +54,7 @@ def encode_key(key: object) -> bytes:
     """Return the canonical encoding of `key`.
 
     Raises:
-        BadKeyError: `key` is no key, or its encoding is over `MAX_ENCODED_KEY` bytes.
+        BadKeyError: `key` is not a key, or its encoding is over `MAX_ENCODED_KEY` bytes.
     """
     parts: list[bytes] = []
     size = 0
@@ -94,7 +93,7 @@ def partition_number(key: Key, partitions: int) -> int:
     (route-4): the same in every process, engine, run and Python version.
 
     Raises:
-        BadKeyError: `key` is no key.
+        BadKeyError: `key` is not a key.
         ValueError: `partitions` is less than 1.
     """
     return encoded_partition_number(encode_key(key), partitions)
@@ -115,7 +114,7 @@ def identity(key: object) -> Hashable:
     compares as route-2 says; only tuples are encoded, since comparing deep ones would recurse.
 
     Raises:
-        BadKeyError: `key` is no key.
+        BadKeyError: `key` is not a key.
     """
     kind = type(key)
     if (kind is str or kind is bytes) and len(key) <= _SURELY_SHORT:  # type: ignore[arg-type]
@@ -168,7 +167,7 @@ def key_from_json(form: dict[str, Any]) -> Key:
     """Return the key whose `key_to_json` is `form`.
 
     Raises:
-        ValueError: `form` is no such form.
+        ValueError: `form` is not such a form.
     """
     match form:
         case {"str": str(text)}:
@@ -181,14 +180,14 @@ def key_from_json(form: dict[str, Any]) -> Key:
             return tuple([key_from_json(item) for item in items])
         case {"encoded": str(text)}:
             return decode_key(base64.b64decode(text))
-    raise ValueError(f"no type-tagged key: {form!r:.80}")
+    raise ValueError(f"not a type-tagged key: {form!r:.80}")
 
 
 def decode_key(encoded: bytes) -> Key:
     """Return the key whose canonical encoding is `encoded`.
 
     Raises:
-        ValueError: `encoded` is no canonical encoding.
+        ValueError: `encoded` is not a canonical encoding.
     """
     # Right to left, so that a tuple's items are complete when its head is met.
     heads: list[tuple[bytes, int, int]] = []
@@ -212,9 +211,9 @@ def decode_key(encoded: bytes) -> Key:
             del done[len(done) - length :]
             done.append(items)
         else:
-            raise ValueError("no canonical encoding of a key")
+            raise ValueError("not the canonical encoding of a key")
     if len(done) != 1 or encode_key(done[0]) != encoded:
-        raise ValueError("no canonical encoding of a key")
+        raise ValueError("not the canonical encoding of a key")
     return done[0]
 
 

@@ -2,9 +2,8 @@
 
 They are structural: an instance of any class with the right methods fits, whatever its parameters
 are called, and so does a decorated function. Nothing has to inherit from them. A class that does,
-as in ``class Count(kinds.StateComputation[str, Totals, int])``, is told of a wrong method
-where the method stands, and not only where the component is used. Code without annotations fits
-everywhere.
+as in ``class Count(kinds.StateComputation[str, Totals, int])``, gets a type checker's error at the
+wrong method, and not only where the component is used. Code without annotations fits everywhere.
 
 Nothing here runs. What is checked when an application is built is in `wallaroo.components`.
 """
@@ -28,8 +27,9 @@ Last = TypeVar("Last")
 OwnStateT = TypeVar("OwnStateT")
 Accumulator = TypeVar("Accumulator")
 
-# Of pipelines, windows and configurations. An annotation that does not name them means any. A type
-# variable can say so from Python 3.13 on; type checkers know it as typing_extensions'.
+# For pipelines, windows and configurations. In an annotation that does not name them they are Any.
+# Python's type variables have such a default from 3.13 on; before, type checkers find it in
+# typing_extensions, which need not be installed.
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
@@ -167,11 +167,11 @@ class Aggregation(Protocol[In, Accumulator, KeyIn, Out]):
 
     @abstractmethod
     def initial_accumulator(self) -> Accumulator:
-        """Return an accumulator of no message."""
+        """Return the accumulator of a window without messages."""
 
     @abstractmethod
     def update(self, message: In, accumulator: Accumulator, /) -> Accumulator | None:
-        """Return the accumulator with a message more; `None`: it was altered in place."""
+        """Return the accumulator with one more message; `None`: it was altered in place."""
 
     @abstractmethod
     def output(self, key: KeyIn, accumulator: Accumulator, /) -> Out | None:
@@ -179,15 +179,15 @@ class Aggregation(Protocol[In, Accumulator, KeyIn, Out]):
 
 
 class WindowAggregation(Protocol[In, Accumulator, KeyIn, Out]):
-    """An aggregation whose `output` is told the window."""
+    """An aggregation whose `output` gets the window too."""
 
     @abstractmethod
     def initial_accumulator(self) -> Accumulator:
-        """Return an accumulator of no message."""
+        """Return the accumulator of a window without messages."""
 
     @abstractmethod
     def update(self, message: In, accumulator: Accumulator, /) -> Accumulator | None:
-        """Return the accumulator with a message more; `None`: it was altered in place."""
+        """Return the accumulator with one more message; `None`: it was altered in place."""
 
     @abstractmethod
     def output(self, key: KeyIn, accumulator: Accumulator, window: Bounds, /) -> Out | None:
@@ -218,8 +218,8 @@ class Generator(Protocol[Last]):
         """Return the message after `last`; `None` ends the source."""
 
 
-# What the calls that describe an application take. A component without state may be given as a
-# class that is built without arguments; of a state it is the class, or a builder.
+# The types of the arguments of the calls that describe an application. A component without state
+# may be given as a class that is built without arguments; a state as its class or a builder.
 
 M = TypeVar("M")
 N = TypeVar("N")

@@ -90,7 +90,7 @@ def load_module(app: str | os.PathLike[str]) -> LoadedModule:
         app: a file or a module's name, as for `load_application`.
 
     Raises:
-        ApplicationNotFoundError: there is none.
+        ApplicationNotFoundError: there is no such file or module.
         ApplicationLoadError: importing it raised.
         WallarooParameterError: something it describes while being imported cannot be built.
     """
@@ -160,7 +160,7 @@ def set_up(
             with _user_code(shown, loaded.directory):
                 return _checked(shown, setup([*args, *extra]))
         except ApplicationLoadError as error:
-            # An application that unpacks two addresses of one raises one of these.
+            # An application that gets one address and unpacks two raises one of these.
             if not isinstance(error.__cause__, (IndexError, ValueError)):
                 raise
             # An error about something else says more than the error about the number of addresses.

@@ -90,10 +90,10 @@ class Merge:
 
 @dataclass(frozen=True)
 class Branch:
-    """One way of a pipeline that is used more than once; its number enters the lineage (graph-2).
+    """One branch of a pipeline that is used more than once; its number is in the lineage (graph-2).
 
     Args:
-        number: which way, in the order of the calls, from 0.
+        number: which branch, in the order of the calls, from 0.
     """
 
     number: int

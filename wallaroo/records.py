@@ -44,7 +44,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Unportable:
-    """Stands for the message of a `Value` of which a log can keep only why it cannot be pickled.
+    """Stands for a `Value`'s message that cannot be pickled; a log keeps the reason instead.
 
     Such a record is a dead letter, reason `unportable`.
 

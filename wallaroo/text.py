@@ -23,9 +23,9 @@ def escaped(text: str) -> str:
 
 
 def survives_json(text: str) -> bool:
-    """Whether a text is the same after a way through JSON.
+    """Whether a text is the same after it was written as JSON and read back.
 
-    There two lone surrogates that could be a pair become the one character that the pair stands
+    In JSON, two lone surrogates that could be a pair become the one character that the pair stands
     for.
     """
     return text.isascii() or _PAIR.search(text) is None
@@ -48,7 +48,7 @@ def encodable(text: str) -> str:
 
 
 def process_end(code: int) -> str:
-    """Return how a process ended, to stand behind "ended".
+    """Return how a process ended, as text to follow the word "ended".
 
     Args:
         code: `subprocess.Popen.returncode`; a negative one is the number of a signal.

@@ -21,7 +21,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class BadTimeError(ValueError):
-    """A value that is no event time (time-2)."""
+    """A value that is not an event time (time-2)."""
 
 
 def nanoseconds(count: float) -> int:
@@ -31,7 +31,8 @@ def nanoseconds(count: float) -> int:
     nanoseconds, rounded to the nearest, half to even (window-1).
 
     Raises:
-        WallarooParameterError: it is no number, not finite, negative, or positive and rounds to 0.
+        WallarooParameterError: it is not a number, not finite, negative, or positive and rounds to
+            0.
 
     >>> seconds(1.5), nanoseconds(2.5)
     (1500000000, 2)
@@ -73,7 +74,7 @@ def duration(what: str, value: Any, *, least: int = 1) -> int:
     """Return `value` if it is a duration: an `int` of nanoseconds, `least` or more.
 
     Raises:
-        WallarooParameterError: it is none; the error begins with `what`.
+        WallarooParameterError: it is not a duration; the error begins with `what`.
     """
     if type(value) is int and value >= least:
         return value

@@ -32,7 +32,7 @@ class SourceConfig(Protocol):
 
     @property
     def event_time(self) -> EventTime | None:
-        """What finds its messages' event times; `None`: they are the arrival times (time-2)."""
+        """Finds its messages' event times; `None`: they are the arrival times (time-2)."""
 
     @property
     def idle_after(self) -> int | None:
@@ -223,8 +223,9 @@ class Application:
     def ways(self) -> tuple[Mapping[str, int], ...]:
         """For each node the sources it gets messages from, with the delays on the way (time-3).
 
-        The watermark of a step is the least, over these sources, of the source's watermark less
-        the delays: the nanoseconds that windows on the way wait, the longest way counting.
+        The watermark of a step is the least, over these sources, of the source's watermark less the
+        delays: the nanoseconds that windows wait on the way; if there are several ways, on the
+        longest.
         """
         ways: list[dict[str, int]] = []
         for node in self.nodes:

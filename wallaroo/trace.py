@@ -103,7 +103,7 @@ class DeadLetter:
         """Return the dead letter of a trace's JSON form; ``error`` and ``position`` may be missing.
 
         Raises:
-            KeyError, TypeError, ValueError: `form` is no such form.
+            KeyError, TypeError, ValueError: `form` is not such a form.
         """
         payload, key = form["payload"], form["key"]
         return cls(
@@ -280,8 +280,8 @@ class Trace:
         ended: why the run ended before its input did, else `None`.
         findings: about the application; not compared between engines.
         windows: the windows open at the end, sorted by step, encoded key and start (window-11).
-        late: late messages by (step, what became of them: ``dropped`` or ``partly``); of policies
-            that leave a trace elsewhere nothing is counted here (window-6).
+        late: late messages by (step, what became of them: ``dropped`` or ``partly``); policies
+            whose effect is seen elsewhere are not counted here (window-6).
     """
 
     outputs: Mapping[SinkId, tuple[bytes, ...]]
@@ -308,7 +308,7 @@ class Trace:
         Only ``outputs`` must be there; what else is missing is empty. Unknown fields are ignored.
 
         Raises:
-            ValueError: `form` is no trace; the text says what is wrong with it.
+            ValueError: `form` is not a trace; the text says what is wrong with it.
         """
         try:
             sinks = [
@@ -331,9 +331,9 @@ class Trace:
                 },
             )
         except KeyError as error:
-            raise ValueError(f"no trace: {error} is missing") from error
+            raise ValueError(f"not a trace: {error} is missing") from error
         except (TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"no trace: {error}") from error
+            raise ValueError(f"not a trace: {error}") from error
 
     def to_json(self) -> dict[str, Any]:
         """Return the trace as JSON values; outputs are base64."""

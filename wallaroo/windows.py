@@ -219,7 +219,7 @@ def range_windows(length: int) -> RangeWindows:
     """Return windows of `length` nanoseconds, one after the other (window-2).
 
     Raises:
-        WallarooParameterError: `length` is no duration of a nanosecond or more.
+        WallarooParameterError: `length` is not a duration of a nanosecond or more.
     """
     length = duration("range_windows(…): the range", length)
     return RangeWindows(length, length)
@@ -229,7 +229,7 @@ def session_windows(gap: int) -> SessionWindows:
     """Return windows that end once no message has come for `gap` nanoseconds (window-7).
 
     Raises:
-        WallarooParameterError: `gap` is no duration of a nanosecond or more.
+        WallarooParameterError: `gap` is not a duration of a nanosecond or more.
     """
     return SessionWindows(duration("session_windows(…): the gap", gap))
 
@@ -238,7 +238,7 @@ def count_windows(count: int) -> CountWindows:
     """Return windows of `count` messages (window-8).
 
     Raises:
-        WallarooParameterError: `count` is no int of 1 or more.
+        WallarooParameterError: `count` is not an int of 1 or more.
     """
     if type(count) is not int or count < 1:
         raise WallarooParameterError(

@@ -173,9 +173,9 @@ def test_build_1_a_plain_function_is_no_decoder_and_no_encoder():
 
 
 def test_build_1_decoder_and_encoder_in_each_others_place():
-    with pytest.raises(WallarooParameterError, match="encode is no decoder"):
+    with pytest.raises(WallarooParameterError, match="encode is not a decoder"):
         TCPSourceConfig("h", 1, encode)
-    with pytest.raises(WallarooParameterError, match="decode is no encoder"):
+    with pytest.raises(WallarooParameterError, match="decode is not an encoder"):
         TCPSinkConfig("h", 1, decode)
 
 

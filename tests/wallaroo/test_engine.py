@@ -56,7 +56,7 @@ def test_engine_what_is_offered_must_be_one(monkeypatch):
     monkeypatch.setattr(
         protocol, "entry_points", lambda **params: offered.select(**params) if params else offered
     )
-    with pytest.raises(EngineNotFoundError, match=r"NoEngine is no engine: see"):
+    with pytest.raises(EngineNotFoundError, match=r"NoEngine is not an engine: see"):
         load_engine("odd")
     with pytest.raises(EngineNotFoundError, match=r"not installed: .*'wallaroo-streams\[away\]'"):
         load_engine("away")

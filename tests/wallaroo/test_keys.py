@@ -255,5 +255,5 @@ def test_route_2_a_float_gets_a_hint():
 
 @pytest.mark.parametrize("form", [None, 1.5, {}, {"str": 1}, {"tuple": "ab"}, {"what": "a"}])
 def test_what_is_no_key_in_json_is_refused(form):
-    with pytest.raises(ValueError, match="no type-tagged key"):
+    with pytest.raises(ValueError, match="not a type-tagged key"):
         key_from_json(form)

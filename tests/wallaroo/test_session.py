@@ -56,7 +56,7 @@ def test_session_errors_say_what_there_is():
             call()
     with pytest.raises(WallarooParameterError, match="a payload is bytes"):
         one.send("events", "a 0")
-    with pytest.raises(WallarooParameterError, match="no generator source"):
+    with pytest.raises(WallarooParameterError, match="not a generator source"):
         one.generate("events")
     for wrong in (-1, 1.5, None):
         with pytest.raises(WallarooParameterError, match="advance"):

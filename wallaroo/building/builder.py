@@ -242,7 +242,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         where = self._where(method, component)
         if isinstance(component, WindowedAggregation):
             raise WallarooParameterError(
-                f"{where}: in this form windows are told their key. Write: "
+                f"{where}: in this form a window step is given its partition function. Write: "
                 ".to_window(WINDOW, PARTITION_FUNCTION, STATE_NAME)"
             )
         self._try(where, refuse_bare, component)
@@ -278,9 +278,9 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         computation = self._try(where, state_computation_of, component)
         if not computation.pair:
             raise WallarooParameterError(
-                f"{where}: {computation.name!r} says its state itself, as pipelines want it. "
-                f'Write: @wallaroo.state_computation(name="{computation.name}") without state=, '
-                "and return (output, changed) (key-3)"
+                f"{where}: {computation.name!r} names its own state, which is the form for "
+                f'pipelines. Write: @wallaroo.state_computation(name="{computation.name}") without '
+                "state=, and return (output, changed) (key-3)"
             )
         step = f"step {computation.name!r} of pipeline {self._pipeline!r}"
         self._declarations.add(partition, step)

@@ -67,10 +67,10 @@ class Declarations:
 
 
 def refuse_same_address(where: str, config: SourceConfig, others: Sequence[Source]) -> None:
-    """Refuse a source whose address another one listens on; port 0 is many addresses.
+    """Refuse a source that listens on another's address; port 0 is another address each time.
 
     Raises:
-        WallarooParameterError: there is one; the error begins with `where`.
+        WallarooParameterError: another source has it; the error begins with `where`.
     """
     for source in others:
         if getattr(config, "port", 0) and source.config.address == config.address:
@@ -86,7 +86,8 @@ def checked_sinks(
     """Return the sinks of a pipeline's end.
 
     Raises:
-        WallarooParameterError: there is none, or something else; the error begins with `where`.
+        WallarooParameterError: there is no sink, or something is not a sink; the error begins with
+            `where`.
     """
     if not isinstance(configs, (list, tuple)) or not configs:
         raise WallarooParameterError(
@@ -136,7 +137,7 @@ def checked_keys(where: str, keys: Any, *, u64: bool) -> tuple[Key, ...]:
     """Return the listed keys, each once (route-2, route-5).
 
     Raises:
-        WallarooParameterError: they are no finite sequence of different keys.
+        WallarooParameterError: they are not a finite sequence of different keys.
     """
     if not isinstance(keys, Sequence) or isinstance(keys, (str, bytes, bytearray, memoryview)):
         hint = f"list({name_of(keys)})" if hasattr(keys, "__name__") else "list(KEYS)"

@@ -92,8 +92,8 @@ class Pipeline(Generic[kinds.Message, kinds.MessageKey]):
     Every method raises `WallarooParameterError`, which names pipeline and call, if its arguments
     cannot be built.
 
-    A type checker follows the types of messages and keys, as in ``Pipeline[str, int]``. Messages
-    that have been given no key are as if they had `()` (key-2).
+    A type checker follows the types of messages and keys, as in ``Pipeline[str, int]``. A message
+    without a key is treated as if it had the key `()` (key-2).
     """
 
     _name: str
@@ -348,7 +348,7 @@ class _Building:
         if name in self._names:
             wrong = f"{where}, step {name!r}: {self._names[name]} has a step of that name too"
             raise WallarooParameterError(
-                f"{wrong}, and names say who is meant. Write another name="
+                f"{wrong}, and each name must mean one step. Write another name="
                 f"{', and state_name= where both share a state' * isinstance(operation, Stateful)}"
                 " (graph-5)"
             )

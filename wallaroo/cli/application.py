@@ -1,4 +1,4 @@
-"""The application of a command: loaded, with the arguments that are its own.
+"""Loads the application of a command, with the application's own arguments.
 
 A command passes on the arguments that it does not know. An application takes an option by naming
 it: the option stands in its code as a string of its own (``add_argument("--symbols")``, ``"--json"

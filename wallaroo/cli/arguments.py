@@ -83,7 +83,7 @@ def key_of(text: str) -> Key:
     """Return the key that `KEY_HELP` describes.
 
     Raises:
-        WallarooError: it is none.
+        WallarooError: it is not a key.
     """
     kind, colon, value = text.partition(":")
     if not colon or kind not in ("int", "bytes", "str"):
@@ -92,7 +92,7 @@ def key_of(text: str) -> Key:
         try:
             return checked_key(int(value), text)
         except ValueError:
-            raise WallarooError(f"key {text!r}: {value!r} is no whole number") from None
+            raise WallarooError(f"key {text!r}: {value!r} is not a whole number") from None
     return checked_key(value if kind == "str" else os.fsencode(value), text)
 
 
@@ -100,13 +100,13 @@ def literal_key(text: str) -> Key:
     """Return the key that a Python literal is.
 
     Raises:
-        WallarooError: it is none.
+        WallarooError: it is not a key.
     """
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         raise WallarooError(
-            f"key {text!r} is no Python literal; write 5, \"'a'\", \"b'a'\" or \"(1, 'a')\""
+            f"key {text!r} is not a Python literal; write 5, \"'a'\", \"b'a'\" or \"(1, 'a')\""
         ) from None
     return checked_key(value, text)
 
@@ -115,7 +115,7 @@ def checked_key(key: Any, text: str) -> Key:
     """Return `key`, which was written as `text`.
 
     Raises:
-        WallarooError: it is no key (route-2).
+        WallarooError: it is not a key (route-2).
     """
     try:
         encode_key(key)

@@ -72,7 +72,7 @@ def checkpoint(options: argparse.Namespace) -> int:
     """Run the command.
 
     Raises:
-        WallarooError: it is damaged, or there is none.
+        WallarooError: it is damaged, or there is no checkpoint.
     """
     directory: Path = options.directory
     try:
@@ -95,14 +95,14 @@ def checkpoint(options: argparse.Namespace) -> int:
 
 
 def _recording(directory: Path, identity: Identity, options: argparse.Namespace) -> int:
-    """Tell what a recording of `wallaroo run --record` holds, which has no state."""
+    """Tell what a recording of `wallaroo run --record` holds; it has no state."""
     if options.entities is not None or options.migrate is not None:
         raise WallarooError(
             f"{directory} is a recording, which holds input and no state. wallaroo rerun "
             f"{directory} APP --json makes its states again"
         )
     log = look_at_log(directory / INPUT)
-    torn = "" if log.torn is None else f"; it is cut off at its end, as by a crash: {log.torn}"
+    torn = "" if log.torn is None else f"; its end is cut off, as by a crash: {log.torn}"
     if options.verify:
         print(f"all of {directory} is whole{torn}")
         return 0
@@ -142,7 +142,7 @@ def _overview(directory: Path, identity: Identity, stored: StoredCheckpoint, log
     lines += [(f"windows of {name}", f"{one:,} open") for name, one in found.windows.items()]
     lines += [(f"outputs of {name}", f"{one:,}") for name, one in found.outputs.items()]
     if log.torn:
-        lines.append(("input log", f"cut off at its end, as by a crash: {log.torn}"))
+        lines.append(("input log", f"its end is cut off, as by a crash: {log.torn}"))
     width = max([len(name) for name, _ in lines])
     for name, text in lines:
         print(f"{name:{width}}  {text}")
@@ -172,7 +172,7 @@ def _verify(directory: Path, stored: StoredCheckpoint, log: LogPart) -> int:
             f"the checkpoint {directory} is half deleted: its state knows the records before "
             f"{position}, and its input log holds {log.first} to {log.following}"
         )
-    torn = "" if log.torn is None else f"; the log is cut off at its end, as by a crash: {log.torn}"
+    torn = "" if log.torn is None else f"; the log's end is cut off, as by a crash: {log.torn}"
     print(f"all of {directory} is whole{torn}" + (f"; not read: {unread}" if unread else ""))
     return 0
 

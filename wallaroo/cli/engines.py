@@ -33,7 +33,7 @@ def register(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "engines",
         help="list the engines, what they can do and what is missing",
-        description="List the installed engines, what they can do, and what others lack.",
+        description="List the installed engines, what they can do, and which packages others lack.",
         epilog=_EXPLANATION,
     )
     parser.set_defaults(run=engines)

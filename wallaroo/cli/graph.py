@@ -44,7 +44,10 @@ def register(subparsers: Subparsers) -> None:
     form.add_argument("--svg", metavar="FILE", help="draw it into FILE (- for stdout)")
     form.add_argument("--compiled", action="store_true", help="print the source generated for it")
     parser.add_argument(
-        "--engine", metavar="NAME", default="reference", help="whose source (reference)"
+        "--engine",
+        metavar="NAME",
+        default="reference",
+        help="engine that generates the source (reference)",
     )
     parser.set_defaults(run=graph, passes_arguments=True)
 

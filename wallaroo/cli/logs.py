@@ -48,8 +48,8 @@ class _Formatter(logging.Formatter):
 class LineFormatter(_Formatter):
     """``12:00:36 warning: what happened``, escaped; an exception's traceback on the same line.
 
-    What user code logs has its step before the text, and what it prints has no more than that:
-    ``[count] what it printed``.
+    A line that user code logged has its step before the text. A line that it printed has only the
+    step and the text: ``[count] what it printed``.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 """``machida`` and ``machida3``: the published commands, which start ``wallaroo run``.
 
-Their command lines work unchanged. `--metrics HOST:PORT`, where the original's metrics page was
-told of the application, is where the live page is served. The options about clusters and the
-original's runtime are accepted without effect, and named once on stderr. A command line that
-starts another worker of a cluster is refused, since one process does the work of all.
+Their command lines work unchanged. The live page is served at `--metrics HOST:PORT`; in the
+original this was the address of the metrics page. The options about clusters and the original's
+runtime are accepted without effect, and named once on stderr. A command line that starts another
+worker of a cluster is refused, since one process does the work of all.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _FAMILIES = ("--pony", "--resilience-", "--spike-", "--stop-world")  # beginning
 
 _ALL_WORK = "one process does the work of all workers here"
 _EXAMPLES = """\
-All other arguments go to the application, and all that follow a --. For more than this, see:
+All other arguments, and everything after a --, go to the application. For more than this, see:
 wallaroo run --help
 
 example:
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if ignored := [*given, *more]:
         _say(f"accepted, no effect here: {', '.join(ignored)}")
     if _workers(options) > 1:
-        _say(f"{_ALL_WORK}: start no other. {_scaling_hint(module)}")
+        _say(f"{_ALL_WORK}: do not start another. {_scaling_hint(module)}")
     if any("resilience" in name or "checkpoint" in name for name in ignored):
         _say(f"to keep state through a crash: wallaroo run {module} --checkpoint DIR")
     own = [] if options.metrics is None else _metrics(options.metrics)
@@ -101,9 +101,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _metrics(text: str) -> list[str]:
-    """Return the arguments that serve the live page; none, and a line on stderr, where it cannot.
+    """Return the arguments that serve the live page; if it cannot be served, none.
 
-    The tutorials start several applications with one address: all of them must run.
+    It then says so on stderr: the tutorials start several applications with one address, and all of
+    them must run.
     """
     from wallaroo.monitor.server import MetricsAddressError, free_address
 

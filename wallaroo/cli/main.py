@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = _run(namespace)
         except SystemExit as end:  # argparse has printed why
             if isinstance(end.__context__, BrokenPipeError):
-                return READER_GONE  # rich has met it, and turned stdout off
+                return READER_GONE  # rich noticed it, and turned stdout off
             code = end.code if isinstance(end.code, int) else 2
         sys.stdout.flush()
     except BrokenPipeError:
@@ -258,7 +258,7 @@ def _wanted(points: EntryPoints, word: str) -> list[EntryPoint]:
 
 
 def _command_word(arguments: list[str]) -> str:
-    """Return the command's name: the first argument that is no option and no option's value."""
+    """Return the command's name: the first argument that is neither an option nor its value."""
     words = iter(arguments)
     for word in words:
         if word in ("--log-level", "--completion"):

@@ -1,4 +1,4 @@
-"""``--metrics`` and ``--otel`` of ``wallaroo run``: the run's figures, and who gets to see them."""
+"""``--metrics`` and ``--otel`` of ``wallaroo run``: the run's figures, and where they are shown."""
 
 from __future__ import annotations
 

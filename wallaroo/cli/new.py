@@ -195,7 +195,7 @@ def _new_engine(name: str) -> int:
         path = folder / Template(place).substitute(name=name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text.substitute(name=name), encoding="utf-8")
-    print(f"wrote {folder}/; {folder / 'README.md'} says how to its first report")
+    print(f"wrote {folder}/; {folder / 'README.md'} says how to get its first report")
     return 0
 
 
@@ -204,7 +204,9 @@ def _check_form(name: str, option: str) -> None:
         suggestion = "".join([c if c.isascii() and c.isalnum() else "_" for c in name])
         if not suggestion.isidentifier() or keyword.iskeyword(suggestion):
             suggestion = f"my_{suggestion}"
-        raise WallarooError(f"{name!r} is no module's name; try: wallaroo new {option}{suggestion}")
+        raise WallarooError(
+            f"{name!r} cannot be a module's name; try: wallaroo new {option}{suggestion}"
+        )
 
 
 def _check_free(name: str) -> None:

@@ -27,7 +27,7 @@ testpaths = ["tests"]
 addopts = ["-p", "wallaroo_conformance.plugin"]
 """
 
-# It runs as conformance/adapters/naive.py does, which a test sees to.
+# A test makes sure that it runs as conformance/adapters/naive.py does.
 _ENGINE = '''\
 """$name: an engine for Wallaroo applications. A dictionary of states, one message after the other.
 

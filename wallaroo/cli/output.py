@@ -19,7 +19,7 @@ def application_output() -> Iterator[Steps]:
     """Show what user code prints and logs as the commands' log is shown, until the block ends.
 
     Yields:
-        what knows the running step; let it `know` the application once it is loaded.
+        an object that finds the running step; call its `know` once the application is loaded.
     """
     steps = Steps()
     root = logging.getLogger()

@@ -31,7 +31,7 @@ class ProgressDisplay(Protocol):
 
 @contextmanager
 def progress_display(mode: str, stream: IO[str]) -> Iterator[ProgressDisplay]:
-    """Yield what shows progress on `stream`.
+    """Yield a display that shows progress on `stream`.
 
     Args:
         mode: ``json``: JSON lines; ``auto``: a live line if `stream` is a terminal and `rich` is

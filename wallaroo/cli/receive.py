@@ -49,7 +49,7 @@ def register(subparsers: Subparsers) -> None:
         metavar="HOST:PORT",
         type=address,
         required=True,
-        help="where to; with port 0 the system chooses, and stderr tells",
+        help="where to listen; with port 0 the system chooses a free port, which stderr tells",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--lines", action="store_true", help="a line is a message (default)")
@@ -127,8 +127,8 @@ class Lines:
             return [line + b"\n" for line in self._parser.feed(data)]
         except TooLongError as error:
             raise WallarooError(
-                f"it sent {_LARGEST:,} bytes without a newline; for what is no text "
-                "there are --raw and --framed"
+                f"it sent {_LARGEST:,} bytes without a newline; for bytes that are not "
+                "text use --raw or --framed"
             ) from error
 
     def end(self) -> list[bytes]:
@@ -278,7 +278,7 @@ class _Connection(asyncio.Protocol):
             self._refused = True
             if not self._receiver.refused:
                 text = f"{self._receiver.most} are open (--max-connections); it is refused"
-                self._say(f"{text}, and so is who comes after it meanwhile")
+                self._say(f"{text}, and so are those that come after it")
             self._receiver.refused += 1
             transport.abort()
 
@@ -290,8 +290,9 @@ class _Connection(asyncio.Protocol):
             self._hold(self._form.held)
             if self._receiver.held > _MOST_HELD:
                 raise WallarooError(
-                    f"its message's end has not come, and with others there are {_MOST_HELD:,} "
-                    "bytes of such"
+                    "its message is not complete, and the incomplete messages of all connections "
+                    f"together have {_MOST_HELD:,} "
+                    "bytes"
                 )
         except WallarooError as error:
             self._complain(error)

@@ -94,7 +94,7 @@ def register(subparsers: Subparsers) -> None:
         "--idle-timeout",
         metavar="SECONDS",
         type=seconds,
-        help="close a sender's connection after so long without a byte (never)",
+        help="close a sender's connection after this many seconds without a byte (never)",
     )
     add_on_error(parser)
     parser.add_argument(

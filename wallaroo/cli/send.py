@@ -79,7 +79,7 @@ def register(subparsers: Subparsers) -> None:
     form.add_argument("--lines", action="store_true", help="each line is a message (default)")
     form.add_argument("--frames", action="store_true", help="FILE consists of frames already")
     parser.add_argument(
-        "--rate", metavar="N", type=rate, help="messages a second; as fast as it goes unless given"
+        "--rate", metavar="N", type=rate, help="messages a second; as fast as possible unless given"
     )
     parser.add_argument(
         "--repeat", metavar="N", type=count, default=1, help="send the file N times (1)"

@@ -34,13 +34,18 @@ def register(subparsers: Subparsers) -> None:
         epilog=_EXAMPLES,
     )
     parser.add_argument(
-        "address", metavar="HOST:PORT", type=own_address, help="what --metrics of the run says"
+        "address",
+        metavar="HOST:PORT",
+        type=own_address,
+        help="the address that --metrics of the run names",
     )
     parser.add_argument(
-        "--interval", metavar="SECONDS", type=seconds, default=1.0, help="between two looks (1)"
+        "--interval", metavar="SECONDS", type=seconds, default=1.0, help="between two updates (1)"
     )
-    parser.add_argument("--times", metavar="N", type=count, help="look so often, and end")
-    parser.add_argument("--json", action="store_true", help="print JSON, an object a look")
+    parser.add_argument(
+        "--times", metavar="N", type=count, help="show the figures N times, then end"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, an object for each update")
     parser.set_defaults(run=top)
 
 
@@ -74,7 +79,7 @@ def top(options: argparse.Namespace) -> int:
 
 
 def _print(options: argparse.Namespace, times: int | None) -> None:
-    """Print the figures so often; `None`: until somebody ends it."""
+    """Print the figures this many times; `None`: until it is ended."""
     while True:
         figures = figures_at(*options.address)
         print(_as_text(figures, as_json=options.json), flush=True)

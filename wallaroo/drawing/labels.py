@@ -68,7 +68,7 @@ def _source_detail(config: SourceConfig) -> str:
 def _other_label(
     application: Application, node: Step, operation: Windowed | KeyBy | Collect | Merge | Branch
 ) -> Label:
-    """Return the label of a step that makes no other message of a message, or of a window step."""
+    """Return the label of a step that passes messages on unchanged, or of a window step."""
     if isinstance(operation, Windowed):
         key = "" if operation.route is None else f"key {operation.route.name}"
         detail = ", ".join(filter(None, (operation.windows.described(), key)))
@@ -83,7 +83,7 @@ def _other_label(
 
 
 def _merged(application: Application, merge: Step) -> list[str]:
-    """Return what a merge unites: pipelines, or the ways of one pipeline."""
+    """Return what a merge unites: pipelines, or the branches of one pipeline."""
     inputs = [application.nodes[index] for index in merge.inputs]
     if len({node.pipeline for node in inputs}) > 1:
         return [node.pipeline for node in inputs]

@@ -1,10 +1,10 @@
 """The positions of all parts of the picture, in pixels. `svg` draws it.
 
-Each pipeline is a lane, left to right; the ways of a branched pipeline are rows of its lane. A flow
-runs along its node's row and changes rows and lanes in the gap before the node that it leads to, so
-that it crosses no box. A state partition is placed below the first lane that uses
-it, with a line, a *tie*, to every step that uses it. Steps that share a partition are put into one
-column if their order allows, so that the tie between two lanes is a straight line.
+Each pipeline is a lane, left to right; the branches of a pipeline are rows of its lane. A flow runs
+along its node's row and changes rows and lanes in the gap before the node that it leads to, so that
+it crosses no box. A state partition is placed below the first lane that uses it, with a line, a
+*tie*, to every step that uses it. Steps that share a partition are put into one column if their
+order allows, so that the tie between two lanes is a straight line.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class _Plan:
         self.x, self.widths = self._places()
 
     def _columns(self) -> list[int]:
-        """Return each node's column, counted from 0 with none left empty."""
+        """Return each node's column, counted from 0; no column is empty."""
         columns = self._ranked([]) or []
         aligned: list[list[int]] = []
         for users in self.users:
@@ -166,8 +166,8 @@ class _Plan:
                 and isinstance(node.operation, Branch)
                 and node.operation.number
             ):
-                row = depths[lane]  # below all that the ways before it lead to
-            # What it leads to may stand further right: the way there belongs to it.
+                row = depths[lane]  # below everything that earlier branches lead to
+            # The node that it leads to may stand further right: the cells up to there are its own.
             furthest = [self.columns[one] for one in self.application.consumers[index]]
             last = max(furthest, default=self.columns[index] + (2 if index in self.ends else 1))
             wanted = range(self.columns[index], max(last, self.columns[index] + 1))

@@ -23,8 +23,8 @@ class _Row:
 def tree(application: Application) -> str:
     """Return the application as an indented tree, a line for each part, without a last newline.
 
-    The ways of a branched pipeline stand below it, each with what belongs to it. What comes behind
-    a merge stands once, in the pipeline on which `merge` was called.
+    The branches of a pipeline stand below it, each with its own steps. The steps after a merge
+    stand once, in the pipeline on which `merge` was called.
     """
     heads = [
         (f"pipeline {escaped(node.pipeline)}", tuple(_rows(application, index)))
@@ -72,7 +72,7 @@ def _rows(application: Application, index: int) -> Iterator[_Row]:
 
 
 def _is_merged_away(application: Application, index: int, following: Node) -> bool:
-    """Return whether a merge follows that stands with its other side."""
+    """Return whether a merge follows that is shown in the other pipeline."""
     if not isinstance(following, Step) or not isinstance(following.operation, Merge):
         return False
     return following.inputs[0] != index

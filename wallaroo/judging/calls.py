@@ -1,12 +1,12 @@
-"""Whole calls of user code, in isolation, with their results judged: what an adapter is made of.
+"""Calls of user code, in isolation, with their results judged: for adapters.
 
 An adapter runs applications on somebody else's engine. That engine moves messages, keeps states by
 key, and calls functions; what a function must do with a message is the same on each of them, and is
 here. Messages and states are bytes between calls (pickled, or by the application's codec), so no
 call sees what another one changes (route-1, state-4, -6, -7), and any engine can carry them.
 
-Windows, event time and states that expire are not here: how an engine does these is what there is
-to judge. `refuse_time` refuses applications that use them.
+Windows, event time and states that expire are not here: an engine does these itself, and
+conformance judges how. `refuse_time` refuses applications that use them.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Output:
 
 
 Outcome: TypeAlias = Message | Output | DeadLetter | Ended
-"""What came of a call: `Message`s go on; the others are results. After an `Ended`, whose lineage
-says where, nothing that comes later may have an effect (dead-3)."""
+"""What a call gave: `Message`s go on; the others are results. After an `Ended`, whose lineage
+says where the run ended, nothing that comes later may have an effect (dead-3)."""
 
 
 class Calls:
@@ -243,11 +243,11 @@ class Calls:
         return [] if given is None else [Output(message.lineage, sink.id, written_of(given))]
 
     def _one(self, origin: Message, result: Any) -> list[Outcome]:
-        """Return what goes on of a result, which is nothing or one message (compute-1)."""
+        """Return the messages that go on from a result: none or one (compute-1)."""
         return [] if result is None else [replace(origin, frozen=self._freeze(result))]
 
     def _items(self, origin: Message, result: Any) -> list[Outcome]:
-        """Return what goes on of a multi result; what is left out keeps its index (compute-2)."""
+        """Return the messages that go on from a multi result; left-out items count (compute-2)."""
         try:
             items = items_of(result)
         except BadResultError:

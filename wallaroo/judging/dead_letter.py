@@ -1,4 +1,4 @@
-"""The error that carries a message's end to where its dead letter is written."""
+"""The error that ends the processing of a message; whoever catches it makes the dead letter."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def judged_key(key: object, *, u64: bool = False) -> Hashable:
     """Return the identity of a key, by which its entity can be stored (route-2, route-5).
 
     Raises:
-        DeadLetterError: `bad-key`: it is no valid key.
+        DeadLetterError: `bad-key`: it is not a valid key.
     """
     try:
         known = identity(key)

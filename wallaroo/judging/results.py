@@ -41,7 +41,7 @@ def pair_of(result: Any) -> tuple[Any, bool]:
     """Return a state computation's ``(output, changed)``.
 
     Raises:
-        BadResultError: it is no `tuple` of length 2, or ``type(changed) is not bool`` (state-2).
+        BadResultError: it is not a `tuple` of length 2, or ``type(changed) is not bool`` (state-2).
     """
     if type(result) is tuple and len(result) == 2 and type(result[1]) is bool:
         return result
@@ -50,7 +50,7 @@ def pair_of(result: Any) -> tuple[Any, bool]:
         if type(changed) is bool:
             return output, changed
         if type(output) is bool:
-            hint = " The two stand the wrong way round"
+            hint = " The two are in the wrong order"
         elif type(changed) is int and changed in (0, 1):
             hint = f" Write: bool({changed!r})"
         else:

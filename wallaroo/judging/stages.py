@@ -1,7 +1,7 @@
 """An application as operators of another engine: one for each node, one for each state partition.
 
 Most engines keep an operator's state to itself. So steps that share a state partition (state-8)
-have to be one operator there, and applications in which that gives a circle cannot be run.
+have to be one operator there. An application in which this makes a cycle cannot be run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def stages(application: Application) -> list[tuple[int, ...]]:
         if not ready:
             names = [name for name in groups if name not in done and isinstance(name, str)]
             raise UnsupportedTopology(
-                "state-8", names[0], "one operator cannot take what it has given itself"
+                "state-8", names[0], "an operator cannot get its own messages"
             )
         done.append(min(ready, key=lambda name: groups[name][0]))
     found = [tuple(groups[name]) for name in done]

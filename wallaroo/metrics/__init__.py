@@ -1,1 +1,1 @@
-"""What a running application does, as figures; what shows them is `wallaroo.monitor`."""
+"""The figures of a running application; `wallaroo.monitor` shows them."""

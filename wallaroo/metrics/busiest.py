@@ -1,10 +1,10 @@
 """The keys that came most often, in memory that does not grow with the number of keys.
 
-Keys are counted until there are too many. Then the count of the first that is one too many is
-taken away from every key, and those are forgotten that have nothing left. This is the mergeable
-form of the space-saving sketch (Agarwal and others, "Mergeable Summaries", 2012). What was taken
-away is the most by which a count can be too low, at most one `places`-th of all visits. So a key
-that came more often than that is surely kept.
+Keys are counted until there are too many. Then they are sorted by their counts, the count of the
+first key beyond the limit is subtracted from all, and keys with nothing left are forgotten. This is
+the mergeable form of the space-saving sketch (Agarwal and others, "Mergeable Summaries", 2012). A
+count is too low by what was subtracted, at most one `places`-th of all visits. So a key that came
+more often than that is surely kept.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How long it takes from the arrival of a read until what came of it is delivered.
+"""How long it takes from the arrival of a read until its outputs are delivered.
 
-Delivered is what the peer's kernel has acknowledged, or what was written to the pipe. Each read
-that makes outputs leaves a mark at the sinks that get them: how many outputs there were in all.
-When a sink has delivered that many, the mark is passed. So a sink that stalls makes all that waits
-there late, not only one measurement.
+An output is delivered when the peer's kernel has acknowledged it, or when it was written to the
+pipe. Each read that makes outputs leaves a mark at the sinks that get them: how many outputs there
+were in all. When a sink has delivered that many, the mark is passed. So when a sink stalls, every
+read that waits there is measured as late, not only one.
 
 All of it happens in the thread of the edges' loop.
 """
@@ -43,7 +43,7 @@ class _Read:
         arrived: nanoseconds, by the clock of `Deliveries`.
         frames: how many.
         open: number of sinks that have not delivered yet.
-        followed: a record of it that is followed.
+        followed: its record that is followed, if there is one.
     """
 
     __slots__ = ("arrived", "followed", "frames", "open", "source")
@@ -62,7 +62,8 @@ class Deliveries:
     Args:
         registry: gets the durations.
         sinks: by id.
-        made: returns how many outputs have been made for each sink; `None`: those that it has.
+        made: returns how many outputs have been made for each sink; `None`: the sinks' own counts
+            say it.
         clock: nanoseconds of the registry's `monotonic`.
     """
 
@@ -93,7 +94,7 @@ class Deliveries:
             self._registry.sources[source].backlog += records
 
     def handed_on(self, records: int, followed: Followed | None = None) -> None:
-        """Note that the sinks have been given all that came of the records that waited first.
+        """Note that the sinks have been given all outputs of the first waiting records.
 
         Args:
             records: how many.
@@ -150,7 +151,7 @@ class Deliveries:
             self._timer = asyncio.get_running_loop().call_later(self._pause, self._look_again)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         if self._timer is not None:
             self._timer.cancel()
 

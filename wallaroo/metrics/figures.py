@@ -13,7 +13,7 @@ from wallaroo.metrics.busiest import Busiest
 from wallaroo.metrics.histogram import Histogram
 
 RECENT = 10
-"""Seconds whose latencies are told as the recent ones."""
+"""Latencies of the last so many seconds are shown as the recent ones."""
 
 LOG_IS_FULL = "the input log is full"
 DISK_IS_FULL = "the disk does not take the input log"
@@ -59,7 +59,7 @@ class Latency:
         self._recent: deque[Histogram] = deque(maxlen=RECENT)
 
     def add(self, nanoseconds: int, times: float) -> None:
-        """Add a duration that so many had."""
+        """Add a duration, `times` times."""
         self._waiting.append((nanoseconds, times))
         if len(self._waiting) > _TOGETHER:
             self._sort()
@@ -175,7 +175,7 @@ class WindowFigures:
         late: late messages by what became of them: ``dropped``, ``partly``.
         lag: seconds that the step's watermark is behind the arrival of the last record; `None`:
             there is no watermark yet, or it is infinite, as all sources have ended.
-        stands: seconds that records came for without moving it.
+        stands: seconds during which records came without moving it.
         held_by: the source that holds it back.
     """
 

@@ -1,7 +1,7 @@
 """Single records followed through an application: what each call did, when, with its lineage.
 
-From time to time a record is followed: all calls of user code that are made for it and for what
-comes of it are noted, with the lineage of their message. Nothing is noted of the others.
+From time to time a record is followed: all calls of user code for it, and for the messages made
+from it, are noted with the lineage of their message. Other records are not noted.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Visit:
 
     Attributes:
         node: the node's index in the application.
-        lineage: the message's (order-1).
-        began, ended: nanoseconds since 1970, of the first call's begin and the last one's end.
+        lineage: the message's (order-1). began, ended: nanoseconds since 1970, of the first call's
+        beginning and the last one's end.
         error: the type and the text of what user code raised there; `None`: nothing.
     """
 
@@ -66,7 +66,7 @@ class Visits:
             self.left_out += 1
 
     def merge(self, other: Visits) -> None:
-        """Add those that were made elsewhere."""
+        """Add visits that were made elsewhere."""
         room = _MOST - len(self.kept)
         self.kept += other.kept[:room]
         self.left_out += other.left_out + len(other.kept[room:])
@@ -126,7 +126,7 @@ class Follower:
             self._due = time.monotonic() + self._every
 
     def take(self) -> Followed | None:
-        """Return a record all of whose calls have been made, once."""
+        """Return a record when all calls for it have been made; each record once."""
         done, self._done = self._done, None
         return done
 

@@ -51,7 +51,7 @@ class Histogram:
         self.buckets: dict[int, float] = {}
 
     def add(self, values: Iterable[int], times: float = 1) -> None:
-        """Add values, each of which came `times` times: it may stand for some not looked at."""
+        """Add values, each of which came `times` times: it may stand for others too."""
         buckets = self.buckets
         greatest, count, total = self.greatest, 0, 0
         for value in values:

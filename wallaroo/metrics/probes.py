@@ -1,12 +1,12 @@
 """The components of an application, measured: how long each call takes, what comes of it.
 
 `Probes.application` is the same application; its components call the user's and note what came of
-it. An engine runs it for every message, or for a sample: `should_look` says when. The reads that
-were not looked at are represented by the next one of the same source that is: each of its values
-counts for as many as were left out. What is counted so is an estimate, unless nothing was left out.
+it. An engine runs it for every message, or for a sample: `should_look` says when. Reads that were
+not looked at are represented by the next read of the same source that is looked at: each of its
+values also counts for theirs. Such counts are estimates, unless no read was left out.
 
-To look costs about a microsecond a call, and no more than one part in two hundred of the time is
-spent on it. So with little to do every message is looked at.
+Looking costs about a microsecond a call, and at most 0.5 % of the time is spent on it. So when
+there is little to do, every message is looked at.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _Visits: TypeAlias = "Counter[Hashable]"
 _now = time.perf_counter_ns
 
 like = functools.partial(functools.wraps, assigned=("__annotations__",), updated=())
-"""Makes a function look like another: an engine may read what it says that it returns, no more."""
+"""Gives a function the annotations of another: an engine may read the type that it returns."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class _Seen:
         calls: nanoseconds of each call of the decoder, computation, update or encoder.
         others: nanoseconds of each other call: partition functions, event times, outputs.
         sent: messages that came of them.
-        fired: windows that gave something, or nothing.
+        fired: windows that fired, whether they gave a message or none.
     """
 
     calls: list[int] = field(default_factory=list)
@@ -55,7 +55,7 @@ class _Seen:
     fired: int = 0
 
     def take(self) -> _Seen:
-        """Return what was seen, and begin anew; the lists stay those that the calls write to."""
+        """Return what was seen, and begin anew, with the same lists: the calls write to them."""
         seen = _Seen(self.calls[:], self.others[:], self.sent, self.fired)
         self.calls.clear()
         self.others.clear()
@@ -122,12 +122,12 @@ class Probes:
             self._left_out[source] += records
             return False
         if self._records and (source != self._source or self._left_out[source]):
-            self.flush()  # what was seen so far stands for nothing but itself
+            self.flush()  # what was seen so far represents no other read
         self._source = source
         return True
 
     def looked(self, records: int) -> None:
-        """Note that so many records were looked at since `should_look` said so."""
+        """Note that `records` records were looked at since `should_look` said so."""
         self._records += records
         if self._records >= _TOGETHER or self._left_out[self._source]:
             self.flush()
@@ -156,7 +156,7 @@ class Probes:
         self._credit -= _CALL * made + (_now() - began)
 
     def settle(self) -> None:
-        """Bring all to the registry: the last read looked at represents those after it too."""
+        """Bring all to the registry; the last read looked at represents those after it too."""
         self.flush()
         for source, left_out in self._left_out.items():
             records, seen, visits = self._last.get(source, (0, [], {}))

@@ -26,7 +26,7 @@ class ProcessWatch:
         gc.callbacks.append(self._on_collection)
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         if self._on_collection in gc.callbacks:
             gc.callbacks.remove(self._on_collection)
 
@@ -54,7 +54,7 @@ class ProcessWatch:
 
 
 def _memory() -> int:
-    """Return the bytes of memory in use; where the system does not tell, the most that were."""
+    """Return the bytes of memory in use; where the system does not tell, the most so far."""
     try:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     except (OSError, ValueError, IndexError):

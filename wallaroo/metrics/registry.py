@@ -1,9 +1,9 @@
 """The figures of one run: an engine fills them in, `snapshot` copies them as plain data.
 
-What counts is the engine's thread, once for each read that it processes, never for each message. A
-thread of its own calls `tick` every second. It asks the edges for their counts, takes rates, and
-writes the lines of the last fifteen minutes. Everything is bounded, whatever the number of keys,
-dead letters and days.
+The engine's thread counts, once for each read that it processes, never for each message. Another
+thread calls `tick` every second. It asks the edges for their counts, takes rates, and writes the
+lines of the last fifteen minutes. Everything is bounded, whatever the number of keys, dead letters
+and days.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ RATE = 5
 """Seconds over which rates are taken."""
 
 MOST_EXECUTORS = 64
-"""Executors, and hosts, of which there are figures."""
+"""The most executors, and the most hosts, of which figures are kept."""
 
 _STALLED = 1.0  # seconds that outputs wait from which a sink is why the input log is full
 _LETTERS = 20  # dead letters that are kept
 _LONGEST_PAYLOAD = 512  # bytes of a dead letter's payload that are kept
-_MOST_KEYS = 1024  # whose visits another process tells
+_MOST_KEYS = 1024  # keys whose visits another process sends
 
 
 class Registry:
@@ -120,7 +120,7 @@ class Registry:
         self._places = {_place_of(application, node): i for i, node in enumerate(application.nodes)}
 
     def partitions_are(self, number: int) -> None:
-        """Count visits by so many partition numbers: the engine has chosen."""
+        """Set the number of partitions, which the engine has chosen."""
         for name in self.partitions:
             self.partitions[name] = PartitionFigures(number)
 
@@ -154,13 +154,13 @@ class Registry:
             self.hosts[host] = (before[0] + records, before[1] + seconds)
 
     def inside(self) -> str | None:
-        """Return where user code is that runs now in the engine's thread, for people."""
+        """Return the line of user code that the engine's thread is running now, for people."""
         frame = sys._current_frames().get(self.thread) if self.thread is not None else None
         found = None if frame is None else own_frame(frame, self.thread_of)
         return None if found is None else f"user code at {found}"
 
     def before_tick(self, look: Callable[[], None]) -> None:
-        """Have `look` called before each tick, in the ticking thread, to copy counts here."""
+        """Call `look` before each tick, in the ticking thread; it copies counts here."""
         self._asked.append(look)
 
     def add_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
@@ -176,7 +176,7 @@ class Registry:
             self.letters.extend(kept)
 
     def after_last_tick(self, look: Callable[[], None]) -> None:
-        """Call `look` once more, and then no longer: what it looks at ends."""
+        """Call `look` a last time, because what it looks at ends."""
         look()
         if look in self._asked:
             self._asked.remove(look)
@@ -242,7 +242,7 @@ class Registry:
         return received[index] if _passes(node) else self.nodes[index].sent
 
     def _totals(self) -> dict[Any, float]:
-        """Return what rates are taken of."""
+        """Return the totals whose rates are taken."""
         found: dict[Any, float] = {("busy",): self.busy_seconds, ("processed",): self.processed}
         received = self.received()
         for index, node in enumerate(self.nodes):

@@ -7,7 +7,7 @@ from typing import Any
 from wallaroo.metrics.registry import Registry
 from wallaroo.text import escaped
 
-_SILENT = 5.0  # seconds without a sign of the engine's thread before that is told
+_SILENT = 5.0  # seconds without a sign of the engine's thread from which that is said
 _BUSY = 0.8  # share of the time from which the thread that runs user code is the bottleneck
 _FAILING = 0.01  # share of messages that are dead letters from which that is told first
 _WAITING = 1000  # outputs, or records, that wait before that is told
@@ -35,7 +35,7 @@ def not_ready(registry: Registry) -> list[str]:
 
 
 def verdict(registry: Registry, figures: dict[str, Any]) -> dict[str, Any]:
-    """Return how it goes.
+    """Return how the run goes.
 
     Args:
         registry: the run's.
@@ -56,7 +56,7 @@ def _verdict(registry: Registry, figures: dict[str, Any]) -> tuple[str, str, int
     if silent is not None:
         return (
             "bad",
-            f"Nothing goes on: {_inside(registry)} has not returned for {silent:.0f} s.",
+            f"Nothing moves: {_inside(registry)} has not returned for {silent:.0f} s.",
             None,
         )
     looks = (_at_a_sink, _at_a_step, _at_the_engine, _dead, _behind, _calm)
@@ -93,7 +93,7 @@ def _at_a_step(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
     waits = f" {figures['backlog']:,} messages wait." if figures["backlog"] else ""
     about = "about " if figures["sampling"]["estimate"] else ""
     if slowest["load"] < figures["busy"] / 3:
-        text = f"It is busy for {figures['busy']:.0%} of the time, in no step above all.{waits}"
+        text = f"It is busy for {figures['busy']:.0%} of the time, spread over its steps.{waits}"
         return "warning", text, None
     what = {"source": "The decoder of source", "step": "Step", "sink": "The encoder of sink"}
     mean = slowest["time"]["mean"] or 0.0

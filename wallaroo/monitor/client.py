@@ -42,9 +42,9 @@ def figures_at(host: str, port: int, *, histograms: bool = False) -> dict[str, A
             f"--metrics {address}?"
         ) from error
     except (http.client.HTTPException, ValueError) as error:
-        raise NoFiguresError(f"what answers at {address} is no application of ours") from error
+        raise NoFiguresError(f"what answers at {address} is not a Wallaroo application") from error
     finally:
         connection.close()
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise NoFiguresError(f"what answers at {address} is no application of this version")
+        raise NoFiguresError(f"what answers at {address} is not of this version")
     return found

@@ -162,7 +162,7 @@ class _Reasons(logging.Handler):
             handler.removeFilter(self._is_not_ours)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the first reason; what follows is what the SDK makes of it."""
+        """Keep the first reason; later ones are the SDK's own words for it."""
         if record.thread == self._thread and not self.first:
             arguments = record.args if isinstance(record.args, tuple) else ()
             errors = [one for one in arguments if isinstance(one, BaseException)]

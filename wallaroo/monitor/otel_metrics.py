@@ -42,7 +42,7 @@ def metrics_data(registry: Registry, process: dict[str, Any], resource: Resource
     Args:
         registry: the run's.
         process: what `ProcessWatch` says.
-        resource: what they are of.
+        resource: the SDK's description of the process that they are about.
     """
     began, now = int(registry.began * SECOND), time.time_ns()
     by_name = values(registry)
@@ -80,7 +80,7 @@ def _point(
 ) -> NumberDataPoint | HistogramDataPoint:
     if not isinstance(value, Durations):
         return NumberDataPoint(labels, began, now, value)
-    # Estimates are no whole numbers, and whole numbers are asked for: they must add up.
+    # Estimates are not whole numbers, but whole numbers are asked for, and they must add up.
     below = [0, *map(round, value.at_most(EDGES)), round(value.count)]
     counts = [more - less for less, more in pairwise(below)]
     return HistogramDataPoint(

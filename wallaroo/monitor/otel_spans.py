@@ -1,8 +1,8 @@
 """A followed record as a trace: a span for the record, for each step, for each output.
 
-The parent of a message's span is that of the message it was made of: the nearest step before it
-whose message has a lineage with which its own begins. What a window gave in a record's turn hangs
-from the record.
+The parent of a message's span is the span of the message that it was made from: that of the nearest
+earlier step at which the message's lineage is the beginning of its own. A message that a window
+gave in a record's turn has the record as its parent.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def make_spans(tracer: Tracer, application: Application, followed: Followed) -> 
 
 
 def _parent(application: Application, made: dict[int, _Made], visit: Visit) -> Span | None:
-    """Return the span of the message that a message was made of."""
+    """Return the span of the message that a message was made from."""
     for origin in _origins(application, visit.node):
         for before, span in reversed(made.get(origin, [])):
             if visit.lineage[: len(before.lineage)] == before.lineage:

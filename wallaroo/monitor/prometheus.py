@@ -1,4 +1,4 @@
-"""The figures of a run as Prometheus and its kin read them, by prometheus_client."""
+"""The figures of a run in Prometheus' text formats, by prometheus_client."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def record_of(application: Application, source: str, item: Any) -> Record:
     For a generator source it is a value, or a pair of nanoseconds and a value.
 
     Raises:
-        WallarooParameterError: the application has no such source, or it is no payload.
+        WallarooParameterError: the application has no such source, or it is not a payload.
     """
     if source not in application.sources:
         known = ", ".join(repr(name) for name in application.sources)

@@ -108,11 +108,11 @@ class Session:
         """Let a generator source give all that it gives, now (graph-4).
 
         Raises:
-            WallarooParameterError: there is no such source, it is no generator, or it has ended.
+            WallarooParameterError: there is no such source, it is not a generator, or it has ended.
         """
         node = self._application.sources.get(source)
         if node is None or not isinstance(node.config, GenSourceConfig) or source in self._ended:
-            raise WallarooParameterError(f"{source!r} is no generator source that has more to give")
+            raise WallarooParameterError(f"{source!r} is not a generator source, or it has ended")
         self._ended.add(source)
         for record in generate(source, node.config.generator, lambda: self._now):
             self._take(record)
@@ -121,7 +121,7 @@ class Session:
         """Let time pass: one tick at each time at which time alone makes something due (time-1).
 
         Raises:
-            WallarooParameterError: it is no duration.
+            WallarooParameterError: it is not a duration.
         """
         end = self._now + duration("advance(…): the time", nanoseconds, least=0)
         while (due := self._stepper.due()) is not None and due <= end:

@@ -1,4 +1,4 @@
-"""A run's checkpoint directory, of every engine: who may use it, whose it is, one run at a time.
+"""A run's checkpoint directory, of every engine: its owner, its identity, one run at a time.
 
 It holds an identity (`wallaroo.transport.identity`), a lock, the input log, and the engine's own
 part. A checkpoint belongs to one engine, one application, one topology and one number of
@@ -75,7 +75,7 @@ class CheckpointDirectory:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing says yet whose it is, because there is nothing in it.
+        """Whether it is empty, so that it belongs to no application yet.
 
         Raises:
             CheckpointError: there is something in it.
@@ -108,7 +108,7 @@ class CheckpointDirectory:
     def write_identity(
         self, engine: str, application: Application, partitions: int, *, recording: bool = False
     ) -> None:
-        """Say whose a new checkpoint, or recording, is.
+        """Write the identity of a new checkpoint, or recording.
 
         Raises:
             CheckpointError: it cannot be written.

@@ -36,7 +36,7 @@ class DeadLetters:
 
     Args:
         path: file to which one JSON line for each is added; `None`: no file.
-        metrics: is told of them too.
+        metrics: gets them too.
         clock: monotonic seconds, to limit the rate of log lines.
 
     Attributes:
@@ -101,8 +101,8 @@ class DeadLetters:
         """Make durable what was written, and the file's name; in any thread.
 
         Raises:
-            DeadLetterFileError: the system could not. That is final, because nobody can know any
-                more what is on the disk.
+            DeadLetterFileError: the system could not. That is final, because nobody knows what is
+                on the disk then.
         """
         if self._fd < 0 or self._path is None:
             return

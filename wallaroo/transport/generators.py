@@ -1,7 +1,7 @@
 """Generator sources: they make messages by themselves, no faster than sinks take them (graph-4).
 
-Where there is an input log, their values are in it, encoded; after a restart each goes on behind
-its last one.
+If there is an input log, it holds their values, encoded; after a restart each goes on after its
+last one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PICKLED, _UNPORTABLE = b"p", b"u"
 
 @dataclass(frozen=True)
 class LoggedSource:
-    """What a log has said of a source; a generator goes on behind it.
+    """What a log has said of a source; a generator goes on from there.
 
     Args:
         ended: it has ended.
@@ -70,7 +70,7 @@ def encoded(value: Any) -> bytes:
 
 
 def decoded(blob: bytes) -> tuple[bytes, str | None]:
-    """Return the pickled value that `encoded` made, or what hindered it; one of them is empty."""
+    """Return the pickled value that `encoded` made, and why there is none; one of them is empty."""
     if blob.startswith(_UNPORTABLE):
         return b"", blob[1:].decode("utf-8", "surrogatepass")
     return blob[1:], None
@@ -93,7 +93,7 @@ class LoggedValue(Value):
 
 
 def to_log(record: Value) -> LoggedValue:
-    """Return a value that a generator has made as a log is to hold it."""
+    """Return a value that a generator has made, in the form in which a log holds it."""
     blob = encoded(record.value)
     hindered = decoded(blob)[1]
     value = record.value if hindered is None else Unportable(hindered)
@@ -158,7 +158,7 @@ class Generators:
         self._scheduled = False
 
     def go_on_behind(self, logged: Mapping[str, LoggedSource]) -> None:
-        """Go on behind what a log holds, before anything is made (graph-4).
+        """Continue after what a log holds; to be called before anything is made (graph-4).
 
         Args:
             logged: what it has said of sources; the others begin.

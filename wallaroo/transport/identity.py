@@ -91,9 +91,9 @@ def identify(
     """
     theirs = _read(path)
     if _recording(theirs) is not recording:
-        is_one = "a recording, which --record made, and no checkpoint"
+        is_one = "a recording, which --record made, not a checkpoint"
         raise CheckpointError(
-            f"{path.parent} holds {'a checkpoint, and no recording' if recording else is_one}. "
+            f"{path.parent} holds {'a checkpoint, not a recording' if recording else is_one}. "
             "Take another directory"
         )
     ours = {
@@ -176,7 +176,7 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise damaged(path, "it is no JSON") from error
+        raise damaged(path, "it is not JSON") from error
     if not isinstance(identity, dict) or type(identity.get("format")) is not int:
         raise damaged(path, "it does not say its format")
     if identity["format"] not in (_FORMAT, _WITHOUT_ENGINE, _WITHOUT_CHECKSUM):

@@ -78,7 +78,7 @@ class KeptFiles:
                     f"{target} is not the file {segment.path}: {self._directory} holds the records "
                     "of another run. Take another directory"
                 )
-            target.unlink()  # a crash came while it was begun
+            target.unlink()  # a crash left it unfinished
         if not target.exists():
             os.link(segment.path, target)
 

@@ -101,7 +101,7 @@ def recover(directory: Path) -> list[Segment]:
         _write_again(segments[-1].path)
     else:
         segments.append(create(directory, 0, 0))
-    sync_directory(directory)  # a process that was killed may not have come to that
+    sync_directory(directory)  # a process that was killed may not have done it
     return segments
 
 
@@ -145,8 +145,9 @@ def read(directory: Path) -> tuple[list[Segment], CorruptSegmentError | None]:
 def _write_again(path: Path) -> None:
     """Make what was read from a file durable, by writing the same bytes once more.
 
-    They may be in the page cache only. A sync alone is not enough: if one has failed before, the
-    system takes those pages for written, and the next sync succeeds and writes nothing of them.
+    They may be in the page cache only. A sync alone is not enough: if a sync has
+    failed before, the system believes that those pages are written, and the next sync succeeds
+    without writing them.
     """
     with path.open("r+b") as file:
         while data := file.read(_AT_ONCE):

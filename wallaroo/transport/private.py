@@ -82,7 +82,7 @@ def sync_directory(directory: Path) -> None:
 def sync_way_to(path: Path) -> None:
     """Make the way to a file or directory survive a power failure: it and its parents may be new.
 
-    A process that was killed may have made them, so what is there is no sign that it was synced.
+    A process that was killed may have made them, so it is not certain that they were synced.
     Parents that may not be read are left out.
 
     Raises:
@@ -92,7 +92,7 @@ def sync_way_to(path: Path) -> None:
         try:
             sync_directory(parent)
         except PermissionError:
-            return  # it is not ours, so neither it nor what lies above it was made for this
+            return  # it is not ours, so neither it nor its parents were made for this run
 
 
 def open_to_others(directory: Path) -> str | None:
@@ -104,12 +104,12 @@ def open_to_others(directory: Path) -> str | None:
     found = directory.stat()
     if found.st_uid != os.geteuid():
         return (
-            f"{directory} belongs to user {found.st_uid}, not to the one who runs this "
+            f"{directory} belongs to user {found.st_uid}, not to the user who runs this "
             f"({os.geteuid()}). Take a directory of your own"
         )
     if found.st_mode & _OTHERS_WRITE:
         return (
-            f"others can write into {directory}. Unless they may have, keep them out with: "
-            f"chmod -R go-rwx {shlex.quote(str(directory))}"
+            f"others can write into {directory}. If nobody has changed anything, keep them out "
+            f"with: chmod -R go-rwx {shlex.quote(str(directory))}"
         )
     return None

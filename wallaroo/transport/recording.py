@@ -105,7 +105,8 @@ class RecordedLog:
         torn: what is wrong at its end, if an append was cut off there, as by a crash.
 
     Raises:
-        WallarooError: there is none, others can write it, it is damaged, or its beginning was cut.
+        WallarooError: there is no input log, others can write it, it is damaged, or its first
+            records were deleted.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -2,8 +2,8 @@
 
 Somebody asks for a stop (a signal, a failure), or standard input ends. A stop that was asked for
 has `stop_timeout` seconds. At the end of standard input the seconds count from the last progress,
-and a slow reader of standard output is waited for without end. If a signal comes meanwhile, that is
-a stop that was asked for.
+and there is no limit for a slow reader of standard output. If a signal comes meanwhile, that is a
+stop that was asked for.
 """
 
 from __future__ import annotations

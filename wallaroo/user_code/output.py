@@ -141,7 +141,7 @@ class StepOutput(io.TextIOBase):
 
     @property
     def buffer(self) -> io.RawIOBase:
-        """Takes bytes, as that of `sys.stdout` does."""
+        """Takes bytes, as the buffer of `sys.stdout` does."""
         return BytesOutput(self)
 
     def write(self, text: str) -> int:

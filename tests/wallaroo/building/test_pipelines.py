@@ -126,7 +126,7 @@ def test_graph_5_two_steps_of_one_name():
 def test_key_1_no_key_extractor():
     refused(
         lambda: words().key_by(double),
-        "pipeline 'words', key_by(double): double is no partition function",
+        "pipeline 'words', key_by(double): double is not a partition function",
     )
     refused(lambda: words().key_by(None), "key_by(")
 
@@ -145,7 +145,7 @@ def test_key_3_one_of_the_pipeline_s_form_in_the_builder():
         lambda: begun().to_state_partition(own, list, "own", first),
         lambda: begun().to_state_partition_u64(own, list, "own", first),
     ):
-        refused(call, "'own' says its state itself", "without state=", "(output, changed)")
+        refused(call, "'own' names its own state", "without state=", "(output, changed)")
     refused(lambda: begun().to(own), "own")
 
 
@@ -221,8 +221,8 @@ def test_window_1_windows_that_are_not_over_an_aggregation():
     refused(lambda: words().to(TEN), "pipeline 'words', to(")
     refused(lambda: begun().to_window(TEN), "expected windows over an aggregation")
     refused(lambda: begun().to(TEN.over(Gather())), ".to_window(WINDOW, PARTITION_FUNCTION")
-    refused(lambda: TEN.over(double), "double is no aggregation")
-    refused(lambda: TEN.over(None), "no aggregation")
+    refused(lambda: TEN.over(double), "double is not an aggregation")
+    refused(lambda: TEN.over(None), "not an aggregation")
 
 
 def test_window_1_two_window_steps_keep_no_windows_together():
@@ -244,7 +244,9 @@ def test_window_5_a_missing_combine():
 def test_window_4_a_missing_method(missing):
     methods = {name: getattr(Bare, name) for name in ("initial_accumulator", "update", "output")}
     del methods[missing]
-    refused(lambda: TEN.over(type("Partial", (), methods)()), "Partial is no aggregation", missing)
+    refused(
+        lambda: TEN.over(type("Partial", (), methods)()), "Partial is not an aggregation", missing
+    )
 
 
 def test_window_4_a_method_of_another_arity():

@@ -36,13 +36,13 @@ from wallaroo import ApplicationBuilder
         (count_each, "count_each", ["'count each' is a state computation"]),
         (plain, "plain", ['Write: @wallaroo.computation(name="…")']),
         (lambda message: message, "<lambda>", ['@wallaroo.computation(name="…")']),
-        (Counts, "Counts", ["no computation", "compute or compute_multi"]),
-        (Counts(), "Counts", ["no computation", "compute nor compute_multi"]),
-        (decode, "decode", ["no computation"]),
-        (first, "first", ["no computation"]),
-        (WantsArguments, "WantsArguments", ["no computation"]),
-        (None, "", ["no computation"]),
-        ("double", "str", ["no computation"]),
+        (Counts, "Counts", ["not a computation", "compute or compute_multi"]),
+        (Counts(), "Counts", ["not a computation", "compute nor compute_multi"]),
+        (decode, "decode", ["not a computation"]),
+        (first, "first", ["not a computation"]),
+        (WantsArguments, "WantsArguments", ["not a computation"]),
+        (None, "", ["not a computation"]),
+        ("double", "str", ["not a computation"]),
     ],
 )
 def test_build_1_a_computation_of_the_wrong_kind(method, component, call, parts):
@@ -145,8 +145,8 @@ STATEFUL = {
         (Doubling(), ["'doubling' is a computation without state", ".to(Doubling"]),
         (Counting, ["Counting is a class", "Write: Counting()"]),
         (plain_with_state, ['Write: @wallaroo.state_computation(name="…")']),
-        (Counts(), ["Counts is no state computation"]),
-        (None, ["no state computation"]),
+        (Counts(), ["Counts is not a state computation"]),
+        (None, ["not a state computation"]),
     ],
 )
 def test_build_1_a_state_computation_of_the_wrong_kind(method, component, parts):
@@ -161,9 +161,9 @@ def test_build_1_a_state_computation_of_the_wrong_kind(method, component, parts)
     [
         (CountsBuilder, ["CountsBuilder is a class with a build method", "Write: CountsBuilder()"]),
         (WantsArguments, ["WantsArguments()", "__init__ wants arguments"]),
-        (Counts(), ["Counts is no state builder", "not an instance"]),
-        (plain, ["plain is no state builder"]),
-        (0, ["int is no state builder"]),
+        (Counts(), ["Counts is not a state builder", "not an instance"]),
+        (plain, ["plain is not a state builder"]),
+        (0, ["int is not a state builder"]),
     ],
 )
 def test_build_1_a_state_of_the_wrong_kind(method, state, parts):
@@ -191,10 +191,10 @@ class PartitionOfTwo:
     [
         (plain, ["plain is a plain function", "Write: @wallaroo.partition above it"]),
         (double, ["no method partition"]),
-        (Counts, ["Counts is no partition function"]),
+        (Counts, ["Counts is not a partition function"]),
         (PartitionOfTwo, ["PartitionOfTwo.partition(data, partitions)", "one argument"]),
-        (None, ["NoneType is no partition function"]),
-        (["a"], ["list is no partition function"]),
+        (None, ["NoneType is not a partition function"]),
+        (["a"], ["list is not a partition function"]),
     ],
 )
 def test_build_1_a_partition_function_of_the_wrong_kind(method, function, parts):

@@ -137,8 +137,8 @@ def test_route_reads_keys(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["int:five"], "'five' is no whole number"),
-        (["five", "--literal"], "is no Python literal"),
+        (["int:five"], "'five' is not a whole number"),
+        (["five", "--literal"], "is not a Python literal"),
         (
             ["5.0", "--literal"],
             "bytes, int or a tuple of keys, not float; for a whole number",

@@ -101,7 +101,7 @@ def test_global_options_may_stand_after_the_command() -> None:
         (["send", "x", "--to", "a:1", "--rat=1"], "arguments: --rat=1; did you mean --rate?"),
         (["engines", "--nonsense"], "wallaroo engines: unknown arguments: --nonsense"),
         (["check"], "wallaroo check: the following arguments are required: APP"),
-        (["send", "x", "--to", "nowhere"], "'nowhere' is no address; write HOST:PORT"),
+        (["send", "x", "--to", "nowhere"], "'nowhere' is not an address; write HOST:PORT"),
         (["send", "x", "--to", "a:1", "--rate", "nan"], "expected messages a second"),
         (["send", "x", "--to", "a:1", "--repeat", "0"], "expected a whole number, 1 or more"),
         (["receive", "--listen", "a:1", "--timeout", "-1"], "expected a number of seconds"),

@@ -283,7 +283,7 @@ def test_receive_gives_up_on_a_line_without_an_end() -> None:
         say(address, b"good\n")
         output, errors = process.communicate(timeout=60)
     assert (process.returncode, output) == (1, b"good\n")
-    assert b"it sent 67,108,864 bytes without a newline; for what is no text" in errors
+    assert b"it sent 67,108,864 bytes without a newline; for bytes that are not" in errors
 
 
 def test_receive_refuses_connections_that_are_too_many() -> None:

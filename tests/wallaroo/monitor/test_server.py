@@ -129,7 +129,7 @@ def test_what_is_no_request_is_refused(monitor, ask, request_):
 def test_another_name_is_refused(ask, host):
     status, _, content = ask("/api", Host=host)
     assert status == 403
-    assert b"is no name of this server" in content
+    assert b"is not a name of this server" in content
 
 
 def test_on_all_addresses_the_host_name_is_answered_and_how_to_add_another_is_said(

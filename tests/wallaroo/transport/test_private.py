@@ -21,7 +21,7 @@ def test_others_who_can_write_are_kept_out_by_a_command(tmp_path):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives directories away")
 def test_a_directory_of_another_user_is_named(tmp_path):
     os.chown(tmp_path, 1234, -1)
-    assert "belongs to user 1234, not to the one who runs this (0)" in open_to_others(tmp_path)
+    assert "belongs to user 1234, not to the user who runs this (0)" in open_to_others(tmp_path)
 
 
 def test_a_file_is_on_disk_with_its_name_once_it_is_written(tmp_path, monkeypatch):
