@@ -1,4 +1,4 @@
-"""A calendar: which keys have something due at which time, found without a look at all keys."""
+"""A calendar: finds which keys have something due at which time, without looking at all keys."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable
 class Calendar:
     """Times, and the keys that wait for each.
 
-    A key's time may move on without a word to the calendar; it is then found later than it was
-    noted. When it may have become earlier, `note` says so.
+    A key's time may become later without a call here; the key is then found at its later time. When
+    the time may have become earlier, call `note`.
 
     Args:
         due: returns the time for which a key waits now, `None` if it waits for nothing.

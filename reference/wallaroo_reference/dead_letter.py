@@ -1,4 +1,4 @@
-"""What user code raised, as the end of a message: frames of this engine are not the user's."""
+"""Makes dead letters of what user code raised, with the user's frames, not this engine's."""
 
 from __future__ import annotations
 

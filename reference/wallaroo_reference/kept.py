@@ -1,10 +1,10 @@
-"""What of a machine outlives its process: the seam between machines and checkpoints.
+"""The part of a machine that outlives its process: the seam between machines and checkpoints.
 
 A machine's state lies in *cells*: one for each state entity, and one for each key's part of a
 window step (a pane, the sessions, a count window). A cell has an identity inside the machine and a
 name of bytes in a checkpoint. A machine that `keeps` notes in `Cells.changed` which cells may have
-changed; whoever makes a checkpoint takes them out, and asks for each as bytes. The bytes do not
-depend on the mode: what one machine has packed, the other can unpack.
+changed; the checkpoint's code takes them out, and asks for each as bytes. The bytes do not depend
+on the mode: each machine can unpack what the other has packed.
 
 Everything else is small and is stored whole: a `Moment`.
 """
@@ -63,7 +63,7 @@ class Cells(Protocol):
     def packed(self, known: Any) -> bytes | None:
         """Return a cell as it is now; `None`: it is gone.
 
-        What user code raises that says how its objects are pickled is not caught.
+        Exceptions of user code that pickles its own objects are not caught.
         """
 
     def unpack(self, cells: Sequence[tuple[bytes, bytes]]) -> None:
@@ -160,7 +160,7 @@ def identities_of(cells: Iterable[tuple[bytes, Any]]) -> list[Hashable]:
 
 
 def identity_of(name: bytes) -> Hashable:
-    """Return the identity of the key that a cell is named by."""
+    """Return the identity of the key that a cell has as its name."""
     tag = name[:1]
     if tag == b"s":
         text = name[5:].decode("utf-8", "surrogatepass")

@@ -56,10 +56,10 @@ class Machine(Protocol):
         """
 
     def take(self, record: Value | Tick | End) -> None:
-        """Process a record that is no frame."""
+        """Process a record that is not a frame."""
 
     def due(self) -> int | None:
-        """Return the least arrival time at which time alone makes something due (time-1).
+        """Return the earliest arrival time at which time alone makes something due (time-1).
 
         In nanoseconds; it may have passed already. `None`: nothing will be due.
         """
@@ -78,7 +78,7 @@ class Machine(Protocol):
         """Return the machine's state in pieces: its partitions' entities, its steps' windows."""
 
     def moment(self) -> Moment:
-        """Return where the machine stands; call it between two records."""
+        """Return the machine's position and times; call it between two records."""
 
     def go_on_from(self, moment: Moment) -> None:
-        """Stand where a machine stood whose cells have been unpacked into this one's."""
+        """Continue from the moment of the machine whose cells have been unpacked here."""

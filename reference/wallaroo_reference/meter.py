@@ -1,10 +1,10 @@
 """How much memory outputs take, measured while a machine makes them.
 
-A multi computation multiplies its input, so one frame can make more outputs than memory holds. To
-measure after each output would slow down every message. So only long results are measured: they
-are processed in portions, with a measurement after each. What up to `PORTION` items take, and what
-the application itself allocates in one call, is not measured. The items that an iterator gives are
-measured while it is consumed (`results.items_of`).
+A multi computation multiplies its input, so one frame can make more outputs than memory holds.
+Measuring after each output would slow down every message. So only long results are measured: they
+are processed in portions, with a measurement after each. Results of up to `PORTION` items, and
+memory that the application itself takes in one call, are not measured. The items that an iterator
+gives are measured while it is consumed (`results.items_of`).
 """
 
 from __future__ import annotations

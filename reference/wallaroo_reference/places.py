@@ -43,8 +43,8 @@ class Place:
 
     `pipeline`, `step`, `position` and `sink` are a dead letter's fields; `reason` is a dead
     letter's reason when the call raises. `calls` counts the calls that succeeded; the call with
-    number `next_examined` is the next one that the observer examines. `operation` is that of a step
-    which is neither a computation nor a state computation; it has no `call` of its own.
+    number `next_examined` is the next one that the observer examines. Only a step that is neither a
+    computation nor a state computation has an `operation`, and it has no `call`.
     """
 
     pipeline: str
@@ -76,7 +76,7 @@ class Store(Generic[E]):
 
     Attributes:
         keeps: note in `changed` which entities have changed.
-        visits: where entities expire, the arrival time of each one's last visit, oldest first.
+        visits: if entities expire, the arrival time of each one's last visit, oldest first.
         changed: see `wallaroo_reference.kept.Cells`.
     """
 
@@ -96,7 +96,7 @@ class Store(Generic[E]):
         """Return the identity of `key`, by which its entity is stored (route-2, route-5).
 
         Raises:
-            DeadLetterError: `bad-key`: it is no valid key.
+            DeadLetterError: `bad-key`: it is not a valid key.
         """
         known: Hashable = key
         if type(key) in OWN_IDENTITY and known in self.entities:
@@ -182,7 +182,7 @@ class Store(Generic[E]):
                 self.visits[known] = VISITED.unpack_from(value)[0]
 
     def go_on_from(self, now: int) -> None:
-        """Put the visits in order; an entity of which none is noted was visited just `now`."""
+        """Put the visits in order; an entity without a noted visit was visited `now`."""
         known = {one: now if at == NOT_NOTED else at for one, at in self.visits.items()}
         self.visits.clear()
         self.visits.update(sorted(known.items(), key=lambda visit: visit[1]))

@@ -1,8 +1,9 @@
-"""States as canonical structure, without the application's code: whoever looks at them runs none.
+"""States as canonical structure, without running the application's code.
 
-A class that is not the standard library's is replaced by a *shadow*, which has its name and keeps
-what pickle gives it. So the structure is that of `wallaroo.canonical`, except where a class says by
-`__reduce__` that a function makes its objects: there the function's name stands for the type's.
+A class that is not in the standard library is replaced by a *shadow*, which has its name and keeps
+what pickle gives it. So the structure is that of `wallaroo.canonical`, with one exception: if a
+class's `__reduce__` names a function that makes its objects, the function's name is in the place of
+the type's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from wallaroo.canonical import structure
 
-_OPEN = {  # of these modules, what makes values and nothing else
+_OPEN = {  # the names in these modules that only make values
     "builtins": {"bytearray", "complex", "frozenset", "object", "range", "set", "slice"},
     "collections": {"Counter", "OrderedDict", "defaultdict", "deque"},
     "copyreg": {"_reconstructor", "__newobj__", "__newobj_ex__"},
@@ -36,7 +37,7 @@ def structure_of(data: bytes) -> Any:
 
 
 def state_of(data: bytes) -> Any:
-    """Return a pickled state, of its own class; where the class is gone, a shadow of it.
+    """Return a pickled state as an object of its class; if the class is gone, a shadow of it.
 
     A shadow of an object with attributes has them.
 
@@ -73,7 +74,7 @@ def _shadow(module: str, name: str) -> Any:
 
 
 class _Shadow:
-    """An object of a class that is not here."""
+    """An object of a class that is not available here."""
 
     def __new__(cls, *arguments: Any, **_: Any) -> _Shadow:
         made = super().__new__(cls)

@@ -27,7 +27,7 @@ _COUNT = struct.Struct(">I")
 
 
 class DamagedBlobError(ValueError):
-    """Bytes that are no blob."""
+    """Bytes that are not a blob."""
 
 
 def encode(cells: Sequence[Cell]) -> bytes:

@@ -1,13 +1,13 @@
 """The cells of a checkpoint, collected in slices while the machine goes on.
 
-To pack all that has changed at once could take long. So it is packed in slices, between which the
-machine processes its input; what changes meanwhile is packed again. When little is left, the rest
-is packed in one go, and that is the moment of the checkpoint.
+Packing everything that has changed at once could take long. So it is packed in slices, between
+which the machine processes its input; what changes meanwhile is packed again. When little is left,
+the rest is packed in one go, and that is the moment of the checkpoint.
 
-What a checkpoint wrote stays in the file until all of it has been written again. So each
-checkpoint also packs about as many cells that have *not* changed, one after the other; once it has
-come round, whatever was written before the round began is not needed any more. So the file holds
-each cell four times at most, roughly, and nobody has to read it to tidy it up.
+What a checkpoint wrote stays in the file until all of it has been written again. So each checkpoint
+also packs about as many cells that have *not* changed. Over many checkpoints these go through all
+cells, in rounds; when a round is complete, everything written before it began is deleted. So the
+file holds each cell about four times at most, and no old part of it has to be read and cleaned up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wallaroo_reference.checkpoints.blobs import LONGEST, divided
 from wallaroo_reference.kept import Cells, key_of_name
 
 LAST = 500
-"""So many cells, or fewer, are packed in one go."""
+"""Up to this many cells are packed in one go."""
 
 _AT_ONCE = 16  # cells packed between two looks at the clock
 _LEAST_AGAIN = 256  # unchanged cells that a checkpoint packs again, if there are so many
@@ -34,7 +34,7 @@ class PackError(Exception):
     """A cell cannot be packed.
 
     Args:
-        cells: whose it is.
+        cells: the store or window step that it belongs to.
         name: its name.
         error: what packing it raised.
     """
@@ -87,7 +87,7 @@ class Collector:
         self._begin_pass()
 
     def go_on(self, seconds: float) -> bool:
-        """Pack for about so long; return whether `finish` has little left to do.
+        """Pack for about `seconds`; return whether `finish` has little left to do.
 
         Raises:
             PackError: a cell cannot be packed.
@@ -133,7 +133,7 @@ class Collector:
         self._waiting = ((place, known) for place, some in enumerate(changed) for known in some)
 
     def _pass_is_the_last(self) -> bool:
-        """Begin the next pass, if another is worth it."""
+        """Begin the next pass, if another one is worth it."""
         if not self._again:
             self._again = True
             self._waiting = self._some_again(max(_LEAST_AGAIN, sum(map(len, self._packed))))

@@ -19,7 +19,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class CellsHead:
-    """Cells of one kind and name; blobs name them by their position in the head.
+    """Cells of one kind and name; blobs refer to them by their position in the head.
 
     Args:
         kind: what they are.
@@ -41,8 +41,8 @@ class Head:
         moment: where the machine stood; `moment.sequence` is the checkpoint's position.
         cells: the machine's cells, in its order.
         sinks: for each sink the number of outputs before the position.
-        generators: for each generator source what the log has said of it before the position, but
-            for its end, which is in the moment.
+        generators: for each generator source what the log says about it before the position, except
+            its end, which is in the moment.
         first_blob: number of the first blob that counts.
         next_blob: number after the last.
     """
@@ -82,7 +82,7 @@ class Head:
 
 
 class DamagedHeadError(ValueError):
-    """A text that is no head."""
+    """A text that is not a head."""
 
 
 class OtherFormatError(ValueError):
@@ -101,7 +101,7 @@ def head_from(text: str) -> Head:
     """Return the head that a text says.
 
     Raises:
-        DamagedHeadError: it is none.
+        DamagedHeadError: it is not a head.
         OtherFormatError: it is of another format.
     """
     try:
@@ -129,7 +129,7 @@ def head_from(text: str) -> Head:
     except OtherFormatError:
         raise
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise DamagedHeadError(f"it does not say what a head says: {error!r}") from error
+        raise DamagedHeadError(f"a field is missing or has another type: {error!r}") from error
 
 
 def _finite(watermark: float) -> Any:

@@ -25,7 +25,7 @@ from wallaroo_reference.kept import UnpackError
 from wallaroo_reference.machine import Machine
 
 ENGINE = "reference"
-"""The engine that an identity names, and the directory of its part."""
+"""The engine's name in an identity, and the name of the directory of its part."""
 
 _BATCH = 1 << 20  # payload bytes of the log that are read at once
 _RECORDS = 4096  # and records
@@ -107,7 +107,7 @@ class Recovery:
 
     @property
     def position(self) -> int:
-        """The number of the first record that the stored state does not know."""
+        """The number of the first record whose effect is not in the stored state."""
         return 0 if self.head is None else self.head.moment.sequence
 
     @property
@@ -140,7 +140,7 @@ class Recovery:
             return
         places = _places(self.store.path, head.cells, machine)
         collecting = gc.isenabled()
-        gc.disable()  # it would look again and again at objects that stay
+        gc.disable()  # it would look again and again at objects that stay alive
         try:
             counts = [0] * len(places)
             for place, kept in latest(self.store.cells(head), len(places)):
@@ -162,7 +162,7 @@ class Recovery:
         machine.go_on_from(head.moment)
 
     def later(self) -> Iterator[Entry]:
-        """Yield what the log holds behind the checkpoint's position, in order.
+        """Yield the records of the log from the checkpoint's position on, in order.
 
         Raises:
             WallarooError: it cannot be read.
@@ -176,7 +176,7 @@ class Recovery:
             position = stop
 
     def generators(self) -> Mapping[str, LoggedSource]:
-        """Return what the log has said of generators before the checkpoint's position.
+        """Return what the log says about generators before the checkpoint's position.
 
         Raises:
             CheckpointError: a value cannot be read back.

@@ -1,12 +1,12 @@
 """The file of a checkpoint: an SQLite database of blobs of cells, and a head.
 
 One transaction adds the blobs of a checkpoint, deletes those that no longer count, and replaces the
-head, which says what counts. So a crash leaves the checkpoint before or the one after, whole. A
-cell that stands in several blobs is what the last of them says.
+head, which says what counts. So after a crash the file holds the earlier checkpoint or the new one,
+whole. If a cell is in several blobs, the last of them counts.
 
 Every record has a checksum, and the head says which blobs there must be. What SQLite's journal
-holds is put into the file itself before `write` returns: nobody who cuts the input log then depends
-on the journal.
+holds is put into the file itself before `write` returns: records may then be dropped from the input
+log without depending on the journal.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Store:
         self.path = directory / FILE
         mode = "ro" if read_only else "rw"
         if read_only and not os.access(directory, os.W_OK) and not _in_journal(self.path):
-            mode += "&immutable=1"  # else SQLite wants to make a file beside it, on any disk
+            mode += "&immutable=1"  # else SQLite makes a file beside it, even here
         with self._readable():
             self._database = sqlite3.connect(
                 f"{self.path.resolve().as_uri()}?mode={mode}",
@@ -177,7 +177,7 @@ class Store:
                 cells in `head.cells`.
 
         Raises:
-            sqlite3.Error: it cannot be stored; the checkpoint before it still stands.
+            sqlite3.Error: it cannot be stored; the checkpoint before it is still valid.
         """
         text = head.to_json()
         rows = list(blobs)

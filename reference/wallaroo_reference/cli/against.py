@@ -27,7 +27,7 @@ from wallaroo.trace import NOT_COMPARED
 _NOT_COMPARED = frozenset({*NOT_COMPARED, "number"})
 
 Line: TypeAlias = dict[str, Any]
-"""What `wallaroo rerun --json` prints: a kind, and what there is of it."""
+"""What `wallaroo rerun --json` prints: each line has a kind, and the fields of that kind."""
 
 
 def against(options: argparse.Namespace) -> int:
@@ -59,7 +59,7 @@ def _running(options: argparse.Namespace, app: str) -> Iterator[Iterator[bytes]]
 
 @contextmanager
 def _started(command: Sequence[str]) -> Iterator[Iterable[bytes]]:
-    """Yield what a command prints; it is ended with the block."""
+    """Yield what a command prints; the command is ended with the block."""
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:  # noqa: S603 - this program
         assert process.stdout is not None
         try:
@@ -124,7 +124,7 @@ def _first_difference(
 
 
 def _compared(line: Line, module: str) -> Any:
-    """Return what is compared of a line: no texts of errors, no module's name."""
+    """Return the part of a line that is compared: without texts of errors and the module's name."""
     ((kind, form),) = line.items()
     if kind == "dead_letter":
         return kind, {name: form[name] for name in form if name not in _NOT_COMPARED}
@@ -148,7 +148,7 @@ def _without(structure: Any, module: str) -> Any:
 
 
 def _told(options: argparse.Namespace, *both: _Version) -> Iterator[str]:
-    """Yield the first difference, and what is behind it."""
+    """Yield the first difference, and its cause."""
     names = " and ".join([one.app for one in both])
     places = [_place(one.line) for one in both]
     record = min(places)
@@ -161,13 +161,13 @@ def _told(options: argparse.Namespace, *both: _Version) -> Iterator[str]:
     until = None if any(lacking) else _first_visit(options, both)
     for one, place, lacks in zip(both, places, lacking, strict=True):
         # A line that comes later in the log than the other has nothing to do with it.
-        text = _line_text(one.line) if place == record else "nothing comes of it"
+        text = _line_text(one.line) if place == record else "gives nothing"
         yield f"  {one.app}: {'there is no such entity' if lacks else text}"
     if until is not None:
         yield f"  The entity is first different after record {until}."
     for one, place, lacks in zip(both, places, lacking, strict=True):
         asked = _asked(one.line)
-        if place != record:  # why does nothing come of it?
+        if place != record:  # why is there no output here?
             asked = ["--record", str(record)]
         if until is not None:
             asked += ["--until", str(until + 1)]
@@ -179,7 +179,7 @@ def _told(options: argparse.Namespace, *both: _Version) -> Iterator[str]:
 
 
 def _first_visit(options: argparse.Namespace, both: Sequence[_Version]) -> int | None:
-    """Return after which record an entity is different; `None`: it is none, or nobody knows."""
+    """Return after which record an entity is different; `None`: not an entity, or not known."""
     if any("entity" not in one.line for one in both):
         return None
     visits: list[list[tuple[int, Any]]] = []
@@ -200,12 +200,12 @@ def _first_visit(options: argparse.Namespace, both: Sequence[_Version]) -> int |
     return None
 
 
-_VISITS = 10_000  # of an entity, among which the first is looked for that makes a difference
+_VISITS = 10_000  # of an entity, in which the first difference is looked for
 _AT_THE_END = sys.maxsize
 
 
 def _entity(line: Line) -> tuple[str, bytes]:
-    """Return what entities are sorted by, which is the same for all other lines."""
+    """Return what entities are sorted by; lines that are not about entities come after them."""
     form = line.get("entity")
     if form is None:
         return _NO_ENTITY
@@ -216,7 +216,7 @@ _NO_ENTITY = ("\U0010ffff", b"")  # after all entities
 
 
 def _place(line: Line) -> int:
-    """Return the record that a line is of, which may be the end."""
+    """Return the record that a line belongs to, or a number after all records."""
     if "output" in line:
         return int(line["output"]["record"])
     return int(line["dead_letter"]["lineage"][0]) if "dead_letter" in line else _AT_THE_END
@@ -246,7 +246,7 @@ def _line_text(line: Line) -> str:
 
 
 def _asked(line: Line) -> list[str]:
-    """Return the options of `wallaroo explain` about a line; none: it cannot be asked."""
+    """Return the options of `wallaroo explain` for a line; none if it cannot explain the line."""
     for kind, form in line.items():
         match kind:
             case "output":

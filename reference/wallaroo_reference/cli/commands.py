@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
 
 _RERUN_EXAMPLES = """\
-DIR is what `wallaroo run --record` or --checkpoint named, of any engine; of a checkpoint, the log
-must still be whole. It is not changed, and a run may be using it.
+DIR is the directory of `wallaroo run --record` or --checkpoint, of any engine; the log of a
+checkpoint must still be whole. It is not changed, and a run may be using it.
 
 examples:
   wallaroo rerun DIR app.py                       what came out, in numbers
@@ -109,7 +109,7 @@ def register_explain(subparsers: Subparsers) -> None:
         metavar="N",
         type=index,
         default=5,
-        help="tell so many earlier messages that met each entity on the way (5)",
+        help="show N earlier messages that met each entity on the way (5)",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.set_defaults(run=_explain, passes_arguments=True)

@@ -30,7 +30,7 @@ from wallaroo_reference.replay.telling import (
 def explain(options: argparse.Namespace) -> int:
     """Run the command."""
     if options.sink is not None and options.output is None:
-        raise UsageError("--sink goes with --output: it says whose output is meant")
+        raise UsageError("--sink goes with --output: it names the sink of the output")
     with ExitStack() as up:
         up.enter_context(results_on(sys.stdout))
         steps = up.enter_context(application_output())
@@ -81,7 +81,7 @@ def _sink(named: str | None, application: Application) -> SinkId:
     sinks = list(application.sinks)
     if len(sinks) != 1:
         known = ", ".join([f"{pipeline}/{index}" for pipeline, index in sinks]) or "none"
-        raise UsageError(f"say whose output, with --sink: the application has {known}")
+        raise UsageError(f"name the output's sink with --sink: the application has {known}")
     return sinks[0]
 
 

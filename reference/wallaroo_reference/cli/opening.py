@@ -30,7 +30,7 @@ def opened(options: argparse.Namespace) -> tuple[RecordedLog, int]:
     log = RecordedLog(options.directory)
     if log.torn is not None:
         _log.warning(
-            "the input log is cut off at its end, as by a crash; record %d is the last: %s",
+            "the end of the input log is cut off, as by a crash; record %d is the last: %s",
             log.following - 1,
             log.torn,
         )
@@ -50,7 +50,7 @@ def buffered(results: IO[bytes]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def progress(options: argparse.Namespace, until: int) -> Iterator[Tell]:
-    """Yield what shows the progress, as often as it should be shown."""
+    """Yield a function that shows the progress; it may be called as often as wanted."""
     with progress_display(options.progress, sys.stderr) as show:
         shown = time.monotonic()
 

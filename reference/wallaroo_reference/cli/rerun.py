@@ -28,7 +28,7 @@ from wallaroo_reference.replay.rerunning import (
 def rerun(options: argparse.Namespace) -> int:
     """Run the command."""
     if options.sink is not None and not options.stdout:
-        raise UsageError("--sink goes with --stdout: it says whose outputs are printed")
+        raise UsageError("--sink goes with --stdout: it names the sink whose outputs are printed")
     if options.against is not None:
         from wallaroo_reference.cli.against import against
 

@@ -1,9 +1,9 @@
 """Time in the compiled path: watermarks of sources and steps, and when something is due (time-3).
 
-The interpreter computes every watermark at every record. Here that is done once for each feed, and
-after that only one number is looked at for each message: the event time of this source from which
-on a window step may be due (`Clock.due`). A watermark that nothing has asked for yet is computed
-when a message is late, or may be.
+The interpreter computes every watermark at every record. Here that is done once for each feed.
+After that, one number is compared for each message: the event time of this source from which on a
+window step may be due (`Clock.due`). A watermark is computed when it is needed: when a message is
+late, or may be.
 
 Times are nanoseconds. `NEVER` and `FOREVER` are watermarks that all times compare with.
 """
@@ -32,7 +32,7 @@ class Clock:
         greatest: the greatest event time of its messages; -1 before the first.
         due: the event time from which on window steps must have their turns; `AT_ONCE`: with the
             next record, whatever it is.
-        last_frame: arrival time of its last frame, of whatever fate; `None` before the first.
+        last_frame: arrival time of its last frame, dead letter or not; `None` before the first.
         ended: it gives nothing any more.
     """
 
@@ -48,7 +48,7 @@ class Clock:
 
 
 class TimedStep(Protocol):
-    """What a window step says of itself.
+    """What the clocks know of a window step.
 
     Attributes:
         ways: its sources, with the delays on the way (`Application.ways`).
@@ -72,7 +72,7 @@ class Times:
         first: that of the log's first record; `None` before it.
         clocks: that of each source.
         steps: the window steps, in the order of their calls.
-        turning: the steps are having their turns; watermarks stand still but for theirs (time-4).
+        turning: the steps are having their turns; only these move watermarks (time-4).
     """
 
     def __init__(self, application: Application) -> None:
@@ -93,7 +93,7 @@ class Times:
         }
 
     def go_on_from(self, moment: Moment) -> None:
-        """Stand where the time of another run stood."""
+        """Continue from the time of another run."""
         self.now, self.first = moment.now, moment.first
         for name, was in moment.sources.items():
             clock = self.clocks[name]
@@ -111,7 +111,7 @@ class Times:
             self.clocks[frames_of].last_frame = self.now
 
     def begin(self, source: str) -> None:
-        """Find out from which event time on the feed that has arrived makes something due."""
+        """Compute from which event time on the feed that has arrived makes something due."""
         clock = self.clocks[source]
         if any(self.is_due(step, self.of(step.ways)) for step in self.steps):
             clock.due = AT_ONCE
@@ -119,14 +119,14 @@ class Times:
             clock.due = self._due_in(source)
 
     def settle(self) -> None:
-        """Find that out again: something else is due than before."""
+        """Compute that again, because other things are due than before."""
         if self._feeding is not None and not self.turning:
             clock = self.clocks[self._feeding]
             if clock.due != AT_ONCE:
                 clock.due = self._due_in(self._feeding)
 
     def is_waiting(self, source: str | None) -> bool:
-        """Whether the next record of a source has a turn, whatever comes of it."""
+        """Whether window steps have a turn at the next record of a source, whatever it gives."""
         return source is not None and self.clocks[source].due == AT_ONCE
 
     def reach(self, source: str, time: int) -> None:
@@ -183,7 +183,8 @@ class Times:
         """
         if step.next_due == FOREVER:
             return FOREVER
-        # Every source must have come that far or hold nothing back, and one must have come.
+        # Every source must have reached that time or hold nothing back, and one must have reached
+        # it.
         everyone, someone = NEVER, FOREVER
         for source, delay in step.ways.items():
             comes = self._comes_to(self.clocks[source], int(step.next_due) + delay)

@@ -1,13 +1,12 @@
 """The source code that the compiled path runs: nested loops, generated from the topology.
 
 `Program` writes one function per source of the application, and knows what each name in it stands
-for. A message that cannot go on raises an exception, which is caught once in each loop. From the
-line that raised it `Compiled.fail` knows which call failed; it reads the rest from the function's
-variables.
+for. A message that cannot go on raises an exception, which is caught once in each loop. The line
+that raised it tells `Compiled.fail` which call failed; the function's variables tell the rest.
 
-Where messages come together or go several ways, and for what a window gives, there is a function
-for the rest of the way. It gets the message's payload and lineage, and, where the application asks
-for them, its key and its event time.
+There are further functions for the steps behind a merge, for each branch, and for what a window
+gives. They get the message's payload and lineage and, if steps there need them, its key and its
+event time.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ class Program(Text):
             self._later.pop(0)()
 
     def _event_time(self, index: int, origin: int, source: Source) -> None:
-        """Write what comes before a message goes down: its event time, and turns (time-4)."""
+        """Write what comes before a message's first step: its event time, and turns (time-4)."""
         due = f"{self.use(f'clock_{index}')}.due"
         lineage = lineage_of(FRAMES)
         self.line(3, f"if m{origin} is None:")
@@ -168,7 +167,7 @@ class Program(Text):
         self.bind(head)
 
     def _further(self, signature: str, step: Step) -> int:
-        """Begin a function that a message comes to on its way."""
+        """Begin a function that takes a message further."""
         head = self.head(signature + "".join(f", {name}" for name in self._context))
         self._key = "key" if "key" in self._context else ALL
         self.spot = Spot(step.pipeline, step.name, step.position, None, Reason.RAISED, ())
@@ -291,7 +290,7 @@ class Program(Text):
             if noted:
                 self.line(indent + 1, noted.format(found))
         self.line(indent, "except KeyError:")
-        if noted and found != known:  # what stands for it
+        if noted and found != known:  # another value stands for it
             self.line(indent + 1, f"s{index}, d{index} = entered(store_{number}, {key})")
             return noted.format(f"d{index}")
         self.line(indent + 1, f"s{index} = enter(store_{number}, {key})")
@@ -349,7 +348,7 @@ class Program(Text):
 
 
 def _context(application: Application) -> tuple[str, ...]:
-    """Return what functions on the way get besides payload and lineage: ``key``, ``time``."""
+    """Return what further functions get besides payload and lineage: ``key``, ``time``."""
     keyed = any(
         isinstance(step.operation, (Stateful, Windowed)) and step.operation.keyed
         for step in application.steps

@@ -59,7 +59,7 @@ class Text:
 
     @property
     def source(self) -> str:
-        """All that was written."""
+        """The text written so far."""
         return "\n".join(self._lines) + "\n"
 
     def line(self, indent: int, text: str) -> None:
@@ -68,7 +68,7 @@ class Text:
         self.spots.append(self.spot)
 
     def engine_line(self, indent: int, text: str) -> None:
-        """Write a line that calls no user code: what it raises is the engine's own."""
+        """Write a line that calls no user code: an exception there is the engine's own."""
         self.line(indent, text)
         self.spots[-1] = None
 
@@ -112,7 +112,7 @@ class Text:
 
 
 def lineage_of(loops: Loops, *further: int) -> str:
-    """Return the expression for a lineage, computed from what the loops' iterators left."""
+    """Return the expression for a lineage, computed from what is left in the loops' iterators."""
     positions = [f"len({items}) - 1 - {rest}.__length_hint__()" for items, rest in loops]
     if loops[:1] == FRAMES:
         positions[0] = f"start + {positions[0]}"

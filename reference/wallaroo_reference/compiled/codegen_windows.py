@@ -1,8 +1,8 @@
 """The generated code of a window step: what a message does there, and what a window gives.
 
 A message usually comes to a range window that is open already: then two dictionary lookups find its
-accumulator, and `update` is called, all in the generated code. Everything else is what
-`ranges.py` does when it is asked to `take` the message.
+accumulator, and `update` is called, all in the generated code. For everything else, `take` of
+`ranges.py` is called.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wallaroo.windows import RangeWindows
 from wallaroo_reference.compiled.codegen_text import Spot, Text, identifier, lineage_of, shown
 
 ALL = repr(SINGLE_KEY)
-"""The expression for the key of messages that have been given none (key-2)."""
+"""The expression for the key of messages that have no other key (key-2)."""
 
 
 def write_put(

@@ -1,4 +1,4 @@
-"""State entities in the compiled path, those that expire among them (key-4)."""
+"""State entities in the compiled path; some expire (key-4)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Entities(Store[Any]):
             now: the arrival time of the record.
 
         Raises:
-            DeadLetterError: it is no key of the partition. An exception of the builder is not
+            DeadLetterError: it is not a key of the partition. An exception of the builder is not
                 caught.
         """
         return self.entered(key, now)[0]
@@ -50,7 +50,7 @@ class Entities(Store[Any]):
         return self.entities[known], known
 
     def go_on_from(self, now: int) -> None:
-        """Know when each entity expires."""
+        """Continue after a restart: find out when each entity expires."""
         super().go_on_from(now)
         for known in self.visits:
             self._calendar.note(known)

@@ -61,7 +61,7 @@ class Sessions(KeptWindows):
             return None  # it ends no earlier than it did
         new = _Session(time, time, part)
         if meeting:
-            # `sorted` is stable: on a tie, what was there comes first.
+            # `sorted` is stable: on a tie, the older session comes first.
             bridged = sorted([*meeting, new], key=lambda one: one.first)
             # If the second combine raises, no session shows what the first one did (window-9).
             parts = [own(one.part) for one in bridged[:-1]]

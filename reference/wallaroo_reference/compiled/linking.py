@@ -29,7 +29,7 @@ def file_of(name: str) -> str:
 def compiles(application: Application) -> bool:
     """Whether the compiled path runs an application: unless it has a codec (key-5).
 
-    Where a codec stands for pickle, values change on every way, and few calls are saved.
+    With a codec, values change whenever they are copied, and few calls are saved.
     """
     return application.codec is None
 

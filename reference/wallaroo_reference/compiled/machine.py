@@ -2,7 +2,7 @@
 
 For each source one function takes a batch of payloads and runs the pipeline as nested loops, as one
 would write it by hand: no object per message, no copy, no calls but the user's. All checks that the
-rules require are made, but so that the usual path costs little:
+rules require are made, in ways that cost little on the usual path:
 
 - a ``try`` that does not raise costs almost nothing, and one in each loop is enough: the line that
   raised shows which call failed;
@@ -129,7 +129,7 @@ class Compiled:
         self._run(source, payloads, at)
 
     def take(self, record: Value | Tick | End) -> None:
-        """Process a record that is no frame; see `Machine.take`."""
+        """Process a record that is not a frame; see `Machine.take`."""
         if self.ended is not None:
             return
         value = record.value if isinstance(record, Value) else None
@@ -204,14 +204,14 @@ class Compiled:
         return [*self.stores.values(), *self._windows.values()]
 
     def moment(self) -> Moment:
-        """Return where the machine stands, between two records."""
+        """Return the machine's position and times, between two records."""
         times = self._times
         times.catch_up()
         watermarks = [step.watermark for step in self._windows.values()]
         return Moment(self.sequence, times.now, times.first, times.moments(), watermarks)
 
     def go_on_from(self, moment: Moment) -> None:
-        """Stand where a machine stood whose cells have been unpacked into this one's."""
+        """Continue from the moment of the machine whose cells have been unpacked here."""
         self.sequence = moment.sequence
         self._times.go_on_from(moment)
         for store in self.stores.values():
@@ -390,7 +390,7 @@ def _generator(source: str) -> Spot:
 
 
 def _time_of(result: Any) -> int:
-    """Return what an `event_time` function gave, which is no int of the usual range (time-2)."""
+    """Return what an `event_time` function gave, if it is not an int in range (time-2)."""
     try:
         return event_time_from(result)
     except BadTimeError as error:
@@ -409,7 +409,7 @@ def _line_that_raised() -> int:
 
 
 def _lineage(spot: Spot, names: Mapping[str, Any]) -> Lineage:
-    """Return the positions of the loops around a line, computed from what their iterators left."""
+    """Return the positions of the loops around a line, from what is left in their iterators."""
     positions = [
         len(names[items]) - 1 - names[rest].__length_hint__() for items, rest in spot.loops
     ]

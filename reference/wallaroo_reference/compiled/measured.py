@@ -2,7 +2,7 @@
 
 Both run the same generated code, bound to different names: here a component notes how long its call
 takes and what came of it, and the dictionary of a state partition's entities notes who is visited.
-The code that the other reads run is as it is without figures.
+The other reads run the same code as without figures.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class MeasuredCompiled(Compiled):
             super().take(record)
 
     def tell(self, metrics: Registry) -> None:
-        """Copy what is known of entities, windows and time."""
+        """Copy the figures of entities, windows and time."""
         for name, store in self.stores.items():
             metrics.partitions[name].entities = len(store.entities)
         self._times.catch_up()

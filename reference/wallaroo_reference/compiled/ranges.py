@@ -4,7 +4,7 @@ Accumulators are not copied between calls, as states are not in `trusting` mode;
 belongs to further windows keeps its own, since `combine` and `output` may alter theirs.
 
 Range windows are kept as panes: for each pane that has messages the accumulators of its keys. So
-what is due is found by looking at the first pane, and firing touches what fires, and no other key.
+what is due is found by looking at the first pane, and firing touches no other keys.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def judge(key: Any) -> Hashable:
     """Return the identity of a key (route-2).
 
     Raises:
-        DeadLetterError: `bad-key`: it is none.
+        DeadLetterError: `bad-key`: it is not a key.
     """
     try:
         return identity(key)
@@ -93,7 +93,7 @@ class KeptWindows(ABC):
         times: the application's time.
 
     Attributes:
-        watermark: the step's watermark, as far as anything has asked for it.
+        watermark: the step's watermark when it was last needed.
         next_due: the least watermark at which a window fires.
         dropped: late messages that the policy `drop` has dropped.
         partly_late: messages for which some windows had fired and others not.
@@ -115,7 +115,7 @@ class KeptWindows(ABC):
         self.call(operation.aggregation)
 
     def call(self, aggregation: AggregationRecord) -> None:
-        """Call this aggregation's functions from now on: the step's own, or the same measured."""
+        """Call this aggregation's functions from now on: the step's own, or the measured ones."""
         self._initial = aggregation.initial_accumulator
         self._update = aggregation.call
         self._combine = aggregation.combine
@@ -127,7 +127,7 @@ class KeptWindows(ABC):
         What user code raises is not caught.
 
         Raises:
-            DeadLetterError: the key is none, or the message is late.
+            DeadLetterError: the key is not valid, or the message is late.
         """
 
     @abstractmethod
@@ -188,7 +188,7 @@ class KeptWindows(ABC):
 
     @abstractmethod
     def go_on(self) -> None:
-        """Know what is due, after `unpack` and with the watermark set."""
+        """Find out what is due, after `unpack` and with the watermark set."""
 
     @abstractmethod
     def _form(self, known: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Calls of user code: whatever it raises ends a message or the run (dead-1, dead-3)."""
+"""Calls of user code: an exception ends a message or the run (dead-1, dead-3)."""
 
 from __future__ import annotations
 

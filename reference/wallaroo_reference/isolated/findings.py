@@ -178,7 +178,7 @@ class Observer:
                 place,
                 lineage,
                 None,
-                f"{what} altered the message, which others get too. Let it read only",
+                f"{what} altered the message, which others get too. It must only read it",
             )
 
     def _examine_items(self, place: Place, lineage: Lineage, items: Any) -> None:
@@ -256,7 +256,7 @@ class Observer:
 _HOW_IT_FAILED = {
     Reason.RAISED: "raised",
     Reason.BAD_RESULT: "returned a bad result",
-    Reason.UNPORTABLE: "gave what cannot be pickled",
+    Reason.UNPORTABLE: "gave a value that cannot be pickled",
     None: "ended the run",
 }
 

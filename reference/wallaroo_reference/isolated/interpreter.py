@@ -9,8 +9,8 @@ through all steps and sinks behind it before the step's next output does. `walk`
 does at each of them. So every entity meets its messages, and every sink gets its outputs, in order
 of lineage (order-1), and nothing needs sorting.
 
-A window step that a message comes to keeps it (`windows`, `window_kinds`) until the window fires; a
-count window may fire at that point.
+A window step keeps a message (`windows`, `window_kinds`) until its window fires; a count window may
+fire at once.
 
 Messages and states are kept *frozen* between calls (`copies`). A message is frozen as soon as the
 call that made it has ended, and each consumer thaws its own copy. A state is thawed for one call,
@@ -120,7 +120,7 @@ class Interpreter(Walk):
                 return
 
     def take(self, record: Value | Tick | End) -> None:
-        """Process a record that is no frame; see `Machine.take`."""
+        """Process a record that is not a frame; see `Machine.take`."""
         if self.ended is not None:
             return
         self._source = None if isinstance(record, Tick) else record.source
@@ -221,7 +221,7 @@ class Interpreter(Walk):
         except BadTimeError as error:
             raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
 
-    # -- what is seen from outside ---------------------------------------------------------------
+    # -- what others ask for ---------------------------------------------------------------
 
     def due(self) -> int | None:
         """Return when time alone makes something due; see `Machine.due`."""
@@ -292,13 +292,13 @@ class Interpreter(Walk):
         return [*self._stores.values(), *[step for step, _ in self._windows.values()]]
 
     def moment(self) -> Moment:
-        """Return where the machine stands, between two records."""
+        """Return the machine's position and times, between two records."""
         time = self._watermarks
         watermarks = [max(step.watermark, time.of(ways)) for step, ways in self._windows.values()]
         return Moment(self.sequence, time.now, time.first, time.moments(), watermarks)
 
     def go_on_from(self, moment: Moment) -> None:
-        """Stand where a machine stood whose cells have been unpacked into this one's."""
+        """Continue from the moment of the machine whose cells have been unpacked here."""
         self.sequence = moment.sequence
         self._watermarks.go_on_from(moment)
         for store in self._stores.values():

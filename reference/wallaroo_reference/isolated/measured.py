@@ -63,7 +63,7 @@ class MeasuredInterpreter(Interpreter):
         self.probes.looked(1)
 
     def tell(self, metrics: Registry) -> None:
-        """Copy what is known of entities, windows and time."""
+        """Copy the figures of entities, windows and time."""
         for name, store in self._stores.items():
             metrics.partitions[name].entities = len(store.entities)
         for windows, (step, ways) in zip(
@@ -95,7 +95,7 @@ class MeasuredInterpreter(Interpreter):
 
 
 class _Entities(dict[Hashable, FrozenEntity]):
-    """A partition's entities; notes whose are asked for, which is what a visit does."""
+    """A partition's entities; notes each key that is asked for: that is a visit."""
 
     def __init__(self, visits: list[Hashable]) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """A message's walk through the steps and sinks behind its source, depth first.
 
-Each method takes a frozen message to one step or sink. What comes of it there goes on, to its end,
-before the method returns (order-1). `interpreter` says where messages come from.
+Each method takes a frozen message to one step or sink. The messages made from it there go all the
+way to the sinks before the method returns (order-1). `interpreter` says where messages come from.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from wallaroo_reference.places import FrozenEntity, Place, Store
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a message has besides its lineage, while it and what is made of it go down the graph.
+    """What a message has besides its lineage, on its way down the graph.
 
     Args:
         key: its key, `wallaroo.keys.SINGLE_KEY` unless a `key_by` found one (key-1, key-2).
         time: its event time (time-2).
-        given: a window gave it, or what it was made of; its dead letters have no payload.
+        given: a window gave it, or the message it was made from; its dead letters have no payload.
     """
 
     key: Key = SINGLE_KEY
@@ -104,7 +104,7 @@ class Walk:
                 self._pass_on(consumer, consumer.operation, message, lineage)
 
     def _follow_with(self, context: Context, place: Place, message: Any, lineage: Lineage) -> None:
-        """Process an output of `place` that has another context than what it was made of."""
+        """Process an output of `place` that has another context than its input."""
         before, self._context = self._context, context
         self._follow(place, message, lineage)
         self._context = before
@@ -231,7 +231,7 @@ class Walk:
         message: Any,
         lineage: Lineage,
     ) -> None:
-        """Process a message in a step that makes no other message of it."""
+        """Process a message in a step that passes it on unchanged."""
         if isinstance(operation, Branch):  # graph-2
             self._follow(place, message, (*lineage, operation.number))
         elif isinstance(operation, Collect):  # key-2
@@ -254,14 +254,14 @@ class Walk:
         self._follow_with(replace(self._context, key=key), place, message, lineage)
 
     def _key_of_message(self, operation: Stateful | Windowed) -> Key:
-        """Return the key of a message at a step that finds none itself (key-1).
+        """Return the key of a message at a step without a partition function (key-1).
 
-        In the builder's form what a window gives has no key for the next step (route-6, key-2).
+        In the builder's form a window's message has no key for the next step (route-6, key-2).
         """
         return self._context.key if operation.keyed else SINGLE_KEY
 
     def _called_for_key(self, place: Place, route: PartitionFunction, message: Any) -> Any:
-        """Return what a partition function says of a message; its changes are lost (route-1)."""
+        """Return the partition function's result for a message; its changes are lost (route-1)."""
         return call_user_code(route.call, place.reason, thaw(message))
 
     # -- windows ---------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ class Walk:
             self._fire(place, step, firing, lineage)
 
     def _fire(self, place: Place, step: WindowStep, firing: Firing, lineage: Lineage) -> None:
-        """Process what a window gives, which is gone already (window-4, window-9)."""
+        """Process what a window gives; the window itself is gone already (window-4, window-9)."""
         before = self._context
         self._context = Context(firing.key, firing.time, given=not firing.own or before.given)
         try:

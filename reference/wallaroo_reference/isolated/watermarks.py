@@ -1,7 +1,7 @@
 """How far time has come: the watermark of each source, and of each window step (time-3).
 
 Watermarks are event times in nanoseconds. `NEVER` stands for "there is none yet" and `FOREVER` for
-that of a source that has ended; both compare with every time as they should.
+that of a source that has ended; both can be compared with every time.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Watermarks:
         }
 
     def go_on_from(self, moment: Moment) -> None:
-        """Stand where the watermarks of another run stood."""
+        """Continue from the watermarks of another run."""
         self.now, self.first = moment.now, moment.first
         for name, was in moment.sources.items():
             known = self._sources[name]
@@ -101,8 +101,8 @@ class Watermarks:
     def arrival_for(self, ways: dict[str, int], target: int) -> Watermark:
         """Return the least arrival time at which the step's watermark is `target` by time alone.
 
-        `FOREVER`: however long nothing comes, it will not get there. A source that does not hold
-        back is left out, but the last one that does must get there.
+        `FOREVER`: it will not get there, however long nothing comes. A source that does not hold
+        back is left out, but the last one must get there.
         """
         sources = [(self._sources[name], target + delay) for name, delay in ways.items()]
         reached = [self._reaches(source, wanted) for source, wanted in sources]

@@ -223,7 +223,7 @@ class SessionStep(WindowStep):
             return self._late(arrival, self._windows.late)
         merged = _Session(time, time, self._updated(arrival.message))
         if meeting:
-            # In order of the first event time; on a tie the one that was there comes first.
+            # In order of the first event time; on a tie the older one comes first.
             merged = self._merged(sorted([*meeting, merged], key=lambda one: one.first))
         if known is None:
             known = self._keys[arrival.known] = _Sessions(arrival.key, [])
@@ -282,7 +282,7 @@ class SessionStep(WindowStep):
         self._keys[identity_of(name)] = _Sessions(key_of_name(name), sessions)
 
     def _meets(self, session: _Session, time: int) -> bool:
-        """Whether the interval of a message overlaps a session; to touch is not to overlap."""
+        """Whether the interval of a message overlaps a session; touching is not overlapping."""
         gap = self._windows.gap
         return session.first < time + gap and time < session.last + gap
 

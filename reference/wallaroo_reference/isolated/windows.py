@@ -105,7 +105,8 @@ class WindowStep(ABC):
         """Put a message into its windows; return the window that this fires, if it does.
 
         Raises:
-            DeadLetterError: the message has never come to this step (window-9), or is late.
+            DeadLetterError: `update` failed, so the message is in no window (window-9), or it is
+                late.
         """
 
     @abstractmethod
@@ -185,7 +186,7 @@ class WindowStep(ABC):
 
     @abstractmethod
     def go_on(self) -> None:
-        """Know what is due, after `unpack` and with the watermark set."""
+        """Find out what is due, after `unpack` and with the watermark set."""
 
     @abstractmethod
     def _form(self, known: Any) -> Any:

@@ -13,7 +13,7 @@ def changes(before: Any, after: Any, way: str = "") -> Iterator[tuple[str, Any, 
     """Yield (where, what was there, what is there now); `None`: it is new, or gone.
 
     Attributes, the values of dicts, and the items of lists that are as long as before are compared
-    one by one; all else as a whole.
+    one by one; everything else is compared as a whole.
 
     Args:
         before: a structure.

@@ -19,7 +19,7 @@ EntityName: TypeAlias = tuple[str, bytes]
 """A state partition and a key, canonically encoded."""
 
 Told: TypeAlias = Callable[[int], None]
-"""Is told now and then how many records have been processed."""
+"""Is called from time to time with the number of records processed."""
 
 _TOLD_EVERY = 256  # records
 
@@ -63,7 +63,7 @@ class Replayed:
         log: the log.
         until: the number of the first record that is left out.
         on_error: ``stop`` ends the run at the first dead letter.
-        told: is told of the progress.
+        told: gets the progress.
     """
 
     application: Application
@@ -171,7 +171,7 @@ class Replayed:
     def _visits(
         self, wanted: Mapping[EntityName, Visits], until: int, before: Mapping[EntityName, Lineage]
     ) -> None:
-        """Note visits: of an entity in `before`, by messages of a lesser lineage only (order-1)."""
+        """Note visits; of an entity in `before` only those by earlier messages (order-1)."""
 
         def on_visit(step: Step) -> None:
             name = entity_name(step)
@@ -204,7 +204,7 @@ class Replayed:
 
 
 class _Search:
-    """The step that something is made at, by its number."""
+    """Looks for the step that made an output or a dead letter, by its number."""
 
     def __init__(self, number: int, has: str, what: str) -> None:
         self.found: Step | None = None
@@ -228,7 +228,7 @@ class _Search:
 
 
 def entity_name(step: Step) -> EntityName | None:
-    """Return which entity a step has visited; `None`: none."""
+    """Return the name of the entity that a step has visited; `None`: it has visited no entity."""
     place = step.place
     if place is None or place.stateful is None or step.what != "state computation":
         return None

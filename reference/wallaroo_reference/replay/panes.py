@@ -1,8 +1,8 @@
-"""Which messages are in a window: every accumulator knows what it was made of.
+"""Which messages are in a window: every accumulator knows what it was made from.
 
-A window step freezes an accumulator after each message, and after sessions merge. What it freezes
-here also knows the accumulators that it was made of and the message that was put in. So the
-messages of a window are exactly those that its accumulators have met, whatever its kind.
+A window step freezes an accumulator after each message, and after sessions merge. A frozen
+accumulator here also knows the accumulators that it was made from and the message that was put in.
+So the messages of a window are exactly those that its accumulators have met, whatever its kind.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Panes:
     def __init__(self, freeze: Callable[[Any], Any]) -> None:
         self._freeze = freeze
         self._put: Put | None = None  # the message that is being put in
-        self._counts = False  # it is in none of the accumulators yet
+        self._counts = False  # it is not in an accumulator yet
         self.thawed: list[_Pane] = []
 
     @contextmanager
     def putting(self, put: Put | None) -> Iterator[None]:
-        """Have what is frozen inside the block be an accumulator that meets this message.
+        """Inside the block, what is frozen is an accumulator that has met this message.
 
         Args:
-            put: it; `None`: what is frozen is no accumulator, but what a window gives.
+            put: the message; `None`: what is frozen is not an accumulator, but what a window gives.
         """
         before = self._put
         self._put, self._counts = put, True

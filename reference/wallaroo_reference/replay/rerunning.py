@@ -1,4 +1,4 @@
-"""An application on a recorded log, from its first record on, and who takes what comes out."""
+"""Runs an application on a recorded log, from its first record on, and writes what comes out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Taker(Protocol):
     each: bool
 
     def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
-        """Take outputs of a sink, numbered from `first`; they came of `record` if it wants each."""
+        """Take outputs of a sink, numbered from `first`; `record` made them, if it wants `each`."""
 
     def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
         """Take dead letters, numbered from `first`."""
@@ -217,7 +217,7 @@ class JSONLines:
         self._stream.write(json.dumps(form).encode("ascii") + b"\n")
 
     def end(self, rerun: Rerun) -> None:
-        """Write what there is at the end: entities, windows, late messages, findings."""
+        """Write what remains at the end: entities, windows, late messages, findings."""
         machine = rerun.machine
         for entity in sorted_entities(machine.entities()):
             self.line({"entity": entity.to_json()})
@@ -250,7 +250,7 @@ def sink_of(text: str, application: Application) -> SinkId:
     """Return the sink that ``PIPELINE/INDEX`` names.
 
     Raises:
-        WallarooError: the application has none of that name.
+        WallarooError: the application has no such sink.
     """
     for pipeline, index in application.sinks:
         if text in (f"{pipeline}/{index}", escaped(f"{pipeline}/{index}")):

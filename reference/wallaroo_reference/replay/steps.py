@@ -1,8 +1,8 @@
 """What the interpreter does with a message, step by step: the steps that an output comes from.
 
-`Watched` is the interpreter, unchanged in what it does. Each step knows the step before it, so from
-an output there is a way back to its record. Values are noted frozen, as the interpreter keeps them
-anyway, and made objects again only when they are shown; so to watch costs little.
+`Watched` is the interpreter, and does nothing else than the interpreter does. Each step knows the
+step before it, so an output can be followed back to its record. Values are noted frozen, as the
+interpreter keeps them anyway, and thawed only when they are shown; so watching costs little.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ What: TypeAlias = Literal[
     "frame", "value", "tick", "end", "computation", "state computation", "key", "collect", "merge",
     "branch", "window", "firing", "sink",
 ]  # fmt: skip
-"""What is done: of a record, at a step, or at a sink. `window`: a window step takes a message;
-`firing`: it gives what came of a window."""
+"""What is done: with a record, at a step, or at a sink. `window`: a window step takes a message;
+`firing`: it gives the result of a window."""
 
 ABSENT = object()
-"""There is no such value."""
+"""Stands for a value that does not exist."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,16 +40,15 @@ class Step:
 
     Args:
         what: what is done.
-        place: where; `None`: at no step, since time passes or a source ends.
+        place: where; `None`: not at a step, since time passes or a source ends.
         lineage: the message's.
         before: the step that gave the message; `None`: it is the record's first.
         came: the message, or the frame's payload.
-        source: of a record, its source.
-        at: of a record, its arrival time.
+        source: the record's source.
+        at: the record's arrival time.
         time: the message's event time.
         key: the key that it met, or that was found.
-        gave: what went on from here.
-        state, new_state: the entity before and after.
+        gave: the messages that went on from here. state, new_state: the entity before and after.
         built: the entity was built for this message.
         problem: why the message is a dead letter.
         firing: the window.
@@ -88,7 +87,7 @@ class Step:
 
 
 class Watched(Interpreter):
-    """The interpreter, which tells what it does.
+    """The interpreter, which reports what it does.
 
     Args:
         application: what to run.
@@ -130,7 +129,7 @@ class Watched(Interpreter):
         super().feed(source, payloads, at)
 
     def take(self, record: Value | Tick | End) -> None:
-        """Process a record that is no frame; see `Machine.take`."""
+        """Process a record that is not a frame; see `Machine.take`."""
         self._last = None
         if isinstance(record, Value):
             super().take(record)
@@ -194,7 +193,7 @@ class Watched(Interpreter):
             super()._key_by(place, operation, message, lineage)
 
     def _pass_on(self, place: Place, operation: Any, message: Any, lineage: Lineage) -> None:
-        what = _PASSED.get(type(operation))  # the others tell of themselves
+        what = _PASSED.get(type(operation))  # the others report their own steps
         with nullcontext() if what is None else self._step(what, place, lineage, message):
             super()._pass_on(place, operation, message, lineage)
 
@@ -252,4 +251,4 @@ _PASSED: dict[type, What] = {Collect: "collect", Merge: "merge", Branch: "branch
 
 
 def _nobody(*_: object) -> None:
-    """Tell nobody."""
+    """Do nothing."""

@@ -1,4 +1,4 @@
-"""Steps told: as text for people, and as JSON values."""
+"""Describes steps: as text for people, and as JSON values."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from wallaroo_reference.replay.steps import ABSENT, Step
 
 _A_DATE = 10**17  # nanoseconds since 1970 from which a time is read as a date: the year 1973
 _LONGEST = 400  # characters of a value
-_SHORT = 100  # characters of a state; of a longer one only what has changed is told
-_MESSAGES = 20  # of a window, that are told in a text
+_SHORT = 100  # characters of a state; of a longer one only the changes are shown
+_MESSAGES = 20  # of a window, that are shown in a text
 _ITEMS = 20  # of a multi output
 
 
@@ -183,7 +183,7 @@ def _change_lines(name: str, before: Any, after: Any) -> Iterator[str]:
         else:
             yield f"{name}{way} was {_text(was)}, is {_text(now)}"
     if len(found) > _ITEMS:
-        yield f"and {len(found) - _ITEMS:,} more changes (--json tells all)"
+        yield f"and {len(found) - _ITEMS:,} more changes (--json shows all)"
 
 
 def _firing_lines(step: Step) -> Iterator[str]:
@@ -193,7 +193,7 @@ def _firing_lines(step: Step) -> Iterator[str]:
     for put in step.puts[:_MESSAGES]:
         yield f"  {put.lineage} at {_time(put.time)}: {_shown(put.message)}"
     if count > _MESSAGES:
-        yield f"  and {count - _MESSAGES:,} more (--json tells all)"
+        yield f"  and {count - _MESSAGES:,} more (--json shows all)"
     yield from _gave_lines(step)
 
 
@@ -206,7 +206,7 @@ def _gave_lines(step: Step) -> Iterator[str]:
         for message in step.gave[:_ITEMS]:
             yield f"  {_shown(message)}"
         if len(step.gave) > _ITEMS:
-            yield f"  and {len(step.gave) - _ITEMS:,} more (--json tells all)"
+            yield f"  and {len(step.gave) - _ITEMS:,} more (--json shows all)"
     else:
         yield f"gave {_shown(step.gave[0])}"
 
@@ -253,7 +253,7 @@ def _problem(dead: DeadLetterError) -> str:
 def _structure(frozen: Any) -> Any:
     try:
         return structure_or_kind(thaw(frozen))
-    except DeadLetterError as dead:  # it survived once, and does not come back now
+    except DeadLetterError as dead:  # it survived pickling once, and does not now
         return ["unportable", dead.error]
 
 

@@ -1,11 +1,11 @@
 """When a served run makes a checkpoint, and how it gets to the disk.
 
-1. The machine's cells are packed, in slices, between which it goes on; the last slice is the
+1. The machine's cells are packed in slices, and it goes on between them. The last slice decides the
    checkpoint's *position*: the number of the next record.
 2. It waits until all outputs of the records before the position are delivered. So a restart, which
-   processes the records from the position on again, repeats only what came behind it (recover-2).
+   processes the records from the position on again, repeats only later outputs (recover-2).
 3. In a thread, the log is synced up to the position, then the file is written in one transaction,
-   then the log is cut behind the position.
+   then the records before the position are dropped from the log.
 
 If the file cannot be written, because the disk is full or read-only, the same is tried again, and
 the log grows meanwhile.
@@ -57,14 +57,14 @@ class Checkpoints:
     Args:
         recovery: the open checkpoint.
         machine: the machine, which has been restored.
-        feeder: knows what the log has said of generators.
+        feeder: knows what the log says about generators.
         outbox: knows what is delivered.
         dead_letters: are on disk too before a checkpoint is.
         worker: writes.
         interval: seconds from one checkpoint to the next.
         clock: returns the time, in nanoseconds since 1970.
         failed: called with an error's text if checkpoints cannot be made any more.
-        stored: called when one is stored, and the log is cut.
+        stored: called when one is stored, and the log has dropped the records before it.
 
     Attributes:
         stored: number of checkpoints stored in this run.
@@ -140,8 +140,9 @@ class Checkpoints:
             return
         if self._machine.sequence == self._position:
             if self._recovery.log.full:
-                # The run before, or an attempt of this one, stored this position and did not come
-                # to cut the log; nothing is read before that, so there will be no other position.
+                # The run before, or an attempt of this one, stored this position and then did not
+                # drop the records from the log. Nothing is read before that, so the position will
+                # not change.
                 self._worker.submit(lambda: self._cut(self._position), lambda _: self._on_stored())
             self._later(self._interval, self._begin)
             return
@@ -150,7 +151,8 @@ class Checkpoints:
         self._slice()
 
     def _slice(self) -> None:
-        # A run that has ended must meet its last record again, with the state before it (dead-4).
+        # After a restart the record that ended the run is processed again, with the state before it
+        # (dead-4).
         if self._over or self._machine.ended is not None:
             return
         try:
@@ -215,7 +217,7 @@ class Checkpoints:
     # -- in the worker's thread -------------------------------------------------------------------
 
     def _write(self, made: _Made) -> int:
-        """Store a checkpoint and cut the log; return the number of the next blob."""
+        """Store a checkpoint and shorten the log; return the number of the next blob."""
         recovery = self._recovery
         blobs = blobs_of(self._machine.cells(), made.packed)
         sinks = {
@@ -235,7 +237,7 @@ class Checkpoints:
             next_blob=self._next_blob + len(blobs),
         )
         position = made.moment.sequence
-        # In this order: a checkpoint must never know a record that the log may have lost.
+        # In this order: a checkpoint must not contain the effect of a record that the log may lose.
         if recovery.log.durable_sequence < position:
             recovery.log.sync()
         self._dead_letters.sync()
@@ -244,8 +246,8 @@ class Checkpoints:
         return head.next_blob
 
     def _cut(self, position: int) -> None:
-        """Cut the log behind a position that is stored."""
+        """Drop the records before a stored position from the log."""
         try:
             self._recovery.log.drop_before(position)
         except InputLogError as error:
-            _log.warning("%s; the log is cut at the next checkpoint", error)
+            _log.warning("%s; it is tried again at the next checkpoint", error)

@@ -1,8 +1,9 @@
-"""What a run with an input log has besides: journal, outbox, checkpoints, and their threads.
+"""The parts of a run with an input log: journal, outbox, checkpoints, and their threads.
 
-A frame's way: it is appended to the input log and processed at once; what comes of it waits in the
-outbox until a sync of the log is done; then it goes to its sink. Checkpoints store the state from
-time to time and cut the log. A run that is only recorded makes none, and keeps its log.
+The way of a frame: it is appended to the input log and processed at once; its outputs wait in the
+outbox until the log is synced; then they go to their sinks. From time to time a checkpoint stores
+the state, and the log drops the records before it. A run that is only recorded makes no
+checkpoints, and keeps its log.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Durable:
 
     @property
     def sinks(self) -> Mapping[SinkId, Outlet]:
-        """What takes the machine's outputs."""
+        """The sinks that take the machine's outputs."""
         return self._outbox.sinks
 
     @property
@@ -101,7 +102,7 @@ class Durable:
         return self._outbox.made()
 
     def tell(self, metrics: Registry) -> None:
-        """Copy what is known of the log and the checkpoint; in any thread."""
+        """Copy the figures of the log and the checkpoint; in any thread."""
         log, checkpoints = self._log, self._checkpoints
         reasons = self._valve.reasons
         metrics.held_back = next((why for one, why in _WHY.items() if one in reasons), "")
@@ -120,7 +121,7 @@ class Durable:
         return self._journal.waiting
 
     def serve(self, feeder: Feeder) -> None:
-        """Know what feeds the machine; call it before `start`."""
+        """Set what feeds the machine; call it before `start`."""
         to_log, to_store = self._workers
         self._feeder = feeder
         feeder.logged.update(self._on_disk.generators())
@@ -188,7 +189,7 @@ class Durable:
         self._journal.when_durable(close)
 
     async def idle(self) -> None:
-        """Wait until all that was taken is on disk, and what came of it has left the outbox."""
+        """Wait until all that was taken is on disk, and its outputs have left the outbox."""
         while not self._journal.idle:
             await asyncio.sleep(_LOOK)
 
@@ -198,7 +199,7 @@ class Durable:
             await self._checkpoints.last()
 
     def close(self) -> None:
-        """Do nothing more, and close what is on disk; the log is not synced."""
+        """Stop, and close what is on disk; the log is not synced."""
         self._journal.abandon()
         if self._checkpoints is not None:
             self._checkpoints.abandon()
@@ -215,7 +216,7 @@ class Durable:
         self._journal.room_was_made()
 
     def _generators(self) -> dict[str, LoggedSource]:
-        """Return what the log has said of generators; those that have ended make nothing more."""
+        """Return what the log says about generators; those that have ended make nothing more."""
         logged = self._feeder.logged
         return {
             name: replace(logged.get(name, LoggedSource()), ended=source.ended)

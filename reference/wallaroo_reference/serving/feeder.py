@@ -76,8 +76,8 @@ class Feeder:
         ticked: takes the ticks that are due, which come back by `take`; by default `take` itself.
 
     Attributes:
-        logged: what a log has said of generators by the last of their values that was processed.
-        watch: is told what comes and what was processed; `None`: nobody is.
+        logged: what a log says about generators up to their last value that was processed.
+        watch: gets what arrives and what was processed, for figures; `None`: no figures.
     """
 
     def __init__(
@@ -131,7 +131,8 @@ class Feeder:
         """Process what was logged before this run first, in the running loop.
 
         Args:
-            earlier: it, in order; asked for more when there is room. It may raise `WallarooError`.
+            earlier: these records, in order; read further when there is room. It may raise
+                `WallarooError`.
             caught_up: called once all of it is processed.
         """
         self._earlier, self._caught_up = earlier, caught_up
@@ -207,7 +208,7 @@ class Feeder:
             await asyncio.sleep(0.002)
 
     def stop_ticking(self) -> None:
-        """Take no more ticks: what they make could miss the delivery that a stop waits for."""
+        """Take no more ticks: a stop does not wait for the outputs that they make."""
         self._timed = False
         if self._timer is not None:
             self._timer.cancel()
@@ -275,7 +276,7 @@ class Feeder:
         return self._fetched
 
     def _feed(self, queue: deque[Entry]) -> int:
-        """Feed some of what waits first, and hand on what comes of it; return how many frames."""
+        """Feed some of what waits, and hand on its outputs; return how many frames."""
         first = queue.popleft()
         if not isinstance(first, tuple):
             self._run(lambda: self._machine.take(first))
@@ -317,19 +318,19 @@ class Feeder:
             self._fetched.clear()
 
     def _run(self, process: Callable[[], None], source: str = "") -> None:
-        """Let the machine process a slice, which it may cut short, or another record."""
+        """Let the machine process a slice, which it may end early, or another record."""
         first = self._machine.sequence
         try:
             process()
         except Exception as error:  # noqa: BLE001 - an engine's bug must not end in silence
-            # User code cannot get here: the machine turns what it raises into dead letters.
+            # Exceptions of user code do not come here: the machine makes dead letters of them.
             _log.exception("the engine itself failed; this is a bug in it")
             self._fail(f"the engine itself failed: {type(error).__name__}: {error}")
         if os.getpid() != self._process:
             _end_child(source, first)
 
     def _fork(self) -> None:
-        """Let a forked child, if it comes back here, go on with no other message."""
+        """In a forked child: if it comes back here, it must not process another message."""
         self._fed.clear()
 
     def _adapt(self, seconds: float, frames: int) -> None:
@@ -351,7 +352,7 @@ class Feeder:
 
 
 def _end_child(source: str, first: int) -> NoReturn:
-    """End a process that user code has forked and let return: there must not be two engines."""
+    """End a process that user code has forked and that came back: there must not be two engines."""
     text = (
         f"wallaroo: pipeline {source}, message {first} or one after it: a process forked in "
         f"{forked_at()} came back into the engine, and ends here, with nothing sent. Let a forked "

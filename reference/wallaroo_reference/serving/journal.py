@@ -1,11 +1,10 @@
-"""Between the edges and the feeder of a run with an input log: every record into the input log.
+"""Between the edges and the feeder: appends every record to the input log.
 
 A record is logged before it is processed, and it is on disk soon after: one sync serves all records
 that came while the one before it was being done. Connections are closed in order only once what
 they sent is on disk (frame-4).
 
-While the disk takes nothing, because it is full or read-only, what was read waits here, and nothing
-more is read.
+While the disk is full or read-only, what was read waits here, and nothing more is read.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ class Journal:
     Args:
         log: the input log.
         feeder: gets the records.
-        outbox: is told what is on disk.
+        outbox: gets the number up to which records are on disk.
         valve: is closed while the log takes nothing more.
         worker: has the log synced.
         sync: syncs it; returns its `durable_sequence`.
         failed: called with an error's text if the log takes nothing any more, ever.
-        log_is_full: called when the log has its most bytes.
+        log_is_full: called when the log has reached its largest size.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class Journal:
 
     @property
     def idle(self) -> bool:
-        """Whether all that was received is on disk, and has had its effect outside, or cannot."""
+        """Whether all that was received is on disk and its outputs are sent, or cannot be."""
         if self._over:
             return True
         durable = self._log.durable_sequence == self._log.next_sequence

@@ -1,7 +1,7 @@
-"""What leaves waits here until the input that it was made of is on disk (recover-1, recover-2).
+"""Outputs wait here until the input that they were made from is on disk (recover-1, recover-2).
 
-Input is processed as soon as it is received. If the process died before its frames are on disk,
-they would be gone, and nobody must have seen what came of them.
+Input is processed as soon as it is received. If the process dies before the frames are on disk,
+they are lost, and nobody may have seen outputs made from them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.edges import OutputSink
 
 LIMIT = 16 << 20
-"""Bytes that wait from which nothing more is processed."""
+"""When this many bytes wait, nothing more is processed."""
 
 _COST = 48  # bytes to keep an output, besides its own
 
@@ -51,7 +51,7 @@ class Outbox:
         self._failed = failed
         self._held: deque[tuple[int, int, Callable[[], None]]] = deque()
         self._size = 0
-        self._broken = False  # some dead letters are not written: nothing may leave behind them
+        self._broken = False  # some dead letters are not written: nothing after them may leave
 
     @property
     def full(self) -> bool:
@@ -79,7 +79,7 @@ class Outbox:
         self._held.append((sequence, size, leave))
 
     def release(self, durable: int) -> None:
-        """Let go what came of the records before `durable`, which are on disk."""
+        """Send what the records before `durable` made; these are on disk."""
         self.durable = durable
         held = self._held
         while held and held[0][0] <= durable:
@@ -88,7 +88,7 @@ class Outbox:
             leave()
 
     def abandon(self) -> None:
-        """Let nothing more go."""
+        """Send nothing more."""
         self._held.clear()
         self._size = 0
 
@@ -97,7 +97,7 @@ class Outbox:
         return {id_: sink.made for id_, sink in self.sinks.items()}
 
     def delivered(self, sequence: int, made: Mapping[SinkId, int]) -> bool:
-        """Whether all that came of the records before `sequence` has been delivered.
+        """Whether everything that the records before `sequence` made has been delivered.
 
         Args:
             sequence: number of a record.

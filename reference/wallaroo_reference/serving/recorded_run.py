@@ -42,7 +42,7 @@ class RecordedRun:
             raise
 
     def sync(self) -> int:
-        """Sync the log, and let go of the files that are complete; see `InputLog.sync`.
+        """Sync the log, and drop the files that are complete; see `InputLog.sync`.
 
         Raises:
             InputLogError: the system could not.
@@ -52,7 +52,7 @@ class RecordedRun:
         return durable
 
     def later(self) -> Iterator[Entry]:
-        """Yield nothing: no run before this one has left anything."""
+        """Yield nothing: there was no run before this one."""
         return iter(())
 
     def generators(self) -> Mapping[str, LoggedSource]:

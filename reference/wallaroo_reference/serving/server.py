@@ -141,7 +141,7 @@ class Server:
         self._edges.open(self._start)
 
     def _open(self, application: Application) -> Recovery | RecordedRun | None:
-        """Return the checkpoint, or what records a run without one; `None`: neither is asked for.
+        """Return the checkpoint, or the recording of a run without one; `None`: neither is wanted.
 
         Raises:
             WallarooError: it cannot be used.
@@ -188,12 +188,12 @@ class Server:
         self._clock.request()
 
     def kill(self) -> None:
-        """End at once; the system may still send what it has been given."""
+        """End at once; the system may still send bytes that it already has."""
         self._thread.post(self._task.cancel)
         self._done.wait(_GRACE)
 
     def restart(self) -> Handle:
-        """Start again where the sources were: from the checkpoint, without one with no state."""
+        """Start again on the same addresses, from the checkpoint if there is one."""
         return self._again(addresses=self.addresses)
 
     # -- all that follows runs in the server's thread ---------------------------------------------
@@ -207,7 +207,7 @@ class Server:
             loop.call_soon(self._durable.start, self._caught_up)
 
     def _caught_up(self) -> None:
-        """What the log held is processed: the run goes on, unless all sources have ended."""
+        """The log's records are processed: the run goes on, unless all sources have ended."""
         sources = self._machine.moment().sources
         ended = {name for name, source in sources.items() if source.ended}
         if not self._unended - ended:
@@ -228,7 +228,7 @@ class Server:
             self._end()
 
     async def _idle(self) -> None:
-        """Wait until what was received is processed, and what came of it may leave."""
+        """Wait until what was received is processed, and its outputs may leave."""
         await self._feeder.idle()
         self._feeder.stop_ticking()
         if self._durable is not None:
@@ -259,7 +259,7 @@ class Server:
     def when_sequenced(self, close: Callable[[], None]) -> None:
         """See `wallaroo.transport.edges.Core`.
 
-        Without a log, what is sequenced and not processed would be lost if the process died.
+        Without a log, records that are sequenced and not processed are lost if the process dies.
         """
         if self._durable is not None:
             self._durable.when_durable(close)
@@ -282,7 +282,7 @@ class Server:
         ended = self._edges.listened_to & self._unended
         if not self._lasts or self._timed:
             self.take([End(name, self._now()) for name in ended])
-        else:  # it would change nothing, and the next run on the checkpoint reads on
+        else:  # ending the source is not needed, and the next run on the checkpoint reads on
             self._ended(ended)
 
     def _ended(self, sources: set[str]) -> None:
@@ -307,11 +307,11 @@ class Server:
         self._edges.refuse()
         self._clock.fail(problem)
 
-    # -- this in both threads ---------------------------------------------------------------------
+    # -- in both threads ---------------------------------------------------------------------
 
     @property
     def _lasts(self) -> bool:
-        """Whether what is open at the end goes on in the next run."""
+        """Whether windows that are open at the end go on in the next run."""
         return self._checkpoint.directory is not None
 
     def _is_stuck(self) -> bool:

@@ -1,4 +1,4 @@
-"""Whether the sources are read: only while nobody has a reason against it."""
+"""Decides whether the sources are read: only while there is no reason to pause."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Valve:
         return frozenset(self._reasons)
 
     def close(self, reason: str) -> None:
-        """Have nothing more read, for a reason, until `open` is called with the same."""
+        """Pause reading, for a reason, until `open` is called with the same reason."""
         if not self._reasons:
             self._edges.pause()
         self._reasons.add(reason)
 
     def open(self, reason: str) -> None:
-        """Read again, unless there is another reason against it."""
+        """Read again, unless there is another reason to pause."""
         if reason in self._reasons:
             self._reasons.remove(reason)
             if not self._reasons:

@@ -1,4 +1,4 @@
-"""What a live run tells its figures, in the server's thread: once a read, and once a second."""
+"""Brings a live run's counts to its figures: after each read, and every second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wallaroo_reference.compiled.measured import MeasuredCompiled
 from wallaroo_reference.isolated.measured import MeasuredInterpreter
 
 _LOOK = 1.0  # seconds between looks
-_SHARE = 500  # to count the open windows takes at most one part in so many of the time
+_SHARE = 500  # counting the open windows takes at most this part of the time (1/500)
 
 
 class Watch:
@@ -23,8 +23,8 @@ class Watch:
     Args:
         machine: what is watched; it has the figures.
         edges: the edges.
-        made: returns how many outputs have been made by sink, where some wait before they get to
-            the sink; `None`: they get there at once.
+        made: returns how many outputs have been made by sink, if some wait before they get to the
+            sink; `None`: they get there at once.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A thread that does one job after the other: what waits for the disk waits there."""
+"""A thread that does one job after the other: waiting for the disk happens there."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 
 Post: TypeAlias = Callable[..., None]
-"""Has a function called with its arguments in the event loop's thread, from any thread."""
+"""Calls a function in the event loop's thread; may be used in any thread."""
 
 
 class Worker:
-    """Does jobs in a thread of its own, in order, and says in the loop's thread what came of them.
+    """Does jobs in its own thread, in order, and reports the results in the loop's thread.
 
     Args:
         name: the thread's name.
@@ -28,7 +28,7 @@ class Worker:
         self._thread.start()
 
     def submit(self, job: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
-        """Have a job done; then `done` is called with its result, or with what it raised."""
+        """Do a job; then call `done` with its result, or with what it raised."""
 
         def do() -> None:
             result: T | Exception
@@ -41,7 +41,7 @@ class Worker:
         self._jobs.put(do)
 
     def close(self) -> None:
-        """Do no further job, and wait for the end of the one that is being done."""
+        """Stop after the job that is being done, and wait for its end."""
         while True:
             try:
                 self._jobs.get_nowait()

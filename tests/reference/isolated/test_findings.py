@@ -36,7 +36,7 @@ def alters_and(end):
         (lambda message: (message, False), "said changed=False"),
         (lambda message: 1 / 0, "raised"),
         (lambda message: message, "returned a bad result"),
-        (lambda message: (threading.Lock(), True), "gave what cannot be pickled"),
+        (lambda message: (threading.Lock(), True), "gave a value that cannot be pickled"),
     ],
 )
 def test_isolation_finds_an_unflagged_mutation(app, isolated, end, text):

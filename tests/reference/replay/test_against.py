@@ -86,7 +86,7 @@ def test_where_one_gives_nothing_the_record_is_told(here, tmp_path, capfd):
         tmp_path, capfd, ("return text.split()", 'return None if text == "bob" else text.split()')
     )
     assert code == 1
-    assert "  DIR/changed/other.py: nothing comes of it\n" in out
+    assert "  DIR/changed/other.py: gives nothing\n" in out
     told = out.partition("\nDIR/changed/other.py:\n")[2]
     assert "(1,) computation split\n" in told
     assert "gave nothing" in told

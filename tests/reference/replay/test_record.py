@@ -106,7 +106,7 @@ def test_a_recording_and_a_checkpoint_are_not_taken_for_each_other(app, tmp_path
     with pytest.raises(CheckpointError, match="holds a recording, which --record made"):
         Recovery(tmp_path / "r", application, partitions=None, log_bytes=1 << 20)
     Recovery(tmp_path / "c", application, partitions=None, log_bytes=1 << 20).close()
-    with pytest.raises(CheckpointError, match="holds a checkpoint, and no recording"):
+    with pytest.raises(CheckpointError, match="holds a checkpoint, not a recording"):
         Recording(tmp_path / "c", "reference", application, 1, checkpoint=None)
     with pytest.raises(UsageError, match="name one directory"):
         Recording(tmp_path / "c", "reference", application, 1, checkpoint=tmp_path / "c")

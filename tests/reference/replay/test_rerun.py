@@ -177,7 +177,7 @@ def test_an_append_that_was_cut_off_is_left_out_with_a_warning(tmp_path, capfd):
     code, out, err = called(capfd, "rerun", made, app)
     assert code == 0
     assert "4 records" in out
-    assert "cut off at its end, as by a crash; record 3 is the last" in err
+    assert "the end of the input log is cut off, as by a crash; record 3 is the last" in err
 
 
 def test_a_log_whose_beginning_was_cut_away_is_refused_with_what_to_do(tmp_path, capfd):

@@ -1,4 +1,4 @@
-"""Which entity a message meets: keys, and what is none."""
+"""Which entity a message meets: keys, and values that are not keys."""
 
 from __future__ import annotations
 

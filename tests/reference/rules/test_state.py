@@ -134,7 +134,7 @@ class LyingTuple(tuple):
         (("x", "True"), "changed is a str"),
         (("x", Truth()), "changed is a Truth"),
         (("x", Unequal()), "changed is a Unequal"),
-        ((True, "x"), "the wrong way round"),
+        ((True, "x"), "in the wrong order"),
         ("xy", ""),
         ({"x": 1, "y": 2}, ""),
         (iter([1, True]), ""),
