@@ -1,4 +1,4 @@
-"""Says that Spark is starting to whoever waits for a bounded run, in a notebook or at a prompt."""
+"""Tells a person who waits for a bounded run, in a notebook or at a prompt, that Spark starts."""
 
 from __future__ import annotations
 

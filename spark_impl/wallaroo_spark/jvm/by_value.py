@@ -5,8 +5,8 @@ This is for code that is defined in the main program, in a notebook's cell, insi
 
 But workers pickle messages and states by reference, as `__main__.Count`. So the classes and
 functions of the driver's main program that come with the application are also defined in the
-worker's main program. Those inside a function have no such name: an object of such a class is
-`unportable`, as it is in `isolated` mode on every engine.
+worker's main program. A class inside a function has no such name: its objects are `unportable`, as
+in `isolated` mode on every engine.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _is_importable(decorated: Decorated[..., Any]) -> bool:
 
 
 class _WithNames:
-    """An application and the names it needs in a worker's main program; unpickles as the former."""
+    """An application with the names it needs in a worker's main program; unpickles without them."""
 
     def __init__(self, application: Application, names: Mapping[str, Any]) -> None:
         self._application = application

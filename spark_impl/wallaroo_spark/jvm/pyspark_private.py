@@ -28,8 +28,8 @@ def connect(port: int, secret: str, conf: Mapping[str, str]) -> Any:
     """
     from pyspark.sql import SparkSession
 
-    # It goes to the root's log with what users log: each command, and the whole traceback of each
-    # failure of a batch, which the engine tells in a line of its own.
+    # Its log goes to the root logger, as users' logs do: each command, and the whole traceback of
+    # each failed batch, which the engine reports in one line.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     given = {
         "PYSPARK_GATEWAY_PORT": str(port),
@@ -54,16 +54,16 @@ def conf_of_gateway() -> list[tuple[str, str]]:
 
 
 def executors(spark: Any, most: int) -> list[dict[str, Any]]:
-    """Return what Spark's status store says of executors, of `most` at most; seconds, numbers.
+    """Return what Spark's status store says about at most `most` executors; seconds, numbers.
 
-    It is what Spark's own page shows, and is there without that page. Nothing, if it does not tell.
+    Spark's own page shows the same, but need not run. Empty, if Spark gives nothing.
     """
     from py4j.protocol import Py4JError
 
     try:
         found = spark.sparkContext._jsc.sc().statusStore().executorList(True)
         return _told([found.apply(index) for index in range(min(found.size(), most))])
-    except Py4JError:  # to be without these figures is no reason to end a run
+    except Py4JError:  # a run can go on without these figures
         return []
 
 

@@ -142,7 +142,7 @@ class _Current:
         pass_fds: tuple[int, ...] = (),
         started: Started = lambda _: None,
     ) -> Session:
-        """Return the session if it is as asked for, else replace it by a new one."""
+        """Return the session if it is as wanted, else replace it by a new one."""
         if self.session is not None:
             same = settings is None or settings == self.session.settings
             if same and not pass_fds and self.session.alive:

@@ -11,7 +11,7 @@ from wallaroo.transport.private import make_private
 from wallaroo_spark.live.spark_part import read_spark_part
 
 RESUME = "resume"
-"""The file of what a restart has to know."""
+"""The file with what a restart has to know."""
 ENGINE = "spark"
 
 
@@ -62,7 +62,7 @@ class Checkpoint(CheckpointDirectory):
 
     @property
     def resume(self) -> Path:
-        """The file that says how things stood."""
+        """The file with what a restart has to know."""
         return self.directory / RESUME
 
     def begin(self, first_sequence: int, next_sequence: int) -> None:
@@ -82,8 +82,8 @@ class Checkpoint(CheckpointDirectory):
         committed, planned = self._spark_part.committed, self._spark_part.planned
         if first_sequence > committed:
             raise self.half_deleted(
-                f"its input begins at frame {first_sequence}, and Spark has committed those before "
-                f"{committed} only",
+                f"its input begins at frame {first_sequence}, but Spark has committed only those "
+                f"before {committed}",
                 self.spark,
             )
         if next_sequence < planned:
@@ -98,10 +98,10 @@ class Checkpoint(CheckpointDirectory):
             raise self._not_written(error) from error
 
     def check_new(self, missing: Path) -> None:
-        """Refuse a checkpoint that lacks a part which it must have once Spark has committed.
+        """Refuse a checkpoint that lacks a part although Spark has committed something.
 
         Raises:
-            CheckpointError: Spark has.
+            CheckpointError: Spark has committed something.
         """
         if self._spark_part.committed:
             raise self.half_deleted(f"{missing.name} is missing", missing)

@@ -52,7 +52,7 @@ class Delivery:
         due: when something is due after the last batch of an earlier run on the checkpoint.
 
     Attributes:
-        watch: is told what is delivered; `None`: nobody is.
+        watch: gets what is delivered, for figures; `None`: no figures.
         processed: everything before this sequence has been processed and delivered.
         due: when time alone makes something due after that; `None`: it will not.
         batches: number of batches delivered.

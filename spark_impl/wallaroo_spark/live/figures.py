@@ -1,4 +1,4 @@
-"""What the figures of a live run say of state, log and checkpoint."""
+"""The figures of a live run's state, log and checkpoint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Figures:
     Args:
         application: the application.
         feed: knows the log, and what Spark has committed.
-        delivery: knows what is held on the workers.
+        delivery: knows what the workers hold.
         checkpoint: the run's.
         waiting: returns the number of records that were read and are not in the log.
     """
@@ -45,8 +45,8 @@ class Figures:
     def tell(self, metrics: Registry) -> None:
         """Copy what is known now; in any thread.
 
-        What several state partitions or window steps hold together is not told of each. After a
-        restart nothing is known of partition numbers that have had no message since.
+        If several state partitions or window steps are held together, each has no figure of its
+        own. After a restart nothing is known of partition numbers that have had no message since.
         """
         held = self._delivery.held_by_component
         for component in self._components:

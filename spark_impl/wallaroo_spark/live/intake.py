@@ -1,8 +1,8 @@
-"""Records into the input log, as fast as it takes them; in the edges' thread.
+"""Appends records to the input log as fast as it takes them; in the edges' thread.
 
 While the log is full nothing is read, and TCP makes the senders wait. The same holds for a full
-disk: what was read and cannot be logged waits here until there is room. That is at most what one
-read of each connection gives.
+disk: what was read and cannot be logged waits here until there is room. That is at most one read of
+each connection.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Intake:
         edges: paused while no more should be read.
         failed: called with an error's text if the log can take nothing any more.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
-        watch: is told what is logged; `None`: nobody is.
+        watch: gets what is logged, for figures; `None`: no figures.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Intake:
             self._edges.pause()
 
     def when_sequenced(self, close: Callable[[], None]) -> None:
-        """Have `close` called, from some thread, once all that was delivered is durable."""
+        """Call `close`, in any thread, once all that was delivered is durable."""
         if self._waiting:
             self._closing.append(close)
         else:

@@ -21,7 +21,7 @@ from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, pack
 from wallaroo_spark.wire.job import Kind as WireKind
 from wallaroo_spark.wire.job import Run as WireRun
 
-_WAIT = 0.2  # seconds that `latest` may wait for input; to stop a query can take as long
+_WAIT = 0.2  # seconds that `latest` may wait for input; stopping a query can take as long
 _SMALL = 64 * 1024  # bytes of payloads; fewer are not divided among tasks
 
 
@@ -35,18 +35,18 @@ class LogFeed(Feed):
         batch_bytes: most payload bytes of a batch.
         room_made: called, in any thread, after a commit has made room.
         failed: called once, in any thread, with an error's text if the log fails.
-        resume: how things stood when the checkpoint was left.
-        timed: what the application does can depend on arrival times. If not, workers are given
-            none, and frames of one source stay together though they were read apart.
+        resume: what the checkpoint says about the end of the last run.
+        timed: what the application does can depend on arrival times. If not, workers get no arrival
+            times, and frames of one source stay together even if they were read separately.
 
     Attributes:
-        case: the case that goes with all input from now on.
+        case: the case under which all further input is sent.
         log: the input log.
         choose: returns the sequence of one of a batch's records that is to be followed, or `None`.
         planned: Spark has been given the records before this sequence.
         committed: Spark has committed the records before this sequence.
         committed_at: when it last committed some, in seconds since 1970; `None`: not in this run.
-        sources: what the log says of the sources before `planned`.
+        sources: what the log says about the sources before `planned`.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class LogFeed(Feed):
         self.log.close()
 
     def record(self, sequence: int) -> Record:
-        """Return a record that Spark has not committed yet; of a value, what is logged of it."""
+        """Return a record that Spark has not committed yet; a value as it is logged."""
         return self.log.read(sequence, sequence + 1)[0]
 
     # -- the feed ----------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class LogFeed(Feed):
 
 
 def _joined(runs: Iterable[Run]) -> Frames:
-    """Return a log's runs, with those joined that follow each other and are alike."""
+    """Return a log's runs; runs that follow each other and are alike are joined."""
     frames: Frames = []
     for run in runs:
         for more in _wire_runs(run):

@@ -1,9 +1,10 @@
-"""What a restart has to know that is in the input log no more: the file ``resume`` of a checkpoint.
+"""What a restart must know and no longer finds in the input log: the file ``resume``.
 
-Workers hold the windows, so after a restart only they know when the next one is due; and they are
-asked nothing until there is input. A generator goes on behind its last value, and a source that has
+Workers hold the windows, so after a restart only they know when the next one is due; and no worker
+is asked before there is input. A generator continues after its last value, and a source that has
 ended stays ended; but records that Spark has committed are deleted from the log. So before Spark
-commits a micro-batch, the file says how things stand at its end.
+commits a micro-batch, this file of the checkpoint is written with what holds at the end of that
+batch.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _AT_ONCE = 4 << 20  # bytes of the log that are read at once
 
 @dataclass(frozen=True)
 class Resume:
-    """How things stand.
+    """What a restart must know.
 
     Args:
         sequence: after all records before this one.
         due: the arrival time at which time alone lets a window fire; `None`: none will.
-        sources: what the log has said of sources: those that have ended, and generators.
+        sources: what the log says about sources: those that have ended, and generators.
     """
 
     sequence: int = 0
@@ -39,12 +40,12 @@ class Resume:
     sources: Mapping[str, LoggedSource] = field(default_factory=dict)
 
     def same(self, other: Resume) -> bool:
-        """Whether only the sequence may differ."""
+        """Whether `other` says the same, apart from the sequence."""
         return replace(self, sequence=other.sequence) == other
 
 
 def after(sources: Mapping[str, LoggedSource], runs: Iterable[Run]) -> Mapping[str, LoggedSource]:
-    """Return what is known of the sources after further records."""
+    """Return what is known about the sources after further records."""
     known = dict(sources)
     for run in runs:
         if run.kind is Kind.END:
@@ -58,7 +59,7 @@ def after(sources: Mapping[str, LoggedSource], runs: Iterable[Run]) -> Mapping[s
 
 
 def at_the_end_of(log: InputLog, resume: Resume) -> Mapping[str, LoggedSource]:
-    """Return what is known of the sources after all of a log.
+    """Return what is known about the sources after a whole log.
 
     Raises:
         InputLogError: it cannot be read.

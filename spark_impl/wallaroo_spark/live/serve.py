@@ -127,14 +127,14 @@ class Server:
         self._clock.request()
 
     def kill(self) -> None:
-        """End at once: Spark's JVM is killed, what is on the way is dropped."""
+        """End at once: Spark's JVM is killed, and outputs on their way are dropped."""
         if not self._done.is_set():
             self._killed = True
             self._query.kill()
             self._done.wait()
 
     def restart(self) -> Handle:
-        """Start again where the sources were, from the checkpoint."""
+        """Start again on the same addresses, from the checkpoint."""
         return Server(
             self._application,
             self._options,
@@ -259,7 +259,7 @@ class Server:
         self._loop.post(self._start)
 
     def _read_resume(self, checkpoint: Checkpoint) -> Resume | None:
-        """Return how things stood; `None`: nothing of that matters to this application."""
+        """Return what a restart must know; `None`: this application needs nothing of it."""
         generates = any(
             isinstance(source.config, GenSourceConfig)
             for source in self._application.sources.values()
@@ -272,7 +272,7 @@ class Server:
         return found or Resume()
 
     def _sources_to_come(self, logged: Mapping[str, LoggedSource]) -> set[str]:
-        """Return the sources that can give something: all but generators that have ended."""
+        """Return the sources that can still give something: all but generators that have ended."""
         ended = {name for name, source in logged.items() if source.ended}
         generators = {
             name
@@ -368,7 +368,7 @@ class Server:
             await asyncio.sleep(_LOOK)
 
     def _progress(self) -> tuple[int, ...]:
-        """Return what changes whenever something goes on."""
+        """Return a value that changes whenever the run makes progress."""
         return self._query.stage, self._feed.planned, self._feed.committed
 
     # -- in any thread -----------------------------------------------------------------------
@@ -380,7 +380,7 @@ class Server:
         return self._feed.received - delivered + self._intake.waiting
 
     def _fail(self, problem: str) -> None:
-        """End the run without what is on the way."""
+        """End the run, and drop what is on its way."""
         self._clock.problem = self._clock.problem or problem
         self._delivery.abandoned = True
         self._query.end()
@@ -391,7 +391,7 @@ class Server:
     # -- the query's thread ------------------------------------------------------------------
 
     def _batch_done(self, sequence: int, due: int | None) -> None:
-        """Note how things stand before Spark commits a micro-batch."""
+        """Write what a restart must know before Spark commits a micro-batch."""
         if self._resume is None:
             return
         now = Resume(sequence, due, self._feed.sources)

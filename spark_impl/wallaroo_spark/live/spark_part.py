@@ -29,7 +29,7 @@ class SparkPart(NamedTuple):
 
 
 def read_spark_part(directory: Path) -> SparkPart:
-    """Return how far Spark is, from its checkpoint in `directory`, which may not exist.
+    """Return how far Spark has come, by its checkpoint in `directory`, which may not exist.
 
     Raises:
         CheckpointError: it is damaged.

@@ -2,8 +2,8 @@
 
 Workers hold the windows. With each micro-batch they report the arrival time at which the next one
 fires if nothing comes. Every record moves time, so a tick is written only when all that was
-received is processed and that time has come. Such a tick always makes work: none starts a
-micro-batch for nothing.
+received is processed and that time has come. So each tick makes something fire, and no micro-batch
+is started for nothing.
 """
 
 from __future__ import annotations

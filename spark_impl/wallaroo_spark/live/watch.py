@@ -1,4 +1,4 @@
-"""What a live run on Spark tells its figures, in the driver.
+"""Brings the counts of a live run on Spark to its figures, in the driver.
 
 Spark processes the input in micro-batches, so a batch's outputs are all delivered at one time. The
 latency of a read is counted from its arrival until the batch that it belongs to is delivered.
@@ -21,7 +21,7 @@ from wallaroo_spark.wire.job import Report
 
 _TOGETHER = 0.001  # seconds: reads that arrive within this count as one
 _MOST = 50_000  # reads whose arrival is known one by one
-_FOLLOW = 10.0  # seconds between records that are followed: it slows a whole micro-batch down
+_FOLLOW = 10.0  # seconds between followed records: following slows a whole micro-batch down
 
 
 class Watch:
@@ -90,7 +90,7 @@ class Watch:
         """Note that a batch is delivered.
 
         Args:
-            report: what workers told of it.
+            report: what workers reported about it.
             outputs: the number of outputs by sink.
             processed: the sequence after its last record.
         """
@@ -123,7 +123,7 @@ class Watch:
                 self._metrics.processed += counts.total()
 
     def _tell(self, followed: Followed, visits: Visits, arrived: float) -> None:
-        """Tell of a record all of whose outputs have been delivered now.
+        """Report a followed record, because all its outputs have been delivered.
 
         Args:
             followed: the record.
@@ -133,14 +133,14 @@ class Watch:
         now = time.time_ns()
         followed.arrived, followed.ended = now + int(1e9 * arrived), now
         followed.delivered = dict.fromkeys(self._metrics.sinks, now)
-        # By node: clocks of machines differ, and what a message was made of comes first.
+        # By node, because clocks of machines differ: a message comes after those it was made from.
         visits.kept.sort(key=lambda visit: (visit.node, visit.began))
         followed.visits = visits
         if self._metrics.on_followed is not None:
             self._metrics.on_followed(followed)
 
     def progressed(self, progress: Any, executors: list[dict[str, Any]]) -> None:
-        """Note what Spark says of the last micro-batch, and of its executors."""
+        """Note what Spark reports about the last micro-batch, and about its executors."""
         self._metrics.executors = executors
         durations = dict(progress["durationMs"]) if progress is not None else {}
         self._metrics.phases = {name: value / 1000 for name, value in sorted(durations.items())}
@@ -150,7 +150,7 @@ class Watch:
         self._metrics.state = "running"
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self._metrics.after_last_tick(self._look)
 
     def _look(self) -> None:

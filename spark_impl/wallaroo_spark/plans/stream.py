@@ -141,7 +141,7 @@ class _Level(StatefulProcessor):
             self._store.clear()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to close."""
 
 
 class _StateMap:

@@ -21,13 +21,13 @@ from wallaroo_spark.wire.lineages import Lineage
 
 
 class Context(NamedTuple):
-    """What a message has to do with time; carried along only where time decides.
+    """The times of a message; carried along only in applications where time decides.
 
     Args:
         arrived: the arrival time of its record.
         time: its event time.
-        given: a window gave it, or what it was made of; its dead letters have no payload. A truth
-            value: 0 or 1 once it has travelled.
+        given: a window gave it, or the message it was made from; its dead letters have no payload.
+            A truth value; 0 or 1 after it was sent to another process.
     """
 
     arrived: int
@@ -132,8 +132,8 @@ _Widths: TypeAlias = "int | array[int]"
 def _packed(lineages: list[Lineage]) -> tuple[_Widths, Iterable[Any]]:
     """Return lineages as one array of numbers; as a list, where windows stand in them.
 
-    Mostly a node's messages have gone through the same multi steps; behind a merge or a window
-    they may not have.
+    Usually a node's messages have gone through the same multi steps. Behind a merge or a window
+    they may have gone through different ones.
     """
     widths = list(map(len, lineages)) or [1]
     same = widths.count(widths[0]) == len(widths)
@@ -149,7 +149,7 @@ def _packed_contexts(contexts: list[Context]) -> Iterable[int]:
     """Return contexts as one array of numbers."""
     try:
         return array("q", chain.from_iterable(contexts))
-    except OverflowError:  # the event time of what a window of the far future gives
+    except OverflowError:  # the event time of a message that a window of the far future gives
         return list(chain.from_iterable(contexts))
 
 

@@ -32,7 +32,7 @@ from wallaroo_spark.wire.tracks import Track
 ROW_SCHEMA = "shard int, level int, block binary"
 
 FINISHED = 1 << 20
-"""The level of what is ready for the driver."""
+"""The level of results for the driver."""
 
 HEAD = -1
 """The level of frames."""
@@ -64,8 +64,8 @@ class CaseSpec:
         monitor: host and port of the `live.call_monitor` to report calls to; `None`: do not report.
         faults: the faults of its micro-batch (`worker.faults`).
         measured: figures of its user code are wanted.
-        follow: the sequence of a record whose calls are noted; `None`: of none.
-        log_level: the least level of what user code logs that is sent to the driver.
+        follow: the sequence of the record whose calls are noted; `None`: no record's.
+        log_level: the lowest level of user code's log records that are sent to the driver.
     """
 
     application: bytes
@@ -150,10 +150,10 @@ class LevelBlock(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a component that holds windows has at the end of a batch.
+    """What a component with windows holds at the end of a batch.
 
     Args:
-        due: the arrival time at which time alone lets a window fire; `None`: none will.
+        due: the arrival time at which time alone lets a window fire; `None`: never.
         open: number of open windows.
         entities: number of state entities that it holds beside them.
     """
@@ -170,9 +170,9 @@ class Report:
     Args:
         finished: outputs, dead letters and ends, by case.
         printed: the lines that user code printed or logged.
-        entities: (address, entity's id, structure, pickled state), where asked.
+        entities: (address, entity's id, structure, pickled state), if they were asked for.
         counts: number of entities by address, of those that had messages.
-        held: the same for those that hold windows, which all have been asked.
+        held: the same for all addresses that hold windows.
         span: see `HeadBlock`.
         figures: what was seen of user code.
         visits: the calls made for the record that is followed.

@@ -16,17 +16,17 @@ from wallaroo_spark.wire.columns import Messages, Outputs
 from wallaroo_spark.wire.lineages import Fired, Lineage, Turn
 
 Order = tuple[Lineage, int, int]
-"""What a lineage is sorted by, the node, the sink's index or -1: the order of calls.
+"""The order of calls: what a lineage is sorted by, the node, the sink's index or -1.
 
 Nodes stand in topological order, so a message of one lineage meets them in order of their indices;
-positions in pipelines are no such order, since a merge goes from one pipeline into another.
+positions in pipelines are not such an order, since a merge leads from one pipeline into another.
 """
 
 NO_SINK = -1
 
 
 def order_of(lineage: Lineage, node: int, sink: int = NO_SINK) -> Order:
-    """Return when a call with a message of that lineage is made at a node."""
+    """Return the place of a call in that order: a message of that lineage at a node."""
     return lineage_order(lineage), node, sink
 
 

@@ -1,8 +1,8 @@
-"""The track of a run: what its records say about time, for the steps that have windows.
+"""The track of a part of the input: what its records say about time, for steps with windows.
 
 Event times are known where frames are decoded, and watermarks depend on sources alone (time-3). So
 every task that decodes records sends the track of its part to every shard that holds windows, which
-replays it between the messages that come to it.
+replays it between the messages that it gets.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import TypeAlias
 
 NO_TIME = -1
-"""Stands for the event time of a record that has none."""
+"""Stands for the event time of a record without one."""
 
 Track: TypeAlias = "array[int]"
 """A part's moments, in order: their fields, one after the other."""

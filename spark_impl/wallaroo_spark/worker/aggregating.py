@@ -20,7 +20,7 @@ class Firing(NamedTuple):
     Args:
         key: its encoded key.
         start, end: its bounds, in nanoseconds since 1970.
-        time: the event time of what it gives.
+        time: the event time of the message that it gives.
         parts: frozen accumulators, one or more, to be combined in this order.
         own: it was made for one late message (window-6).
     """
@@ -34,7 +34,7 @@ class Firing(NamedTuple):
 
 
 class Aggregating:
-    """An aggregation as a window step calls it; whatever user code raises goes through.
+    """An aggregation as a window step calls it; exceptions of user code are not caught.
 
     Args:
         aggregation: the aggregation.
@@ -69,7 +69,7 @@ class Aggregating:
         thaw = self._copies.thaw
         whole = thaw(parts[0])
         for part in parts[1:]:
-            assert self._combine is not None  # it is asked for wherever there may be several parts
+            assert self._combine is not None  # required where there may be several parts
             result = self._combine(whole, thaw(part))
             whole = whole if result is None else result
         return whole

@@ -28,7 +28,7 @@ Made = tuple[Any, Any]
 """A new message: a value for user code, and its frozen form."""
 
 SINGLE = encode_key(SINGLE_KEY)
-"""The key of messages that have been given none, encoded."""
+"""The encoded key of messages that have no other key."""
 
 
 class RunEnded(Exception):  # noqa: N818 - no error: user code, or a dead letter, ended the run
@@ -44,13 +44,13 @@ class Calls:
         stop_on_error: a dead letter ends the run (dead-4).
         limit: calls after this one in order are not made.
         printer: gets the name of the running step, to mark what the step prints.
-        reporter: is told of each call, while the driver looks for the call that kills workers, or
-            follows a record.
+        reporter: gets each call, while the driver looks for the call that kills workers, or follows
+            a record.
 
     Attributes:
         outbox: what the flow sends.
         key: the encoded key of the message that is processed (key-1).
-        context: what it has to do with time; `None` where time decides nothing.
+        context: that message's times; `None` in applications where time decides nothing.
         lineage: the lineage of the call that is reported.
     """
 
@@ -82,7 +82,7 @@ class Calls:
         return (lambda _, frozen: thaw(frozen)) if self.isolated else (lambda value, _: value)
 
     def maker(self, node: int) -> Callable[[Any], Made]:
-        """Return a function that makes a message of a call's result, or raises `unportable`."""
+        """Return a function that makes a message from a call's result, or raises `unportable`."""
         freeze, freeze_checked = self.program.copies.freeze, self.program.copies.freeze_checked
         if self.isolated:
 
@@ -103,7 +103,7 @@ class Calls:
         return made
 
     def within_limit(self, at: Order) -> bool:
-        """Whether a call is to be made."""
+        """Whether a call may be made."""
         return self._limit is None or at <= self._limit
 
     def bounded(self, index: int, take: Callable[..., None]) -> Callable[..., None]:
@@ -149,7 +149,7 @@ class Calls:
             RunEnded: the run ends here.
         """
         at = order_of(lineage, place.node, place.sink)
-        if not self.within_limit(at):  # a decoder's call is made all the same, for its event time
+        if not self.within_limit(at):  # a decoder is still called, for the event time
             return
         where = (place.pipeline, place.step)
         kind: str | None = type(error).__name__

@@ -101,7 +101,7 @@ def printing(printer: Printer, cases: Specs) -> Iterator[None]:
 
     Args:
         printer: takes it.
-        cases: those that are run; they say from which level on it is logged.
+        cases: the cases that are run; they say the lowest level that is logged.
     """
     sys.stdout = sys.stderr = _stream
     root = logging.getLogger()

@@ -61,11 +61,11 @@ class Flow:
 
     @property
     def outbox(self) -> Outbox:
-        """What came out."""
+        """The results so far."""
         return self._calls.outbox
 
     def hold(self, component: Component, states: States) -> None:
-        """Hold a component's entities: its state steps are run here from now on."""
+        """Hold a component's entities: its state steps run here from now on."""
         self._held = (component, states)
 
     def take(self, run: Run) -> None:
@@ -89,7 +89,7 @@ class Flow:
             self._ended = True
 
     def _taking(self, run: Run) -> TakeMessage:
-        """Return what processes a record of that run."""
+        """Return the function that processes a record of that run."""
         if run.kind is Kind.TICK:
             return lambda lineage, item, _: None
         index = self._program.sources[run.source]
@@ -128,7 +128,7 @@ class Flow:
         self.windows_at(index).turn(turn, arrived)
 
     def visit(self, arrivals: Iterable[Arrival]) -> None:
-        """Process messages, in their order, from their state steps on, which are held here.
+        """Process messages in order, from their state steps on; these steps are held here.
 
         The iterable may let window steps have their `turn` between two messages.
         """
@@ -250,7 +250,7 @@ class Flow:
         return step
 
     def flush(self) -> None:
-        """Write what has changed in the entities and windows that are held here.
+        """Write the changed entities and windows that are held here.
 
         Raises:
             NeedsIsolation: some entities cannot be pickled.

@@ -13,7 +13,7 @@ from wallaroo_spark.wire.outbox import Order
 
 
 class CallFollower:
-    """Is told of each call, as a `CallReporter` is.
+    """Gets each call, as a `CallReporter` does.
 
     Args:
         sequence: the record's.
@@ -46,7 +46,7 @@ class CallFollower:
 def follower_of(
     cases: Specs, runs: Iterable[Run] = (), messages: Iterable[Messages] = ()
 ) -> CallFollower | None:
-    """Return what follows a record, if the task has it, or something that came of it."""
+    """Return a follower, if the task has the record that is followed, or a message made from it."""
     sequence = next((case.follow for case in cases.values() if case.follow is not None), None)
     if sequence is None:
         return None

@@ -25,7 +25,7 @@ from wallaroo_spark.worker.program import Program
 _PROGRAMS = 8  # applications that a process measures; a live run has one
 
 Seen = Callable[[], list[Harvest]]
-"""Returns what was seen: one harvest, or none."""
+"""A function that returns what was seen: one harvest, or none."""
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def looking(
 
     Args:
         cases: the cases of the task.
-        part: the part of the plan that the task belongs to; its tasks stand for each other.
+        part: the part of the plan that the task belongs to; its tasks represent each other.
         records: number of frames, or messages, that the task has.
         messages: those on their way to entities, whose visits are counted.
     """
@@ -81,7 +81,7 @@ def _host() -> str:
 
 @functools.lru_cache(maxsize=_PROGRAMS)
 def _measured(application: bytes, partitions: int) -> tuple[Probes, Program]:
-    """Return the probes of a pickled application, and the program of what they measure."""
+    """Return the probes of a pickled application, and the program of the measured application."""
     found = pickle.loads(application)  # noqa: S301 - the driver's, over Spark's own channels
     probes = Probes(found, Registry(found, "spark", partitions=partitions))
     return probes, Program(probes.application, partitions)

@@ -51,7 +51,7 @@ def arrived(application: Application, names: Mapping[str, Any]) -> Application:
         names: the classes and functions of the driver's main program that it needs, by name.
     """
     main = sys.modules["__main__"]
-    # The driver's own main program has the originals, which copies must not replace.
+    # The driver's own main program has the originals, and copies must not replace them.
     if getattr(getattr(main, "__spec__", None), "name", "").startswith("pyspark."):
         vars(main).update(names)
     return application

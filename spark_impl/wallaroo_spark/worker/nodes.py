@@ -5,8 +5,7 @@ dead letter, the functions of the nodes behind. Its arguments are a message's li
 user code, and the frozen message.
 
 A value of an exact immutable type is its own frozen form in both modes, unless the application has
-a codec. Most messages are such values, so this is checked before the function that freezes is
-called.
+a codec. Most messages are such values, so this is checked before `freeze` is called.
 """
 
 from __future__ import annotations
@@ -312,7 +311,7 @@ def _needs_isolation(
 
 
 def _consume(result: Any) -> list[Any]:
-    # By iteration alone: list() would ask for a length hint, which user code may get wrong.
+    # By a loop: list() would ask for a length hint, and user code may give a wrong one.
     return [item for item in iterator_of(result)]  # noqa: C416 - see above
 
 

@@ -152,7 +152,7 @@ def list_entities(shard: int, store: Map) -> Row:
     listed = []
     for address, entity, state in stored(store):
         value = pickle.loads(state)  # noqa: S301 - bytes the states made
-        if isinstance(value, Stored):  # without its application, a coded one cannot be read
+        if isinstance(value, Stored):  # one with a codec cannot be read here
             value = None if value.coded else pickle.loads(value.blob)  # noqa: S301 - ours too
         listed.append((address, entity, structure_or_kind(value), state))
     return Row(shard, FINISHED, pack(Report(entities=listed)))
@@ -166,7 +166,7 @@ def _run_address(
     printer: Printer,
     follower: CallFollower | None,
 ) -> tuple[Outbox, int | Held]:
-    """Return the outbox, and how many entities there are now, or what holds windows has."""
+    """Return the outbox, and the number of entities now; for a component with windows, `Held`."""
     program = program_for(case)
     component = program.plan.components[address.component]
     form = Form(program.application, component)

@@ -1,4 +1,4 @@
-"""What is done with a message at the nodes that make no other message of it.
+"""What is done with a message at nodes that pass it on unchanged.
 
 Branches, merges, key extractors and `collect` (graph-2, graph-3, key-1, key-2). As in
 `worker.nodes`, there is a function for each node, made for one flow.
@@ -35,7 +35,7 @@ def collect(calls: Calls, follow: TakeMessage) -> TakeMessage:
 
 
 def key_by(calls: Calls, index: int, operation: KeyBy, follow: TakeMessage) -> TakeMessage:
-    """Return the function that finds a message's key, which stays with it."""
+    """Return the function that finds a message's key, which stays with the message."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     known, judge = calls.program.keys[index].known, calls.program.keys[index].judge
     again = calls.again
@@ -58,7 +58,7 @@ def key_by(calls: Calls, index: int, operation: KeyBy, follow: TakeMessage) -> T
 def _follow_with(
     calls: Calls, key: bytes, follow: TakeMessage, lineage: Lineage, value: Any, frozen: Any
 ) -> None:
-    """Take a message on with another key; what comes after it has its own again."""
+    """Take a message on with another key; after it, the earlier key is set again."""
     before, calls.key = calls.key, key
     follow(lineage, value, frozen)
     calls.key = before

@@ -1,11 +1,11 @@
 """How an application becomes a chain of stateful operators.
 
 Messages may travel between state partitions in a cycle: one message visits a partition twice, or
-two partitions feed each other across pipelines. Such partitions must meet their messages depth
-first (order-1), which no chain of operators can do. They form one *fused* component, which one
-shard holds and processes depth first. Every other partition is a component of its own and is
-sharded by key. Components are put on *levels*, each after every level that feeds it, with one Spark
-operator per level.
+two partitions feed each other across pipelines. Such partitions must get their messages depth first
+(order-1), which a chain of operators cannot do. They form one *fused* component, which one shard
+holds and processes depth first. Every other partition is a component of its own and is sharded by
+key. Components are put on *levels*, each after every level that feeds it, with one Spark operator
+per level.
 
 The windows of a window step are held like a state partition.
 """
@@ -43,7 +43,7 @@ class Component:
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """All that it holds."""
+        """Everything that it holds."""
         return (*self.partitions, *self.windows)
 
     def divided(self, partitions: int) -> int:
@@ -74,7 +74,7 @@ class Plan:
 
     @cached_property
     def holder(self) -> dict[int, Component]:
-        """What holds the entities or windows of each step that has some, by the step's node."""
+        """The component that holds a step's entities or windows, by the step's node."""
         of = {member: component for component in self.components for member in component.members}
         return {
             index: of[member]
@@ -120,7 +120,7 @@ def plan(application: Application) -> Plan:
 
 
 def _member(index: int, node: Node) -> Member | None:
-    """Return what holds a step's entities or windows; `None` if it has none."""
+    """Return the member that stands for a step's entities or windows; `None` if it has none."""
     operation = node.operation if isinstance(node, Step) else None
     if isinstance(operation, Stateful):
         return operation.partition

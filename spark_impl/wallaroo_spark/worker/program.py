@@ -1,4 +1,4 @@
-"""What can be computed from an application before any message: made once per process."""
+"""What can be computed from an application before the first message: made once per process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Program:
     Attributes:
         plan: where its state is held.
         places: the place of each node.
-        holder: what holds the entities or windows of each step that has some, by its node.
+        holder: the component that holds a step's entities or windows, by the step's node.
         feeds_state: for each node, whether its messages go to a step with entities or windows.
             Such messages are frozen when they are made, because these may be in another process.
         sources: the sources' nodes by name.
@@ -94,14 +94,14 @@ class Program:
 
 
 _PASSING_ON = (Branch, Collect, KeyBy, Merge)
-"""Operations that make no other message of a message."""
+"""Operations that pass messages on unchanged."""
 
 
 _instead: Program | None = None
 
 
 def run_instead(measured: Program | None) -> None:
-    """Let a case that is measured run this program from now on; `None`: its own."""
+    """Let a measured case run this program from now on; `None`: its own."""
     global _instead  # noqa: PLW0603 - a process runs one task at a time
     _instead = measured
 

@@ -1,9 +1,9 @@
 """Messages and time together: what a shard that holds windows does in a batch (time-4).
 
-Within a record, a window step has its turn behind all that earlier window steps have given, and
-before all else. Lineages say so: what the turn gives begins with the record's sequence and the
-step's negative number. So the shard takes the messages that have come to it up to there, moves the
-step's watermark on, and lets it fire.
+Within a record, a window step has its turn after everything that earlier window steps gave, and
+before everything else. The lineages are made for this: those of the turn's messages begin with the
+record's sequence and the step's negative number. So the shard takes its messages up to that
+lineage, moves the step's watermark on, and lets it fire.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wallaroo_spark.worker.states import entity_id
 from wallaroo_spark.worker.watermarks import Watermarks
 
 _CLOCK = b"clock"
-"""What the id of a component's watermarks ends with, behind its first window step's prefix."""
+"""The end of the id of a component's watermarks, after the prefix of its first window step."""
 
 
 def replay(
@@ -34,7 +34,7 @@ def replay(
     arrivals: list[Arrival],
     moments: list[Moment],
 ) -> Held:
-    """Take messages and moments through a component with windows, in order, and store it.
+    """Process messages and moments in a component with windows, in order, and store it.
 
     Args:
         flow: holds the component.
@@ -45,7 +45,7 @@ def replay(
         moments: what the batch's records say about time, in order.
 
     Returns:
-        What it holds now.
+        What the component holds now.
 
     Raises:
         NeedsIsolation: some entities cannot be pickled.

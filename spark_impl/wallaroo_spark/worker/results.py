@@ -43,13 +43,13 @@ class BadOutputError(DeadLetterError):
 
 
 class RefusedTimeError(DeadLetterError):
-    """What an event time function returned is no event time (time-2)."""
+    """An event time function returned something that is not an event time (time-2)."""
 
     reason = Reason.BAD_TIME
 
 
 class GeneratorError(DeadLetterError):
-    """A generator has raised (graph-4); its source's end says what."""
+    """A generator has raised (graph-4); the end of its source holds the error."""
 
     reason = Reason.RAISED
 
@@ -70,7 +70,7 @@ def split_pair(result: Any) -> tuple[Any, bool]:
     Raises:
         BadResultError: it is not a tuple of two with a `bool` in second place.
     """
-    # By tuple's own methods, whatever a subclass makes of them.
+    # By tuple's own methods: a subclass may override them.
     if not isinstance(result, tuple) or tuple.__len__(result) != _PAIR_LENGTH:
         slip = ""
         if result is None:
@@ -82,7 +82,7 @@ def split_pair(result: Any) -> tuple[Any, bool]:
         )
     output, changed = tuple.__iter__(result)
     if type(changed) is not bool:
-        slip = "; output and changed are in each other's place" if type(output) is bool else ""
+        slip = "; output and changed are in the wrong order" if type(output) is bool else ""
         raise BadResultError(f"expected changed to be a bool, not {_article(changed)}{slip}")
     return output, changed
 
@@ -121,11 +121,11 @@ def encoded(output: Any) -> bytes:
     """
     if isinstance(output, str):
         try:
-            return str.encode(output)  # whatever a subclass makes of it
+            return str.encode(output)  # a subclass may override it
         except UnicodeEncodeError as error:
             raise BadOutputError(f"it cannot be written as UTF-8: {error}") from None
     if isinstance(output, bytes):
-        return b"".join((output,))  # whatever its __bytes__ says
+        return b"".join((output,))  # a subclass may override __bytes__
     raise BadOutputError(
         f"expected bytes, str or None of an encoder, not a {type(output).__name__}"
     )

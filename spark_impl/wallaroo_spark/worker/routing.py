@@ -1,4 +1,4 @@
-"""A state partition's keys: checked, encoded and numbered; remembered, since most come again."""
+"""A state partition's keys: checked, encoded, numbered, and remembered, since most come again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Keys:
 
     Attributes:
         known: results of `judge`, by exact type and then by key, since a dict takes 1 and True for
-            the same key. There are no tuples in it: their type says nothing about their items'.
+            the same key. It holds no tuples: a tuple's type does not say the types of its items.
     """
 
     def __init__(self, partition: StatePartition | None, partitions: int) -> None:
@@ -56,7 +56,7 @@ class Keys:
         """Return a key's encoding and its partition number (route-2, -3, -4, -5).
 
         Raises:
-            RefusedKeyError: it is no valid key, or not a listed one.
+            RefusedKeyError: it is not a valid key, or not a listed one.
         """
         try:
             encoded = encode_key(key)
@@ -67,7 +67,7 @@ class Keys:
         if self._listed is not None and encoded not in self._listed:
             raise RefusedKeyError(
                 Reason.UNKNOWN_KEY,
-                f"{show_key(key)} is none of the keys listed for state partition {self._name!r}"
+                f"{show_key(key)} is not one of the keys listed for state partition {self._name!r}"
                 f"{respelling_hint(key, self._lists)}",
                 encoded,
             )

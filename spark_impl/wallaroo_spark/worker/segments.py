@@ -11,8 +11,9 @@ Segments are added one at a time as the entities grow, as in linear hashing. Wit
 that visits few of a million entities reads few segments of a few KB, and an address with ten
 entities has one segment. The number of segments is stored in segment 0, before its entities.
 
-When entities go, as those of closed windows do, segments are given up in the same way: the last one
-gives its entities back. So what is stored follows what there is, and of nothing, nothing is stored.
+When entities are removed, as those of closed windows are, segments are given up in the same way:
+the last one gives its entities back. So the stored bytes shrink with the entities, and an address
+without entities stores nothing.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class States(Protocol):
         """
 
     def visit(self, entity: bytes, now: int, expire_after: int) -> None:
-        """Note a visit of an entity, or of none yet; if it had expired by then, it is gone (key-4).
+        """Note a visit of an entity; if it had expired by then, remove it (key-4).
 
         Args:
             entity: its id.
@@ -158,7 +158,7 @@ class IsolatedStates:
 class TrustingStates(dict[bytes, Any]):
     """Entities in trusting mode, by id: calls work on the entities themselves.
 
-    To get a known entity and to keep one are `dict`'s own methods, without Python code. With
+    Getting a known entity and keeping one are `dict`'s own methods, without Python code. With
     hundreds of messages for each entity of a batch, this saves much time.
     """
 

@@ -19,7 +19,7 @@ _EARLIER_NAME = re.compile(rf"({MODULE_PREFIX}\w+)_[0-9a-f]{{12}}")
 
 
 class Stored(NamedTuple):
-    """An entity that is more than its pickled state.
+    """A stored entity, if it is more than a pickled state.
 
     Args:
         blob: its state.

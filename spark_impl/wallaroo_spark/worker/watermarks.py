@@ -121,7 +121,7 @@ def _windows_of(application: Application, index: int) -> Windows:
 
 
 class _Source:
-    """What is known of a source: a state machine of its moments."""
+    """What is known about a source's time, moment by moment."""
 
     def __init__(self, node: Source) -> None:
         self._by_arrival = node.config.event_time is None
@@ -143,9 +143,9 @@ class _Source:
         return self.greatest + silent if idle else self.greatest
 
     def reaches(self, target: int, now: int, first: int) -> float:
-        """Return the arrival time from which it holds nothing below `target` back.
+        """Return the arrival time from which it no longer holds anything below `target` back.
 
-        Until then no frame comes. `FOREVER`: it holds back until one comes.
+        That is, if no frame comes until then. `FOREVER`: it holds back until a frame comes.
         """
         holds = self.holds_at(now, first)
         if holds is None or holds >= target:
@@ -183,7 +183,7 @@ class Watermarks:
 
     @property
     def known(self) -> Any:
-        """What the next batch has to know."""
+        """What the next batch must know."""
         of_sources = [(one.greatest, one.last, one.ended) for one in self._sources]
         return self.now, self._first, of_sources
 

@@ -1,7 +1,7 @@
 """Range, session and count windows: where a message goes, and what is due.
 
-A kind knows the rules and holds nothing. A key's windows are a plain value that it is given and
-returns, anew or changed (`window_store`); `None` stands for no open window.
+A kind knows the rules and holds no windows. It gets a key's windows as a plain value and returns
+them, as a new value or the changed one (`window_store`); `None` stands for no open window.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ step's watermark).
 """
 
 Taken: TypeAlias = tuple[Any, Firing | None, str | None]
-"""What becomes of a message.
+"""What happened to a message.
 
-(its key's windows after it, a window that fires with it, what is counted: ``dropped`` or
+(its key's windows after it, the window that fires with it, what is counted: ``dropped`` or
 ``partly``).
 """
 
@@ -49,7 +49,7 @@ class WindowKind(Protocol):
     """Windows are due by arrival time, not by watermark."""
 
     def take(self, aggregating: Aggregating, windows: Any, coming: Coming) -> Taken:
-        """Put a message into its key's windows; whatever user code raises goes through.
+        """Put a message into its key's windows; exceptions of user code are not caught.
 
         If it raises, the windows are as before.
         """
@@ -105,7 +105,7 @@ class _Ranges:
         _, message, time, _, watermark = coming
         pane = time // self._pane
         if windows is not None and pane in windows.parts and watermark <= time + self._delay:
-            # Nearly every message: all of its windows are open, and known to be.
+            # Nearly every message: all its windows are open, and this is known.
             parts = windows.parts
             parts[pane] = aggregating.updated(message, parts[pane])
             return windows, None, None
@@ -210,7 +210,7 @@ class _Sessions:
             return _late(self._policy, aggregating, windows, coming, own_due)
         own = _Session(time, time, aggregating.begun(message))
         if met:
-            # The sort is stable: on a tie, the session that was there comes before the message's.
+            # The sort is stable: on a tie, the older session comes before the message's.
             parts = sorted([*met, own], key=lambda one: one.first)
             part = aggregating.frozen(aggregating.combined([one.part for one in parts]))
             own = _Session(parts[0].first, max([one.last for one in parts]), part)

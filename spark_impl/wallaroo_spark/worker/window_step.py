@@ -31,8 +31,8 @@ class WindowStep:
     Args:
         calls: how user code is called.
         index: the step's node.
-        stored: where its windows are stored, and what their ids begin with.
-        follow: takes what they give to the nodes behind.
+        stored: where its windows are stored, and the prefix of their ids.
+        follow: takes the messages that they give to the nodes behind.
 
     Attributes:
         watermark: the step's, as of its last turn.
@@ -57,7 +57,7 @@ class WindowStep:
         self._follow = follow
 
     def take(self, lineage: Lineage, key: bytes, value: Any, _: Any) -> None:
-        """Put a message into its windows; a window that it fires goes down at once."""
+        """Put a message into its windows; if it fires one, process what that gives at once."""
         calls, kind, context = self._calls, self._kind, self._calls.context
         assert context is not None  # time decides in this application
         calls.printer.step = self._place.name
@@ -110,7 +110,7 @@ class WindowStep:
             self._fire(firing, lineage)
 
     def next_due(self, watermarks: Watermarks) -> int | None:
-        """Return the arrival time at which time alone lets a window fire; `None`: none will.
+        """Return the arrival time at which time alone lets a window fire; `None`: never.
 
         Args:
             watermarks: those of the sources, as of the last record.
@@ -131,7 +131,7 @@ class WindowStep:
         return self._store.entries
 
     def flush(self) -> None:
-        """Give what has changed to the entities."""
+        """Write the changes to the entities."""
         self._store.flush()
 
     def _wait(self, waiting: list[Fired], key: bytes, windows: Any, until: float) -> None:
@@ -143,7 +143,7 @@ class WindowStep:
             self._store.put(key, windows, due)
 
     def _fire(self, firing: Firing, lineage: Lineage) -> None:
-        """Process what a window gives, which is gone already (window-4, window-9)."""
+        """Process what a window gives; the window itself is gone already (window-4, window-9)."""
         calls = self._calls
         before = calls.key, calls.context
         assert calls.context is not None
@@ -173,7 +173,7 @@ def open_windows(
         application: the application; its `combine` is called.
         index: the window step's node.
         stored_as: the id of one of the step's stored values, without the step's prefix.
-        blob: the value; none but those of keys hold windows.
+        blob: the value; only those of keys hold windows.
     """
     if not stored_as.startswith(KEY):
         return

@@ -5,8 +5,9 @@ keys are due: times lie in buckets, each a value of its own, beside a small dire
 earliest time of each bucket. So a batch in which nothing is due reads the directory and the keys
 that have messages, however many windows are open.
 
-A key is noted at the time for which it waits. If it then waits for a later time, that is found when
-the noted time comes or is the next one; so a session that grows costs no change of the calendar.
+A key is noted at the time for which it waits. If it then waits for a later time, the calendar is
+not changed at once, but when the noted time comes or is the next one; so a session that grows does
+not change the calendar.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from typing import Any, NamedTuple
 from wallaroo_spark.worker.segments import Entities
 
 KEY, _BUCKET, _DIRECTORY = b"k", b"b", b"d"
-"""What an id begins with, behind the step's prefix."""
+"""What an id begins with, after the step's prefix."""
 
 
 class _Directory(NamedTuple):
-    """What is known of all windows of a step.
+    """What is known about all windows of a step.
 
     Args:
         first: of each bucket, the earliest time that is noted in it, and a key that is noted there.
@@ -87,7 +88,7 @@ class WindowStore:
     def put(self, key: bytes, windows: Any, due: int | None) -> None:
         """Set the windows of a key, `None` for none, and the time for which it waits, if it does.
 
-        What the calendar notes of a key without windows counts no more.
+        The calendar's notes about a key without windows are ignored.
         """
         noted = self._known(key)[0]
         if windows is None:
@@ -113,7 +114,7 @@ class WindowStore:
             self._forget(bucket, [key for key, _ in past])
         for key, time in found:
             noted, windows = self._known(key)
-            if windows is not None and noted == time:  # else it was noted again since, or is gone
+            if windows is not None and noted == time:  # else it has been noted again, or is gone
                 self._keys[key] = (None, windows)
                 self._changed.add(key)
                 yield key
@@ -133,7 +134,7 @@ class WindowStore:
         return None
 
     def flush(self) -> None:
-        """Give what has changed to the entities."""
+        """Write the changes to the entities."""
         opened = keys = 0
         for key in sorted(self._changed):
             noted, windows = self._keys[key]

@@ -1,4 +1,4 @@
-"""Which Java is taken, and what is said when there is none."""
+"""Which Java is taken, and the error if there is no Java."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def spark_wrote(directory, offsets, commits, partitions=2):
         ({0: 5}, [], 0, 4, r"ends before frame 4, .* given those before 5. Restore .*/input from"),
         ({0: 5}, [0], 5, 5, None),
         ({0: 5}, [0], 0, 0, r"ends before frame 0"),
-        ({0: 5}, [0], 6, 9, r"begins at frame 6, and Spark has committed those before 5 only"),
+        ({0: 5}, [0], 6, 9, r"begins at frame 6, but Spark has committed only those before 5"),
         ({8: 50, 9: 60}, [7, 8], 50, 60, None),
         ({8: 50, 9: 60}, [7, 8], 51, 60, r"begins at frame 51"),
         ({8: 50, 9: 60}, [7, 8], 50, 59, r"ends before frame 59"),
@@ -342,7 +342,9 @@ def test_a_checkpoint_that_others_can_write_is_refused_with_what_to_do(opened, p
 def test_a_checkpoint_that_belongs_to_another_user_is_refused(opened):
     found = opened()
     os.chown(found.directory, 1234, -1)
-    with pytest.raises(CheckpointError, match="belongs to user 1234, not to the one who runs this"):
+    with pytest.raises(
+        CheckpointError, match="belongs to user 1234, not to the user who runs this"
+    ):
         opened()
 
 
