@@ -4,10 +4,11 @@ Where there was a choice:
 
 - A PCollection has no order: `order="none"` is claimed, so cases in which an entity is met twice
   are not run. All records are one `Create`.
-- A state partition is one stateful `ParDo` behind the union of all that goes there, whoever shares
-  it; a key is its encoding, by `BytesCoder`.
-- Functions find the case's user code by a number: Beam pickles functions, and what the harness
-  watches must not be a copy. The runner's workers are threads of this process.
+- A state partition is one stateful `ParDo` behind the union of all messages that go there, even if
+  several pipelines share it; a key is its encoding, by `BytesCoder`.
+- Functions find the case's user code by a number: Beam pickles functions, but the harness watches
+  the original user code, which must not be copied. The runner's workers are threads of this
+  process.
 - Dead letters are an output of each step, gathered by `Flatten`.
 - The states at the end are noted as they are given to Beam: it has no way to ask for them.
 - Windows, event time and expiry are left out: `refuse_time`.
@@ -30,7 +31,7 @@ from wallaroo.operations import Stateful
 from wallaroo.topology import Source, Step
 
 RUNS = {}
-"""What functions work with, by the number of the run."""
+"""The objects that functions work with, by the number of the run."""
 
 
 class Run:
@@ -151,7 +152,7 @@ class Visit(beam.DoFn):
 
 
 if __name__ == "__main__":
-    # Beam pickles what is of a module by its name, what is of a script by value.
+    # Beam pickles what a module defines by its name, and what a script defines by value.
     import beam_adapter
 
     logging.getLogger().setLevel(logging.ERROR)

@@ -4,8 +4,8 @@ Where there was a choice:
 
 - All sources are one `TestingSource`, since Bytewax gives no order between several inputs, and the
   input log has one. An item is a batch of its own there, which is the source's default.
-- A state partition is one `stateful_flat_map`, whoever shares it; keys are the hex digits of their
-  encoding, since Bytewax's keys are texts.
+- A state partition is one `stateful_flat_map`, even if several pipelines share it; keys are the hex
+  digits of their encoding, since Bytewax's keys are texts.
 - Dead letters leave by a branch of their own, as Bytewax's guide to errors has it: an exception in
   a function would end the dataflow.
 - Inside a batch Bytewax takes a stateful step's items by key, so `order="entity"` is claimed.

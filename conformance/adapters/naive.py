@@ -1,9 +1,9 @@
 """An adapter to copy: a dictionary of states, and one message at a time, depth first.
 
-`Calls` calls the user code and judges what it gives. What is left is what an engine is for: which
-message goes where, when, and which state goes with which key.
+`Calls` calls the user code and judges its results. The rest is the engine's work: which message
+goes where, when, and which state belongs to which key.
 
-It chooses to stop at nothing: a run goes on behind its first dead letter (`stop="none"`).
+It does not stop early: a run goes on after its first dead letter (`stop="none"`).
 """
 
 from wallaroo_conformance.worker import serve

@@ -4,8 +4,8 @@ Where there was a choice:
 
 - All sources are one topic of one partition, since Kafka gives no order between partitions, and the
   input log has one. With one partition `group_by` re-keys in process, without a topic.
-- A state partition is one `group_by` and one stateful `apply`, whoever shares it: state belongs to
-  a `group_by` there. The store is Quix's `MemoryStore`, within one checkpoint.
+- A state partition is one `group_by` and one stateful `apply`, even if several pipelines share it:
+  in Quix, state belongs to a `group_by`. The store is Quix's `MemoryStore`, within one checkpoint.
 - Dead letters are noted where they arise, as one would send them to a topic of their own: an
   exception in a function would end the application or drop the whole frame.
 - When an application of Quix ends early, it forgets what came since its last checkpoint, so no
@@ -36,7 +36,7 @@ from wallaroo.operations import Stateful
 from wallaroo.topology import Source, Step
 
 LOG = Topic("log")
-LOG.broker_config = TopicConfig(  # as a broker would tell it
+LOG.broker_config = TopicConfig(  # as a broker would give it
     num_partitions=1,
     replication_factor=1,
     extra_config={"retention.ms": "-1", "retention.bytes": "-1"},

@@ -39,7 +39,7 @@ _CANARY_CASES = 24
 
 @dataclass(frozen=True)
 class Check:
-    """What is checked, how long, and what becomes of it; the defaults suit most engines.
+    """What is checked, for how long, and where results go; the defaults suit most engines.
 
     Args:
         budget: how much is to be done; `PROFILES` holds the usual ones.
@@ -81,8 +81,8 @@ def check_engine(
         watcher: is called with the progress.
 
     Returns:
-        The report. What kept the check from being complete is among its `problems`; nothing that
-        the engine does is raised.
+        The report. Its `problems` say why the check is not complete; what the engine raises is not
+        raised here.
 
     Raises:
         EngineNotFoundError: there is no engine of that name.
@@ -170,15 +170,15 @@ class _Forgetful:
 
 
 def _refuse_blindness(search: Search) -> None:
-    """See that a plainly broken engine is seen to be broken, before anything is called right.
+    """Make sure that a plainly broken engine is found to be broken, before any is called right.
 
     Raises:
-        HarnessError: it is not.
+        HarnessError: it is not found.
     """
     canary = Search(_Forgetful(search.oracle.reference), search.oracle, give_up_early=True)
     canary.search(Budget(_CANARY_CASES, variant_every=0))
     if not canary.findings.failing:
-        raise HarnessError("an engine that loses outputs was not found out: nothing can be trusted")
+        raise HarnessError("an engine that loses outputs was called right: nothing can be trusted")
 
 
 def _check_cases(search: Search, check: Check) -> Found:
@@ -191,9 +191,9 @@ def _check_cases(search: Search, check: Check) -> Found:
         search.search(check.budget)
         search.top_up(check.budget, check.rules)
         search.explain(1 if check.fail_fast else MOST_FAILURES)
-    except HarnessError as error:  # what was found until then is told
+    except HarnessError as error:  # what was found until then is reported
         search.problems.append(str(error))
-    finally:  # not before the corpus itself was run: it would be replaced by less
+    finally:  # only if the corpus itself was run: else it would be replaced by a smaller one
         if check.store is not None and (rarest := search.findings.coverage.rarest()):
             write_corpus(check.store, rarest)
     failures = [one for one in search.findings.failures if fits(one.rule, check.rules)]
@@ -201,8 +201,8 @@ def _check_cases(search: Search, check: Check) -> Found:
 
 
 def _found_so_far(search: Search, check: Check) -> Found:
-    """Return what an interrupted search has found; the smallest failing case is not reduced."""
-    with suppress(KeyboardInterrupt, HarnessError):  # pressed again, or the engine has gone
+    """Return what an interrupted search has found; its smallest failing case is not reduced."""
+    with suppress(KeyboardInterrupt, HarnessError):  # Ctrl-C again, or the engine has gone
         search.show_unreduced()
     failures = [one for one in search.findings.failures if fits(one.rule, check.rules)]
     return search.law_results(check.rules), failures
@@ -213,7 +213,7 @@ def _check_language(_search: Search, check: Check) -> Found:
 
 
 def _check_refusals(search: Search, check: Check) -> Found:
-    """Check build-2: what `check` refuses, `run` must not answer."""
+    """Check build-2: `run` must not answer a case that `check` refuses."""
     if not fits(ANSWERS.rule, check.rules):
         return [], []
     failures: list[Failure] = []

@@ -1,4 +1,4 @@
-"""Can the suite fail? Mutants, which are broken engines, are checked like any engine.
+"""Checks mutants, which are broken engines, to show that the suite can fail.
 
 A package offers mutants by an entry point of the group ``wallaroo.mutants``: a function that
 returns them. They are not part of this package, because they change the inside of engines.
@@ -45,7 +45,8 @@ class Mutant:
         options: the engine's thresholds that let small cases reach the fault.
         job: most cases in one job.
         incomplete: the harness is broken, not the engine: the check must end as incomplete.
-        shown_by: what finds it: cases, a live server, or mistakes that the language refuses.
+        shown_by: how it is found: by cases, by a live server, or by mistakes that the language must
+            refuse.
         during: puts the fault in place for a while, where `make` returns an engine without it.
         slow: it takes minutes, so it is run only where its home is asked for by name.
     """
@@ -73,7 +74,7 @@ class Kill:
 
     Args:
         mutant: the mutant.
-        rules: the rules that were found broken, in that order.
+        rules: the rules that were found broken, in the order in which they were found.
         failure: the counterexample for the rule it breaks; else the first one.
         cases: cases run.
         seconds: from the first case to the minimal one.
@@ -136,8 +137,8 @@ def kill(
 def kill_by(cases: Iterable[AnyCase], mutant: Mutant) -> Kill:
     """Check a mutant on some cases, as they are, until the rule it breaks is found broken.
 
-    Says whether the mutant is still told from the reference, in milliseconds; not whether a search
-    finds it.
+    This takes milliseconds, and says whether the mutant still differs from the reference, not
+    whether a search finds it.
     """
     begun = time.monotonic()
     failures: list[Failure] = []

@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--wallaroo-profile", choices=_PROFILES, default="dev", help="how much to do (dev)"
     )
     group.addoption("--wallaroo-seed", type=int, default=0, metavar="S", help="of the generation")
-    group.addoption("--wallaroo-cases", type=int, metavar="N", help="generate so many cases")
+    group.addoption("--wallaroo-cases", type=int, metavar="N", help="generate this many cases")
 
 
 @pytest.hookimpl(tryfirst=True)

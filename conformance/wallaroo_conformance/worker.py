@@ -35,7 +35,7 @@ _FRAMES = 8  # the innermost frames of a crash's traceback are sent
 
 
 class Adapter(Protocol):
-    """What of an engine's methods a process behind a pipe needs; it may have a ``version``."""
+    """The methods of an engine that a process behind a pipe needs; it may have a ``version``."""
 
     @property
     def name(self) -> str:
@@ -89,7 +89,7 @@ def _answer(engine: Adapter, message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take_over_standard_streams() -> tuple[IO[bytes], Callable[[Mapping[str, Any]], None]]:
-    """Return the requests and what sends answers; nobody else gets to either."""
+    """Return the requests and a stream for answers; nothing else in the process can use them."""
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     nothing = os.open(os.devnull, os.O_RDONLY)

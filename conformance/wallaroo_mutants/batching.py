@@ -103,7 +103,7 @@ class RetriesBatch(Batched):
         super().feed(source, payloads, at)
 
     def batch_ends(self) -> None:
-        """Feed it again; only the outputs of the first run go out."""
+        """Feed it again; only the outputs of the first time go out."""
         sequence, outputs = self.sequence, {sink: out[:] for sink, out in self.outputs.items()}
         letters = self.dead_letters[:]
         super().feed(*self._last)

@@ -1,4 +1,4 @@
-"""Mutants of what goes out of a live server, and of how its run ends."""
+"""Mutants of a live server: faults in what goes out, and in how a run ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _one_for_an_address(original: Any) -> Any:
         first: dict[Any, SinkId] = {}
         for id_ in sinks:
             first.setdefault(address[id_], id_)
-        # Started once for each sink, so that it may not be started twice.
+        # `start` is called for each sink, but a connection must be started once.
         return {id_: _Second(made[first[address[id_]]], first[address[id_]] != id_) for id_ in made}
 
     return make_sinks

@@ -75,7 +75,7 @@ def altered(
 
 @contextmanager
 def patched(patches: tuple[Patch, ...]) -> Iterator[None]:
-    """Replace what `patches` say, for the time of the block."""
+    """Replace the attributes in `patches` inside the block."""
     before = [(module, name, getattr(module, name)) for module, name, _ in patches]
     try:
         for (module, name, replacement), (_, _, original) in zip(patches, before, strict=True):
@@ -88,12 +88,12 @@ def patched(patches: tuple[Patch, ...]) -> Iterator[None]:
 
 
 def refuse_another_call(original: Any, replacement: Any) -> None:
-    """Refuse a replacement that cannot be called, with all arguments, as what it replaces is.
+    """Refuse a replacement that cannot be called with the same arguments as the original.
 
     It would fail at its first call, and the mutant would be killed for that and not for its fault.
 
     Raises:
-        TypeError: it takes other arguments; the mutant has to follow what it alters.
+        TypeError: it takes other arguments; change the mutant as the original was changed.
     """
     if not callable(original) or not callable(replacement):
         return
@@ -104,13 +104,13 @@ def refuse_another_call(original: Any, replacement: Any) -> None:
         return
     wanted = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     by_place = [one for one in wanted if one.kind is not one.KEYWORD_ONLY]
-    ways = [len(by_place), min(1, len(by_place))]  # all that can be by place, or only `self`
+    ways = [len(by_place), min(1, len(by_place))]  # all arguments by position, or only `self`
     if not any(_takes(taken, wanted, places) for places in ways):
         raise TypeError(f"{replacement!r} cannot be called as {original!r} is")
 
 
 def _takes(taken: inspect.Signature, given: Sequence[inspect.Parameter], places: int) -> bool:
-    """Whether a call with the first arguments by place and the others by name fits."""
+    """Whether a call fits, with the first arguments by position and the others by name."""
     try:
         taken.bind(*[None] * places, **{one.name: None for one in given[places:]})
     except TypeError:
@@ -131,7 +131,7 @@ def edge(
     Args:
         rule: the rule it breaks.
         name: what it does wrong.
-        says: what real engines do that is like it.
+        says: a similar mistake in real engines.
         owner: the class that is altered, for the time of the check.
         attribute: which of its attributes.
         make: makes the broken attribute of the right one.

@@ -1,7 +1,7 @@
 """The Spark engine's heads, levels, segments and micro-batches, without Spark, in one process.
 
-What Spark does between them is done here in a few lines: rows are grouped by shard, in random
-order, and a shard's map lives from one micro-batch to the next.
+A few lines here do what Spark does between them: rows are grouped by shard, in random order, and a
+shard's map lives from one micro-batch to the next.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _rows(batches: Iterable[Any]) -> list[Row]:
 
 
 def _grouped(rows: Sequence[Row]) -> dict[int, list[Row]]:
-    """Return rows by shard, in an order that means nothing but is the same each time."""
+    """Return rows by shard, in an arbitrary order that is the same each time."""
     mixed = list(rows)
     random.Random(len(mixed)).shuffle(mixed)  # noqa: S311 - any order will do
     groups: dict[int, list[Row]] = {}

@@ -1,4 +1,4 @@
-"""Faults in how the reference engine recovers, which kills of a live server show."""
+"""Faults in how the reference engine recovers; killing a live server shows them."""
 
 from __future__ import annotations
 
@@ -123,4 +123,4 @@ RECOVERY_EQUIVALENT = replace(
     ),
     rule="",
 )
-"""Without checkpoints all is done again after a kill: the suite must not kill it."""
+"""Without checkpoints everything is done again after a kill: the suite must not kill it."""

@@ -1,10 +1,9 @@
 """Mutants inside the Spark engine's own machinery, on the driver and in the workers.
 
-Each comes twice. At home in ``spark``, what runs in workers is run in this process, so that a kill
-costs seconds. At home in ``spark-jvm``, the same fault is on Spark: one on the driver is a function
-replaced while the mutant runs; one in the workers travels with the shipment that every task unpacks
-before it does anything else, and the worker's process is brought into the state that the shipment
-asks for.
+Each fault comes twice. With the home ``spark``, the workers' code runs in this process, so that a
+kill costs seconds. With the home ``spark-jvm``, the same fault runs on Spark: for a fault on the
+driver, a function is replaced while the mutant runs; a fault in the workers is sent with the
+shipment that every task unpacks first, and the worker's process then puts that fault in place.
 """
 
 from __future__ import annotations
@@ -62,23 +61,24 @@ class SparkMutant(SparkEngine):
 
 
 class MachineryMutant(SparkMutant):
-    """The same, with all that runs in workers run here, by `wallaroo_mutants.machinery`."""
+    """The same, with the workers' code run here, by `wallaroo_mutants.machinery`."""
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
         """Run cases, with the fault."""
         faults = (*self.driver, *WORKER_FAULTS.get(self.name, ()))
-        # Each in a job of its own: what a fault leaves behind is to show in no other case.
+        # Each in a job of its own: a fault may leave something behind that would show in other
+        # cases.
         with patched(_patches(faults)):
             return [trace for case in cases for trace in run_here([case])]
 
 
 class Machinery(SparkEngine):
-    """The Spark engine without Spark and without a fault: what the mutants must differ from."""
+    """The Spark engine without Spark and without a fault; the mutants must differ from it."""
 
     name = "spark machinery"
 
     def capabilities(self) -> Capabilities:
-        """Return what it claims: what can be run here."""
+        """Return what it claims: everything that can be run here."""
         return Capabilities(live=False, small=SMALL)
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
@@ -97,7 +97,7 @@ class FaultyShipment(Shipment):
     fault: str = ""
 
     def covers(self, other: Shipment) -> bool:
-        """Return whether this shows all that `other` does, and does as wrong."""
+        """Return whether this contains all modules of `other`, and has the same fault."""
         return getattr(other, "fault", None) == self.fault and super().covers(other)
 
     def unpack(self) -> None:
@@ -111,7 +111,7 @@ _before: list[tuple[Any, str, Any]] = []
 
 
 def _bring(fault: str) -> None:
-    """Make this process have that fault and no other."""
+    """Put that fault, and no other, in place in this process."""
     global _brought  # noqa: PLW0603 - it is the process that has a fault
     if fault == _brought:
         return

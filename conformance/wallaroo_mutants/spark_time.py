@@ -14,7 +14,7 @@ from wallaroo_spark.worker.window_step import WindowStep
 from wallaroo_spark.worker.window_store import WindowStore
 
 Fault: TypeAlias = tuple[Any, str, Callable[[Any], Any]]
-"""(module or class, name, what to make of what stands there)."""
+"""(module or class, name, function from the right attribute to the faulty one)."""
 
 
 def _of_the_shard(original: Any) -> Any:

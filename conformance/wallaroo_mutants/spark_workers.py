@@ -1,4 +1,4 @@
-"""Faults in what the Spark engine runs in its workers: what to put in the place of what."""
+"""Faults in the Spark engine's worker code: which attribute is replaced by what."""
 
 from __future__ import annotations
 

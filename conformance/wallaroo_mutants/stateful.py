@@ -187,7 +187,7 @@ class RoutesSingle(Interpreter):
 
 
 class TrueFindsOne(Interpreter):
-    """Looks a key up before it looks what the key is."""
+    """Looks a key up before it checks what the key is."""
 
     def _route(self, place: Place, operation: Stateful, message: Any, lineage: Lineage) -> Any:
         key = super()._route(place, operation, message, lineage)

@@ -97,7 +97,7 @@ class ArrivalTimeInstead(Interpreter):
 
 
 class EventTimeLost(Interpreter):
-    """What a computation makes has the arrival time."""
+    """Messages that a computation makes have the arrival time."""
 
     def _compute(self, place: Place, message: Any, lineage: Lineage) -> None:
         before = self._context

@@ -24,7 +24,7 @@ from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, Session
 
 
 def with_steps(*broken: Any) -> Callable[[Windowed, Freeze], WindowStep]:
-    """Return what makes window steps, with these classes in place of the right ones."""
+    """Return a function that makes window steps, with these classes in place of the right ones."""
     kinds = {RangeStep: RangeWindows, SessionStep: SessionWindows, CountStep: CountWindows}
 
     def make(operation: Windowed, freeze: Freeze) -> WindowStep:
@@ -207,7 +207,7 @@ class SharedAccumulator(RangeStep):
 
 
 class OneAccumulatorForWindows(RangeStep):
-    """What `combine` leaves in the earlier pane is what later windows find there."""
+    """Later windows find in a pane what `combine` has left there."""
 
     def due(self, now: int) -> Iterator[Firing]:
         for firing in super().due(now):

@@ -1,7 +1,8 @@
 """From a case to its application.
 
-`build` goes by the builder, as a user would; `assemble` puts the same graph together from records
-made once, some thirty times as fast, and can watch the calls. A test holds the two together.
+`build` uses the builder, as a user would; `assemble` puts the same graph together from records made
+once, about thirty times as fast, and can watch the calls. A test makes sure that both give the
+same.
 """
 
 from __future__ import annotations
@@ -197,7 +198,7 @@ def _builder(name: str) -> StateBuilder:
 
 
 def _fresh(record: C) -> C:
-    """Return a copy of a component that keeps something: no other case must see that."""
+    """Return a copy of a component that keeps something: each case has its own."""
     copy: C = pickle.loads(pickle.dumps(record))  # noqa: S301 - our own bytes
     return copy
 

@@ -1,7 +1,7 @@
 """A case: one application and its input, as one value.
 
 Frozen dataclasses over the catalogue of operators, with a canonical JSON form both ways. Indices
-are taken modulo what there is, so that a case with any part left out is still a case.
+are taken modulo the number of items, so that a case with any part left out is still a case.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PartitionSpec:
     Args:
         shape: `to_stateful`, `to_state_partition` or `to_state_partition_u64`.
         builder: name of its builder.
-        keys: name of the list of its keys; `None`: any key. Without meaning if it is `single`.
+        keys: name of the list of its keys; `None`: any key. Ignored if it is `single`.
     """
 
     shape: Shape = "single"

@@ -1,7 +1,7 @@
-"""The catalogue as data: what each operator does, told by inputs and what comes of them.
+"""The catalogue as data: what each operator does, shown by inputs and their results.
 
-It is for those who write an engine in another language: they implement operators until the vectors
-agree, and refuse cases that have others. Values are canonical structures
+It is for authors of an engine in another language: they implement operators until the vectors
+agree, and refuse cases with other operators. Values are canonical structures
 (`wallaroo.canonical.structure`), keys are type-tagged as in traces.
 """
 
@@ -176,7 +176,7 @@ def _outcome(call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
 
 
 def _fresh(record: Any) -> Any:
-    """Return a copy of a component: one that keeps something must not keep it here."""
+    """Return a copy of a component, so that what it keeps from call to call is not kept here."""
     return pickle.loads(pickle.dumps(record))  # noqa: S301 - our own bytes
 
 

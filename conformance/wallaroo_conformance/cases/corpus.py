@@ -1,4 +1,4 @@
-"""A store: a folder with what earlier checks have found, which the next one runs first.
+"""A store: a folder with what earlier checks have found; the next check runs it first.
 
 Counterexamples are files of their own. The *corpus* is one file of cases that met rare pairs of
 facts, so that a check does not look for them anew: a line with the format, then a line a case.
@@ -27,7 +27,7 @@ _log = logging.getLogger("wallaroo.conformance")
 
 
 def readable_counterexamples(directory: Path) -> Iterator[Counterexample]:
-    """Yield the counterexamples in a store; what cannot be read is told, and passed over."""
+    """Yield the counterexamples in a store; a file that cannot be read is logged, and left out."""
     for path in sorted(directory.glob("*.json")):
         try:
             yield read_counterexample(path)
@@ -36,7 +36,7 @@ def readable_counterexamples(directory: Path) -> Iterator[Counterexample]:
 
 
 def read_corpus(directory: Path) -> list[AnyCase]:
-    """Return the cases of a store's corpus; what cannot be read is told in a line, and passed over.
+    """Return the cases of a store's corpus; one log line says what cannot be read.
 
     None where there is no corpus, or one of another format.
     """
@@ -60,10 +60,12 @@ def read_corpus(directory: Path) -> list[AnyCase]:
     for number, line in enumerate(lines[1:], 2):
         try:
             cases.append(from_json(json.loads(line)))
-        except ValueError:  # no JSON, or no case
+        except ValueError:  # not JSON, or not a case
             bad.append(number)
     if bad:
-        _log.warning("%s: %d lines are no cases and passed over, first %d", path, len(bad), bad[0])
+        _log.warning(
+            "%s: %d lines are not cases and are passed over, first %d", path, len(bad), bad[0]
+        )
     return cases
 
 

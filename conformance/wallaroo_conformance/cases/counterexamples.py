@@ -87,7 +87,7 @@ def read_counterexample(path: Path) -> Counterexample:
     try:
         form = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise BadCaseError(f"{path}: no JSON: {error}") from error
+        raise BadCaseError(f"{path}: not JSON: {error}") from error
     if not isinstance(form, dict) or form.get("format") not in (FORMAT, *_CASE_FORMATS):
         raise BadCaseError(f"{path}: neither {FORMAT} nor {CASE_FORMAT}")
     if form["format"] != FORMAT:

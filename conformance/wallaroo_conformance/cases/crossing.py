@@ -1,7 +1,8 @@
-"""Crossing: one case out of two, so that what each of them shows can meet in one.
+"""Crossing: makes one case out of two, in which the special things of both can meet.
 
 Pipelines of the second are joined to those of the first, beside or within them, with state
-partitions and input. Many parts come from either by chance, so that the same two give many cases.
+partitions and input. Chance decides from which case many of the parts come, so the same two cases
+give many.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be asked of a case of either kind: one of the rules' first part, or a timed one."""
+"""Functions for cases of both kinds: those of the rules' first part, and timed ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AnyCase: TypeAlias = ConformanceCase | TimedCase
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratedCase(Case):
-    """A case as an engine takes it that knows what it was made from: this travels as JSON."""
+    """A case for an engine, with the generated case it was made from, which is sent as JSON."""
 
     made_from: AnyCase
 
@@ -137,7 +137,7 @@ def from_json(form: Any) -> AnyCase:
     """Return the case whose `to_json` is `form`.
 
     Raises:
-        BadCaseError: `form` is no such form, or names what the catalogue has not.
+        BadCaseError: `form` is not such a form, or names something that is not in the catalogue.
     """
     if isinstance(form, dict) and form.get("format") == TIMED_FORMAT:
         try:

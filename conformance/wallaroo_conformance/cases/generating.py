@@ -1,4 +1,4 @@
-"""Many cases at once: collected from Hypothesis, with nothing asserted while it draws."""
+"""Draws many cases at once from Hypothesis, without asserting anything while it draws."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Pairs: every operator right behind every other, in pipelines of two steps.
 
-What only two neighbours show lies in what an engine does between them: it may hand on a message as
-it is, or make one piece of code of both. A longer row would hold more pairs, and try fewer: what
-its first operators keep back never reaches its last.
+Some faults show only between two neighbours: an engine may hand on a message without a copy, or
+make one piece of code for both. A longer row would hold more pairs, but try fewer: messages that
+its first operators filter never reach its last.
 """
 
 from __future__ import annotations

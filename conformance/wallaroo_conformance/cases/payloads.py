@@ -1,4 +1,4 @@
-"""The payloads of random cases; apart from what draws them, since adapters have no Hypothesis."""
+"""The payloads of random cases; in a module without Hypothesis, because adapters do not have it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _TEXTS = (
     *("", "0", "1", "'1'", "b'1'", "(1,)", "True", "False", "None", "[]", "[1, 'a']", "''"),
     *("b''", "()", "{}", "{'a': 1}", "-1", "2", "3", "1.5", "{1, 2}", "['b']", "'a'", "'x y'"),
     *("x", "ax", "a x b", "['x']", "y", "ya", "yab", "y a b", "z", "az", "['z', 1]"),
-    # To each letter another exception, or another wrong shape: see `complain` and `chosen`.
+    # Each letter leads to another exception, or another wrong shape: see `complain` and `chosen`.
     *[letter + mark for mark in "xy" for letter in string.ascii_lowercase if letter + mark != "ax"],
     *("(['a'], 1)", "{'a': ['b']}", "1.0", "-0.0", "(1, True)", "(True,)", "[[]]", "2.5"),
     *("\u00e9", "e\u0301", "\u00c9t\u00e9", "\u00df", "\u0130", "\ufb01", "\0", "a\0b"),
@@ -22,4 +22,4 @@ PAYLOADS: tuple[bytes, ...] = (
     *[text.encode("utf-8", "surrogatepass") for text in _TEXTS],
     *(b"\xff\xfe", b"a\xffb", b"\x80"),
 )
-"""The plainest first; marks in them are told in `operators.computing`."""
+"""The plainest first; `operators.computing` describes the marks in them."""

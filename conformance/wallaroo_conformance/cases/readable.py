@@ -180,7 +180,7 @@ def _expression(table: Table, name: str) -> str:
 
 
 def _definition(target: Any) -> str:
-    """Return the source of a function or class as a user writes it: without its place here."""
+    """Return the source of a function or class as a user writes it: without `@TABLE.add`."""
     lines = textwrap.dedent(inspect.getsource(target)).rstrip().splitlines()
     [definition] = ast.parse("\n".join(lines)).body
     assert isinstance(definition, (ast.FunctionDef, ast.ClassDef))

@@ -29,14 +29,14 @@ _FIELDS = {"format", *[field.name for field in fields(ConformanceCase)]}
 
 
 class BadCaseError(ValueError):
-    """A file that holds no case."""
+    """A file that does not hold a case."""
 
 
 def case_from_json(form: Any) -> ConformanceCase:
     """Return the case whose `to_json` is `form`.
 
     Raises:
-        BadCaseError: `form` is no such form, or names what the catalogue has not.
+        BadCaseError: `form` is not such a form, or names something that is not in the catalogue.
     """
     try:
         if form["format"] != FORMAT:

@@ -1,8 +1,8 @@
 """All one-step reductions of a case, each of them a simpler case.
 
-A slow engine answers hundreds of cases in a job for little more than one, so a failure is not
-reduced one attempt after the other: all that can be tried goes into one job, and the simplest case
-that still fails is where the next job begins.
+A slow engine answers hundreds of cases in one job almost as fast as a single case. So a failure is
+not reduced one attempt after the other: everything that can be tried goes into one job, and the
+next job begins with the simplest case that still fails.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def reductions(case: ConformanceCase) -> list[ConformanceCase]:
 def projections(case: ConformanceCase) -> list[ConformanceCase]:
     """Return small parts of a case, simplest first: a pipeline, two steps, two frames at most.
 
-    Most failures need no more, so one job with all of them saves many with a step each.
+    Most failures need no more, so one job with all of them saves many jobs with a step each.
     """
     found: dict[ConformanceCase, None] = {}
     for index, pipeline in enumerate(case.pipelines):
@@ -112,7 +112,7 @@ def _without_inputs(case: ConformanceCase) -> Iterator[ConformanceCase]:
         for start in range(0, count, length):
             left = case.inputs[:start] + case.inputs[start + length :]
             yield replace(case, inputs=left)
-            # Without this frame, later batch boundaries move: also try them where they were.
+            # Without this frame, later batch boundaries move: also try them at their old places.
             if case.batches is not None and length == 1:
                 yield replace(case, inputs=left, batches=_batches_without(case.batches, start))
         length //= 2

@@ -1,8 +1,9 @@
 """Hypothesis strategies of cases.
 
-A draw is the dear part of generating, so a case is drawn as one string of bytes of fixed length and
-mapped: each choice has its byte at a place of its own, scaled so that 0 is the plainest choice.
-Lowering bytes, which is what Hypothesis does to shrink, then simplifies one choice at a time.
+Drawing is the expensive part of generating, so a case is drawn as one string of bytes of fixed
+length and mapped: each choice has its byte at a place of its own, scaled so that 0 is the plainest
+choice. Lowering bytes, which is what Hypothesis does to shrink, then simplifies one choice at a
+time.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ Tone = Literal["any", "tame"]
 
 _RARE = {b"many", b"k" * 300}
 _DEEP = 247
-_COMMON = 10  # payloads from the front of the list that come as often as all others
+_COMMON = 10  # payloads from the front of the list, drawn as often as all others together
 
 _PIPELINES, _STEPS, _SINKS, _PARTITIONS, _INPUTS = 3, 8, 3, 3, 24
 _HEAD = 12
@@ -97,7 +98,7 @@ def _tame_case_from_bytes(drawn: bytes) -> ConformanceCase:
 
 
 class _Tables:
-    """What there is to choose from, as often as it is to be chosen."""
+    """The choices, each repeated by how often it is to be chosen."""
 
     def __init__(self, tone: Tone) -> None:
         def those(table: Table, common: int = 0) -> tuple[str, ...]:
@@ -152,7 +153,7 @@ def _pipeline(drawn: bytes, partitions: list[PartitionSpec], tables: _Tables) ->
     count = _pick(drawn[1], (0, 1, 1, 2, 2, 3, 3, 4, 5, _STEPS))
     deep = drawn[1] > _DEEP  # many multi computations in a row
     steps = []
-    wanted = 0  # the partition a step takes unless it insists: mostly in order, each once
+    wanted = 0  # a step's partition unless its byte says another: in order, each once
     wide = 0
     for number in range(count):
         byte = drawn[2 + _SINKS + 5 * number :][:5]

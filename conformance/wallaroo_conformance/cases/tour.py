@@ -1,9 +1,9 @@
 """The tour: each operator in a pipeline that does nothing else, over all payloads.
 
-Chance brings an operator together with all others; but what shows only where one certain operator
-meets one certain payload, a short search may leave out. The tour leaves out none. Over few payloads
-it also takes each operator to where engines do something else than usual: behind a long row of
-multi computations, and to the end of a run that stops at the first dead letter.
+Random cases combine an operator with all others; but a short search may leave out the one payload
+on which a fault of one operator shows. The tour leaves out none. With few payloads it also puts
+each operator where engines do something unusual: behind a long row of multi computations, and at
+the end of a run that stops at the first dead letter.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _visited_again(operator: str) -> ConformanceCase:
 
 
 def _row(length: int) -> tuple[StepSpec, ...]:
-    """Return so many multi computations in a row that hardly multiply what they get."""
+    """Return a row of multi computations that hardly multiply what they get."""
     return tuple([StepSpec(_NARROW[number % len(_NARROW)]) for number in range(length)])
 
 

@@ -1,4 +1,4 @@
-"""Adapters: scripts that make other people's engines ours, each in an environment of its own."""
+"""Adapters: scripts that run other people's engines, each in an environment of its own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def find_adapter(name: str) -> Path:
     """Return the script of an adapter: a path, or the name of one of a checkout's.
 
     Raises:
-        AdapterError: there is none.
+        AdapterError: there is no such adapter.
     """
     tried = [Path(name)]
     if Path(name).name == name:
@@ -44,11 +44,11 @@ def find_adapter(name: str) -> Path:
 
 
 def adapter_command(script: Path) -> tuple[list[str], dict[str, str]]:
-    """Return what runs an adapter, and in which environment; makes it if it is not there.
+    """Return the command that runs an adapter; make its environment if it is not there.
 
     The requirements stand beside the script, in ``NAME.requirements.txt``; without that file the
     adapter runs by this Python. This project's packages are linked into the environment, so the
-    adapter meets the ones that judge it.
+    adapter uses the same version that judges it.
 
     Raises:
         AdapterError: the environment cannot be made.

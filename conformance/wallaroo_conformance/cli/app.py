@@ -1,4 +1,4 @@
-"""``wallaroo conform --app``: is an application the same everywhere, on whatever it may meet?"""
+"""``wallaroo conform --app``: does an application give the same everywhere, on any input?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from wallaroo_conformance.portability.showing import (
     application_text,
 )
 
-_INPUTS = 300  # that are drawn at a time, unless told
+_INPUTS = 300  # that are drawn at a time, by default
 
 
 def check_app(options: argparse.Namespace) -> int:
@@ -83,7 +83,7 @@ def _inputs(application: Application, options: argparse.Namespace) -> Inputs:
     """Return where the inputs come from.
 
     Raises:
-        InputError: nobody said.
+        InputError: no option says it.
         PortabilityError: a file cannot be used.
     """
     sources = [
@@ -100,8 +100,8 @@ def _inputs(application: Application, options: argparse.Namespace) -> Inputs:
     drawn = drawn_inputs(load_module(options.app).module, sources)
     if drawn is None:
         raise InputError(
-            "say what its input is: --lines FILE or --frames FILE, or --samples FILE to try what "
-            f"is like it; or put a function {PAYLOADS}() beside the application, which returns a "
+            "say what its input is: --lines FILE or --frames FILE, or --samples FILE to try input "
+            f"like it; or put a function {PAYLOADS}() beside the application, which returns a "
             "Hypothesis strategy of payloads"
         )
     return drawn

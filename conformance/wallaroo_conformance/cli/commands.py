@@ -69,7 +69,7 @@ def register_conform(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--rules", default="*", metavar="PATTERN", help="rules to report, as 'state-*,route-1' (*)"
     )
-    parser.add_argument("--cases", type=_count, metavar="N", help="generate so many cases")
+    parser.add_argument("--cases", type=_count, metavar="N", help="generate this many cases")
     parser.add_argument(
         "--budget",
         type=_budget,
@@ -127,12 +127,12 @@ def register_conform(subparsers: Subparsers) -> None:
         nargs="?",
         const="*",
         metavar="PATTERN",
-        help="check broken engines instead, and print which were found out",
+        help="check broken engines instead, and print which were found",
     )
     parser.add_argument(
         "--catalogue",
         action="store_true",
-        help="print what generated applications are made of as JSON, with examples of each "
+        help="print the operators of generated applications as JSON, with examples of each "
         "operator, for an engine in another language",
     )
     parser.add_argument(
@@ -160,7 +160,7 @@ def register_conform(subparsers: Subparsers) -> None:
         type=Path,
         action="append",
         metavar="FILE",
-        help="samples of its input, frames or lines: what is like them is tried; files as above",
+        help="samples of its input, frames or lines: input like them is tried; files as above",
     )
     parser.set_defaults(run=_conform, passes_arguments=True)
 

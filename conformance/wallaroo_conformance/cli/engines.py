@@ -17,7 +17,7 @@ from wallaroo_conformance.pipe.engine import Patience, PipeEngine
 def chosen_engines(
     options: argparse.Namespace, *, store: Path, default: str
 ) -> Iterator[list[Engine]]:
-    """Give the engines that the options name, and end their processes afterwards.
+    """Yield the engines that the options name, and end their processes afterwards.
 
     Args:
         options: of the command line: ``engine``, ``engine_command``, ``adapter`` and
@@ -28,7 +28,7 @@ def chosen_engines(
     Raises:
         AdapterError: there is no such adapter, or it cannot be set up.
         EngineNotFoundError: no engine has that name.
-        EngineCommandError: a command is no engine.
+        EngineCommandError: a command is not an engine.
     """
     names = list(dict.fromkeys(_listed(options.engine)))
     commands = list(dict.fromkeys(options.engine_command))

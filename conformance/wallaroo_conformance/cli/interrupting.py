@@ -15,13 +15,13 @@ from types import FrameType
 def stopped_by_ctrl_c() -> Iterator[Event]:
     """Yield an event that Ctrl-C sets, for the time of the block.
 
-    Python would raise `KeyboardInterrupt` wherever it stands, which often is user code: an engine
-    takes that for the application's own end. So the first Ctrl-C only asks to stop, and from then
-    on the next one is raised.
+    Python would raise `KeyboardInterrupt` in the code that is running, which often is user code: an
+    engine would think that the application ended itself. So the first Ctrl-C only asks to stop, and
+    a second one is raised.
     """
     stop = Event()
     if threading.current_thread() is not threading.main_thread():
-        yield stop  # only the main thread hears of signals
+        yield stop  # only the main thread gets signals
         return
     before = signal.getsignal(signal.SIGINT)
 

@@ -39,7 +39,7 @@ def kill_matrix(options: argparse.Namespace) -> int:
             _store(came, options.store)
         print(_line(came), flush=True)
     good = sum(came.ok for came in kills)
-    print(f"{good} of {len(kills)} came out as they must")
+    print(f"{good} of {len(kills)} came out as expected")
     if options.html is not None:
         options.html.write_text(html([], kills), encoding="utf-8")
         print(f"wrote {options.html}")

@@ -1,8 +1,8 @@
-"""What an engine claims of order and stops, and what follows from what it does not claim.
+"""What an engine claims about order and stops, and what follows where it claims less.
 
-An engine that keeps the order of each entity only, or none, is asked for what remains true then:
-cases whose results depend on more are not run, and of the others order is not compared. What an
-engine does not claim must neither be held against it nor cost it any time.
+An engine may keep the order of each entity only, or no order. Then cases whose results depend on
+more are not run, and in the others order is not compared. What an engine does not claim must
+neither count as a fault nor cost time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wallaroo_conformance.judge.metamorphic import ANY_BATCHES, ANY_PARTITIONS, 
 
 _ORDER = ("order-1", "order-2")
 _WHOLE = frozenset({"dead-1", "window-11"})
-"""Rules that all of a trace's parts are there for; see `Claims.comparable`."""
+"""For each part of a trace, the rules that need it; see `Claims.comparable`."""
 _MET_AGAIN = frozenset({Fact.MET_AGAIN, Fact.SINGLE_MET_AGAIN})
 _KEEPS: Mapping[str, str] = {
     "entity": "it claims the order of each entity only",
@@ -42,7 +42,7 @@ _STOPS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Claims:
-    """What of order and stops is asked of one engine; made from its `Capabilities`."""
+    """What one engine must keep of order and stops; made from its `Capabilities`."""
 
     capabilities: Capabilities
 
@@ -74,9 +74,9 @@ class Claims:
         return found
 
     def excusing(self) -> tuple[Law, ...]:
-        """Return the laws whose breaks are no faults of this engine.
+        """Return the laws that this engine may break without a fault.
 
-        What every case exercises excuses nothing, or no difference would be a fault.
+        Laws that every case exercises excuse nothing, else no difference would be a fault.
         """
         can = self.capabilities
         rules = set(can.unsupported_rules)
@@ -85,7 +85,7 @@ class Claims:
         return tuple([law for law in LAWS if law.rule in rules and law.needs - {Fact.DECODED}])
 
     def unasked(self, relation: Relation) -> str | None:
-        """Return why a relation between two runs is not asked for, or `None` if it is.
+        """Return why a relation between two runs is not checked, or `None` if it is.
 
         Most count on the order of a trace, or on all that it holds.
         """
@@ -102,7 +102,7 @@ class Claims:
         return f"it does not claim {unclaimed[0]}" if unclaimed else None
 
     def comparable(self, expected: Trace, actual: Result) -> tuple[Trace, Result]:
-        """Return two traces with what is not claimed made equal, if it can be."""
+        """Return two traces in which the parts that are not claimed are made equal, if possible."""
         can = self.capabilities
         claims_all = can.order == "total" and can.stop == "exact" and not can.unsupported_rules
         if claims_all or isinstance(actual, Crash):
@@ -118,7 +118,7 @@ class Claims:
         return expected, actual
 
     def _without(self, trace: Trace) -> Trace:
-        """Return a trace without what is there for a rule alone that is not claimed."""
+        """Return a trace without the parts that only rules that are not claimed need."""
         rules = self.capabilities.unsupported_rules
         if "dead-1" in rules:
             trace = replace(trace, dead_letters=())
@@ -131,9 +131,9 @@ class Claims:
 
 
 def _meets_others(case: AnyCase) -> bool:
-    """Whether a message meets an entity, or a window, behind one of several of another step.
+    """Whether messages from several entities of one step meet an entity, or a window, of another.
 
-    Behind one entity that all messages meet their order is still known.
+    If all messages meet one entity first, their order behind it is still known.
     """
     if isinstance(case, TimedCase):
         return _timed_meets_others(case)
@@ -175,7 +175,7 @@ def _unordered(trace: Trace) -> Trace:
 
 
 def _until_the_end(expected: Trace, actual: Trace, *, ordered: bool) -> Trace:
-    """Return a trace without what it has beyond the end of the run, entities among it."""
+    """Return a trace without what comes after the end of the run, and without entities."""
     assert expected.ended is not None
     end = lineage_order(expected.ended.lineage)
 

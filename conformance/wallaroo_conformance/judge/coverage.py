@@ -1,7 +1,7 @@
 """Coverage: which facts and which pairs of facts cases have met, and how likely an unseen one is.
 
-Faults like to hide where two special things meet: a key that looks like another, in a second
-partition. So what counts as covered is not a fact alone, but each pair of facts in one case.
+Many faults show only where two special things meet, for instance a key that looks like another, in
+a second partition. So coverage does not count single facts, but pairs of facts in one case.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Kind: TypeAlias = tuple[bool, Isolation]
 """Whether cases are timed, and their mode."""
 
 Origin: TypeAlias = Literal["chance", "led", "fixed"]
-"""How a case was chosen: drawn by chance, led to what is rare, or the same in every search."""
+"""How a case was chosen: drawn by chance, led to rare pairs of facts, or in every search."""
 
 _ORDER = {fact: number for number, fact in enumerate(Fact)}
 _AT_THE_END = 1 / 4
@@ -37,14 +37,14 @@ def in_order(one: Fact, other: Fact) -> Pair:
 
 @dataclass(frozen=True)
 class CoverageResult:
-    """What a report says of coverage.
+    """What a report says about coverage.
 
     Args:
         facts: facts that a case has met.
         facts_never: facts that none has met.
         pairs: pairs of facts that a case has met.
         never: for each fact, the facts that have been met, but never in one case with it. Many such
-            pairs cannot be: no run ends twice.
+            pairs are impossible: no run ends twice.
         cases: cases that were looked at.
         last_cases: those of them at the end.
         last_pairs: pairs that were first met by these.
@@ -108,7 +108,7 @@ class PairsMet:
         self.latest: dict[Pair, AnyCase] = {}
         """The last case that has met a pair."""
         self.of: dict[Fact, list[Pair]] = {}
-        """The pairs that a fact has been met in."""
+        """For each fact, the pairs in which it has been met."""
         self._sizes: dict[Pair, tuple[int, ...]] = {}
 
     def add(self, case: AnyCase, facts: Facts) -> tuple[list[Pair], list[Pair]]:
@@ -133,13 +133,13 @@ class PairsMet:
 class Coverage:
     """What the cases of a search have met.
 
-    Plain and timed cases, and both isolation modes, meet pairs of their own: that two facts have
-    met in one of them says nothing of the others, for which engines have other code.
+    Plain and timed cases, and both isolation modes, are counted apart: engines have other code for
+    each, so that two facts have met in one of them says nothing about the others.
     """
 
     def __init__(self) -> None:
         self.kinds: dict[Kind, PairsMet] = {}
-        self._new: list[int] = []  # by case: how many pairs it was the first to meet
+        self._new: list[int] = []  # by case: the number of pairs that it was the first to meet
         self._drawn: list[int] = []  # the numbers of the cases drawn by chance
         self._own: dict[tuple[Kind, Pair], int] = {}  # pairs of one such case alone, and which
 
@@ -172,7 +172,7 @@ class Coverage:
         return list(dict.fromkeys(case for _, case in sorted(known, key=lambda one: one[0])))
 
     def result(self) -> CoverageResult:
-        """Return what a report says of it."""
+        """Return what a report says about it."""
         kinds = self.kinds.values()
         met = {fact for kind in kinds for fact in kind.of}
         pairs = {pair for kind in kinds for pair in kind.count}

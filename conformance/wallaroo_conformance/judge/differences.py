@@ -39,11 +39,11 @@ class CrashError(Exception):
 
 
 class EngineGoneError(Exception):
-    """An engine in another process answers no more: nothing further can be said about it."""
+    """An engine in another process no longer answers: nothing further can be said about it."""
 
 
 class Crash:
-    """What stands in a trace's place when an engine raised instead of giving one.
+    """Takes the place of a trace when an engine raised instead of giving one.
 
     Args:
         error: the exception's type and text.
@@ -97,13 +97,13 @@ def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
 
 
 def end_of(expected: Trace, actual: Result) -> str | None:
-    """Return how the run ends early: as it should, or else as it does; `None`: it does not."""
+    """Return how the run ends early on the reference, or else on the engine; `None`: on neither."""
     ended = expected.ended or (None if isinstance(actual, Crash) else actual.ended)
     return None if ended is None else ended.kind
 
 
 def readable_result(result: Result) -> Result:
-    """Return `result`, or what stands for it if it is a trace that holds what no trace may."""
+    """Return `result`; if it is a trace with values that a trace cannot hold, a `Crash`."""
     try:
         result.comparable()
     except Exception as error:  # noqa: BLE001 - an engine may have put anything into its trace
@@ -121,7 +121,7 @@ def _entity_kind(wanted: list[Any], given: list[Any]) -> Kind:
 
 
 def _output_kinds(expected: list[Any], actual: list[Any]) -> set[Kind]:
-    """Tell outputs apart by their JSON forms: an engine may have put in what cannot be hashed."""
+    """Compare outputs by their JSON forms: an engine may give values that cannot be hashed."""
     kinds: set[Kind] = set()
     by_sink = [
         {(form["pipeline"], form["sink"]): form["outputs"] for form in forms}

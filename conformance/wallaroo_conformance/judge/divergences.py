@@ -22,7 +22,7 @@ class Divergence:
         engine: the engine's name.
         reason: why it differs, and what is meant to be done about it.
         until: the first day on which it is no longer accepted.
-        applies: whether a case, with the facts it has met, is touched by it.
+        applies: whether it applies to a case with the facts that it has met.
     """
 
     engine: str

@@ -1,4 +1,4 @@
-"""Facts: what a case, run on the reference, may have met, and laws ask for."""
+"""Facts: what a case may meet when it runs on the reference; laws need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which facts a case, run on the reference, has truly met."""
+"""Finds which facts a case has met when it ran on the reference."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _compute(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
         return
     facts.add(Fact.COMPUTED)
     if call.changed is not None:
-        return  # a pair, and no more than a message here
+        return  # a pair is an ordinary message here
     if call.result == "none":
         facts.add(Fact.COMPUTATION_FILTERS)
     elif call.result == "falsy":
@@ -265,7 +265,7 @@ def _letter_facts(observation: Observation, facts: set[Fact]) -> None:
         facts.add(Fact.LETTERS_OF_SEVERAL_ITEMS)
     if any(len(lineage) > 1 for lineage in letters):
         facts.add(Fact.SEVERAL_MESSAGES)
-    stateless: set[int] = set()  # frames with a letter that nothing but themselves can have caused
+    stateless: set[int] = set()  # frames with a letter that only they themselves can have caused
     for letter in observation.trace.dead_letters:
         facts.add(Fact.LETTER)
         if letter.reason in _LETTERS:
@@ -295,7 +295,7 @@ def _letter_facts(observation: Observation, facts: set[Fact]) -> None:
 
 
 def _looks(key: Any) -> str:
-    """Return what `key` looks like to code that is not careful."""
+    """Return a text that is equal for keys that careless code may mix up."""
     if isinstance(key, tuple):
         return _looks(key[0]) if len(key) == 1 else "".join(_looks(item) for item in key)
     if isinstance(key, bytes):

@@ -13,7 +13,7 @@ CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields", "lineage"}
 """The differences that show most laws broken."""
 
 STATE: frozenset[Kind] = CONTENT - {"existence", "keys"}
-"""What is left of it for laws about an entity that there is."""
+"""The differences that show laws broken which are about an existing entity."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Law:
         cause: what an engine that breaks it probably does.
         needs: facts a case must have met.
         shows: kinds of difference that show it broken.
-        proves: kinds without which it is not to blame.
+        proves: kinds of which one is needed to blame it.
     """
 
     rule: str

@@ -1,7 +1,7 @@
-"""Metamorphic relations: between two answers of one engine, whatever the reference says.
+"""Metamorphic relations: between two answers of one engine, without the reference.
 
-A relation makes a second case of a case, and says what must agree between their traces. A break
-where both traces are the reference's would be the reference's own.
+A relation makes a second case from a case, and says what must agree between their traces. If it is
+broken although both traces are the same as the reference's, the reference itself is wrong.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Relation:
     def variant(self, observation: Watched, rng: random.Random) -> Variant | None:
         """Return the second case for an observed one."""
         if observation.trace.ended is not None or observation.case.on_error != "skip":
-            return None  # the run's end depends on everything that precedes it
+            return None  # the run's end depends on everything before it
         varied = self.vary(observation, rng)
         return None if varied is None else Variant(self, *varied)
 
@@ -118,7 +118,7 @@ def _prefix(observation: Observation, rng: random.Random) -> Any:
 
 
 def _interleaving(observation: Observation, _rng: random.Random) -> Any:
-    """Group frames by connection; entities fed by one connection each must not notice."""
+    """Group frames by connection: entities fed by one connection each give the same."""
     case = observation.case
 
     def connection(index: int) -> tuple[int, int]:

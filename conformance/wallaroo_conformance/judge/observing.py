@@ -1,7 +1,7 @@
 """What a case does on the reference engine: its trace, and the calls it made of user code.
 
-The calls tell which preconditions of which rules a case truly meets: that a computation *did* say
-``changed=False`` after altering the state, not only that one is in the application.
+The calls tell which preconditions of rules a case really meets: that a computation *did* say
+``changed=False`` after altering the state, not only that the application has such a computation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.either import engine_case
 
 Result: TypeAlias = Literal["raised", "none", "empty", "falsy", "value", "items"]
-"""What came of a call: `empty` and `items` for lists and tuples; `falsy` for other values that are
+"""The result of a call: `empty` and `items` for lists and tuples; `falsy` for other values that are
 false, or cannot be tested for truth."""
 
 
@@ -28,7 +28,7 @@ class Call(NamedTuple):
         role: ``decode``, ``compute``, ``build``, ``route`` or ``encode``.
         place: the pipeline's name; for ``build`` the state partition's.
         position: the step's, or the sink's index.
-        result: what came of it; of a pair of output and flag, its output.
+        result: its result; of a pair of output and flag, the output.
         changed: the flag, if it is such a pair.
         gaps: whether the items have `None` among them.
         falsy: whether the items have false ones among them.
@@ -59,8 +59,8 @@ class Observation:
 def observe(reference: Engine, cases: Sequence[ConformanceCase]) -> list[Observation]:
     """Run cases on the reference engine, isolated, and watch the calls.
 
-    A case meant for `trusting` mode is looked through thoroughly for findings, as that mode is
-    promised only to applications without any.
+    A case for `trusting` mode is searched thoroughly for findings, because that mode is promised
+    only to applications without any.
     """
     observations = []
     for case in cases:

@@ -1,4 +1,4 @@
-"""What a check found, rule by rule; made from results only.
+"""What a check found, rule by rule.
 
 The JSON form begins with a header and ends with a footer that repeats what must be there, so that a
 truncated or empty report can be told from a pass.
@@ -27,7 +27,7 @@ KEPT, BROKEN, INCOMPLETE = 0, 1, 2
 
 Status: TypeAlias = Literal["kept", "broken", "unsupported", "not exercised"]
 STATUSES: tuple[Status, ...] = ("broken", "not exercised", "kept", "unsupported")
-"""A rule with several laws gets the first of these that one of them has."""
+"""A rule with several laws has the first of these that one of its laws has."""
 
 
 class TruncatedReportError(ValueError):
@@ -126,7 +126,7 @@ class Report:
         seed: of the generation.
         cases: runs of cases: of those generated, of their variants, of reductions.
         generated: cases generated for it or stored; those beyond its capabilities are not run.
-        stored: of these, cases that came from a store; they are beside those asked for.
+        stored: of these, cases that came from a store; they come on top of those asked for.
         supported: of all, the ones it was given.
         asked: cases asked for; `None`: as many as the time allowed.
         option: how a command line names the engine, where its name does not.
@@ -168,14 +168,14 @@ class Report:
 
     @property
     def rules(self) -> dict[str, Status]:
-        """The status of each rule: that of its laws which needs attention most."""
+        """The status of each rule: the one among its laws' that needs attention most."""
         rules: dict[str, list[Status]] = {}
         for law in self.laws:
             rules.setdefault(law.rule, []).append(law.status)
         return {rule: min(found, key=STATUSES.index) for rule, found in sorted(rules.items())}
 
     def exercised(self, rule: str) -> int:
-        """Return how many cases exercised that law of `rule` which most cases exercised."""
+        """Return the largest number of cases that exercised one law of `rule`."""
         return max((law.exercised for law in self.laws if law.rule == rule), default=0)
 
     def to_json(self) -> dict[str, Any]:
@@ -234,9 +234,13 @@ def read_reports(text: str) -> list[dict[str, Any]]:
                 and footer["failures"] == len(report["failures"])
             )
     except (ValueError, KeyError, TypeError) as error:
-        raise TruncatedReportError(f"no whole report: {type(error).__name__}: {error}") from error
+        raise TruncatedReportError(
+            f"not a whole report: {type(error).__name__}: {error}"
+        ) from error
     if not whole:
-        raise TruncatedReportError("no whole report: the footer does not fit what stands above it")
+        raise TruncatedReportError(
+            "not a whole report: the footer does not fit what stands above it"
+        )
     return reports
 
 
@@ -252,7 +256,7 @@ def fits(rule: str, pattern: str) -> bool:
 
 
 def versions(engine: Engine) -> dict[str, str]:
-    """Return the versions of what takes part in a check, the engine's among them if it tells it."""
+    """Return the versions of the parts of a check, the engine's among them if it has one."""
     found = {"python": platform.python_version(), "platform": sys.platform}
     if version_of_engine := getattr(engine, "version", ""):
         found[engine.name] = str(version_of_engine)

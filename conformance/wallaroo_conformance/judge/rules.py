@@ -1,7 +1,7 @@
 """The register of rules: every rule of the specification, once, in the specification's order.
 
-Laws, mutants, tests and reports name a rule by its id; what else is to be said of it is said here.
-`tests/docs/test_rules.py` holds the register to the headings in ``docs/spec``.
+Laws, mutants, tests and reports name a rule by its id; everything else about it is here.
+`tests/docs/test_rules.py` compares the register with the headings in ``docs/spec``.
 """
 
 from __future__ import annotations
@@ -143,5 +143,5 @@ def rule_id(text: str) -> str:
         ValueError: it is not.
     """
     if text not in RULES:
-        raise ValueError(f"{text!r} is no rule of the specification (see rules.py)")
+        raise ValueError(f"{text!r} is not a rule of the specification (see rules.py)")
     return text

@@ -31,7 +31,7 @@ class TimedCall(NamedTuple):
         role: a method of an aggregation, or the role of another component.
         user: the node, or the state partition, that calls it.
         arguments: what it was called with.
-        result: what came of it; the text ``raised`` if it raised.
+        result: its result; the text ``raised`` if it raised.
     """
 
     role: str
@@ -258,7 +258,7 @@ def _firing_facts(call: TimedCall, windows: Any, facts: set[Fact]) -> None:
 
 
 def _order_facts(observation: TimedObservation, facts: set[Fact]) -> None:
-    """Note what came in one turn: windows together, or before a record's own message."""
+    """Note what fired in one turn: several windows, or windows before a record's own message."""
     fired: list[tuple[str, Any]] = []  # since the last record or message at a window
     in_frame = False
     for call in observation.calls:

@@ -1,4 +1,4 @@
-"""Metamorphic relations of timed cases, and what a plain model says of an engine's answer."""
+"""Metamorphic relations of timed cases, and the comparison of answers with a plain model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _model(*wanted: str) -> Any:
 
 
 def _filtered(case: TimedCase) -> bool:
-    """Whether marks make something fail or vanish, which the model does not know."""
+    """Whether marks make something fail or filter messages, which the model cannot tell."""
     return any(
         entry.what == "failed"
         or (entry.what == "frame" and _text(entry).strip("0123456789") not in ("", "m"))
@@ -60,7 +60,7 @@ def _text(entry: Entry) -> str:
 
 
 def _forms(observation: TimedObservation, _rng: random.Random) -> Any:
-    """Say the same in the builder's form, where it can be said."""
+    """Write the same application in the builder's form, if that is possible."""
     case = observation.case
     both = all(
         step.origin == 0
@@ -76,7 +76,7 @@ def _forms(observation: TimedObservation, _rng: random.Random) -> Any:
 
 
 def _same_time_again(observation: TimedObservation, rng: random.Random) -> Any:
-    """Put in a tick at a time that has come already."""
+    """Put in a tick at a time that has already passed."""
     case = observation.case
     if not case.inputs:
         return None
@@ -95,7 +95,7 @@ def _same_time_again(observation: TimedObservation, rng: random.Random) -> Any:
 
 
 def _in_order(observation: TimedObservation, _rng: random.Random) -> Any:
-    """Let messages come in the order of their event times, where none is late."""
+    """Put messages in the order of their event times, if none is late."""
     case, trace = observation.case, observation.trace
     if trace.dead_letters or trace.late or not case.ended or _filtered(case):
         return None
@@ -162,9 +162,9 @@ def _received(observation: TimedObservation, _rng: random.Random) -> Any:
 TIMED_RELATIONS: tuple[Relation, ...] = (
     ANY_BATCHES,
     ANY_PARTITIONS,
-    Relation("graph-1", "forms", "what both forms can say gives the same trace", _forms),
+    Relation("graph-1", "forms", "what both forms can express gives the same trace", _forms),
     Relation(
-        "time-1", "tick of no use", "a tick at a time that has come changes nothing",
+        "time-1", "tick of no use", "a tick at a time that has already passed changes nothing",
         _same_time_again,
     ),
     Relation(

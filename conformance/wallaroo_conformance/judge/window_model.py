@@ -19,7 +19,7 @@ Output = tuple[int, str, str]
 
 @dataclass
 class Expected:
-    """What must come out: lines in their order, and how many messages are late."""
+    """The expected outputs: lines in their order, and the number of late messages."""
 
     lines: list[bytes] = field(default_factory=list)
     late: int = 0
@@ -36,7 +36,7 @@ class _Message:
 
 
 def expected(case: TimedCase) -> Expected | None:
-    """Return what a case must give; `None`: this model does not know."""
+    """Return what a case must give; `None`: this model cannot tell."""
     steps = [step.operator for step in case.steps]
     keyed = steps[:1] == ["by_letter"]
     last = steps[-1:]
@@ -124,7 +124,7 @@ def _ranges(window: WindowSpec, messages: list[_Message], watermarks: list[float
 
 
 def _sessions(window: WindowSpec, messages: list[_Message], watermarks: list[float]) -> Expected:
-    """Keep a list of all open sessions, each as the groups of messages that it was made of."""
+    """Keep a list of all open sessions, each as the groups of messages that it was made from."""
     gap, delay = window.size, window.delay
     found = Expected()
     open_ones: list[list[_Message]] = []
@@ -144,7 +144,7 @@ def _sessions(window: WindowSpec, messages: list[_Message], watermarks: list[flo
             found.late += 1
             continue
         open_ones = [one for one in open_ones if one not in met]
-        # A tie goes to the one that was there first, and sorting keeps that order.
+        # On a tie the older session comes first, and sorting keeps that order.
         parts = sorted([*met, [new]], key=lambda one: min(each.time for each in one))
         open_ones.append([message for part in parts for message in part])
     return found
@@ -186,7 +186,7 @@ def _count_line(members: list[_Message]) -> bytes:
 
 
 def _remembered(case: TimedCase, messages: list[_Message]) -> Expected:
-    """Tell what `remember` has seen of a key since the last pause of `expire_after`."""
+    """Return what `remember` has seen of a key since the last pause of `expire_after`."""
     found = Expected()
     expire = math.inf if case.expire_after is None else case.expire_after
     frames = [(at, record) for at, record in _times(case) if isinstance(record, Frame)]

@@ -1,4 +1,4 @@
-"""What must be refused of pipelines and windows, and what must be built of them (graph-1)."""
+"""Pipelines and windows that must be refused, and some that must be built (graph-1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from wallaroo_conformance.language.refusal import Refusal
 _CAUSE = "the language, not the engine"
 
 BUILT = PlainLaw(
-    "graph-1", "built", "what leads to any of the pipelines given is built, and no more", _CAUSE
+    "graph-1",
+    "built",
+    "everything that leads to one of the given pipelines is built, and nothing else",
+    _CAUSE,
 )
 _NAMED = PlainLaw("graph-5", "named", "two steps of one name are refused", _CAUSE)
 _SIDES = PlainLaw(
@@ -25,7 +28,7 @@ _SIDES = PlainLaw(
 _FORMS = PlainLaw(
     "key-3", "forms", "a state computation of the other form of the API is refused", _CAUSE
 )
-_WINDOWS = PlainLaw("window-1", "refused", "windows that cannot be are refused", _CAUSE)
+_WINDOWS = PlainLaw("window-1", "refused", "impossible windows are refused", _CAUSE)
 
 
 def _begun(name: str = "orders") -> Any:
@@ -124,7 +127,7 @@ def _own_state() -> Any:
 
 
 def all_built() -> str | None:
-    """Return what is wrong with what is built of two uses of a pipeline."""
+    """Return what is wrong with the application built from two uses of a pipeline."""
     begun = _begun()
     one, other = begun.to(component("same", "one")), begun.to(component("same", "other"))
     begun.to(component("same", "third"))

@@ -24,7 +24,7 @@ class Refusal:
     words: tuple[str, ...]
 
     def problem(self) -> str | None:
-        """Return what is wrong with how the slip is met, or `None`."""
+        """Return what is wrong with how the mistake is refused, or `None`."""
         try:
             self.build()
         except WallarooParameterError as error:

@@ -1,4 +1,4 @@
-"""What must be refused when an application is built (build-1), each with what its error must say.
+"""Mistakes that must be refused when an application is built (build-1), and their errors.
 
 These hold for the language, not for an engine: they are checked once, without one.
 """
@@ -42,7 +42,7 @@ LANGUAGE_LAWS: tuple[PlainLaw, ...] = (
     *(REFUSED, LISTED, AGREEING),
     *(BUILT, *[law for law, _ in PIPELINE_SLIPS]),
 )
-"""What holds for the language, not for an engine."""
+"""The laws of the language, which do not depend on an engine."""
 
 Builder = wallaroo.ApplicationBuilder
 
@@ -139,7 +139,7 @@ REFUSALS: tuple[Refusal, ...] = (
     Refusal("keys in a text", lambda: _keyed(_begun(), keys="ab"), (*_WHERE, "list")),
     Refusal("keys in a set", lambda: _keyed(_begun(), keys={"a", "b"}), (*_WHERE, "list")),
     Refusal("keys without an end", lambda: _keyed(_begun(), keys=count()), (*_WHERE, "list")),
-    Refusal("a key that is none", lambda: _keyed(_begun(), keys=[True]), (*_WHERE, "bool")),
+    Refusal("a key that is not a key", lambda: _keyed(_begun(), keys=[True]), (*_WHERE, "bool")),
     Refusal(
         "a shared partition with other builders",
         lambda: _shared(_keyed, lambda begun: _keyed(begun, state=Stocked(2))),
@@ -174,7 +174,7 @@ REFUSALS: tuple[Refusal, ...] = (
 
 
 def agreeing_partitions() -> str | None:
-    """Return what is wrong where pipelines say the same of a partition in unlike ways (state-8)."""
+    """Return what is wrong where pipelines describe one partition in different ways (state-8)."""
     try:
         _shared(
             lambda begun: _keyed(begun, state=Stocked(2), keys=["a", "b"]),
@@ -203,7 +203,7 @@ def listed_keys() -> str | None:
 
 
 def check_language(rules: str) -> tuple[list[LawResult], list[Failure]]:
-    """Check build-1, and what other rules ask of the two forms of the API."""
+    """Check build-1, and other rules about the two forms of the API."""
     refused = {refusal.name: refusal.problem() for refusal in REFUSALS}
     laws: list[LawResult] = []
     failures: list[Failure] = []

@@ -43,8 +43,8 @@ def _law(rule: str, says: str, cause: str = "see what was done") -> PlainLaw:
 _LAWS: tuple[PlainLaw, ...] = (
     _law(
         "frame-1",
-        "the frames depend on the bytes alone, never on how TCP cut them",
-        "a piece of a frame is taken for the whole, or a header that comes in two is lost",
+        "the frames depend on the bytes alone, never on how TCP divided them",
+        "a piece of a frame is taken for the whole, or a header that comes in two parts is lost",
     ),
     _law(
         "frame-2",
@@ -57,8 +57,10 @@ _LAWS: tuple[PlainLaw, ...] = (
     ),
     _law(
         "frame-4",
-        "what a connection's end cuts off is dropped and counted; who dies says nothing",
-        "what is left over is processed or not counted, or an engine's death looks like its stop",
+        "a frame that a connection's end leaves incomplete is dropped and counted; an engine "
+        "that dies closes nothing in order",
+        "the incomplete frame is processed or not counted, or an engine's death looks like "
+        "its stop",
     ),
     _law(
         "frame-5",
@@ -76,26 +78,28 @@ _LAWS: tuple[PlainLaw, ...] = (
     _law(
         "sink-3",
         "a sink that went away gets every output, from an output's first byte",
-        "what was under way is lost, or sent again from where it broke off",
+        "outputs on their way are lost, or sent again from the middle of one",
     ),
     _law(
         "dead-1",
-        "dead letters of a live run are counted, and stand in the file behind what it held",
-        "what is counted, logged and written is not the same, or the file is begun anew",
+        "dead letters of a live run are counted, and are added at the end of the file",
+        "the counts, the log and the file differ, or the file is overwritten",
     ),
     _law(
         "dead-2",
-        "live too, dead letters take no output of others along",
+        "live too, a dead letter harms no output of other messages",
     ),
     _law(
         "dead-3",
-        "live too, SystemExit ends the run with exit 1, names the step, delivers what precedes",
-        "what ends the run is known to the machine alone",
+        "live too, SystemExit ends the run with exit 1, names the step, and delivers the "
+        "outputs before it",
+        "only the machine knows that the run has ended",
     ),
     _law(
         "dead-4",
-        "live too, --on-error stop delivers exactly what precedes the first dead letter; exit 1",
-        "what was received with it is processed, or what precedes it is not delivered",
+        "live too, --on-error stop delivers exactly the outputs before the first dead "
+        "letter; exit 1",
+        "messages received with it are processed, or outputs before it are not delivered",
     ),
     _law(
         "time-1",
@@ -119,7 +123,7 @@ _LAWS: tuple[PlainLaw, ...] = (
     _law(
         "recover-2",
         "after a kill and a restart sinks have every output; repeats are a stretch",
-        "what was handed on counts as delivered",
+        "outputs that were handed on count as delivered",
     ),
 )
 
@@ -138,7 +142,7 @@ _SPECIAL = (
 
 _SECONDS = 20.0  # for steps in any order
 PATIENCE = 120.0
-"""Seconds that each thing that is waited for may take."""
+"""Seconds for which each thing is waited for, at most."""
 _STEPS = 10
 _MOST_RUNS = 24
 _SAID = 12  # lines of the server's messages that are shown, the last ones
@@ -154,8 +158,8 @@ def check_live(
 ) -> tuple[list[LawResult], list[Failure]]:
     """Check the rules that fit the pattern `rules` on the engine's live server.
 
-    An engine that does not claim `live` or `recovery` is not asked for it. No one thing may take
-    longer than `patience` seconds. What the servers say goes to the file `log`, if there is one.
+    `live` and `recovery` are checked only if the engine claims them. No single thing may take
+    longer than `patience` seconds. What the servers print goes to the file `log`, if there is one.
     """
     capabilities = engine.capabilities()
     beyond = {
@@ -181,7 +185,7 @@ def check_live(
 
 def tour(scenario: Scenario) -> None:
     """Touch each rule once; those of recovery, if it is served with a checkpoint."""
-    # One connection first, so that a parser's fault is not taken for one of several connections.
+    # One connection first, so that a parser's fault is not blamed on several connections.
     first = scenario.connect(0)
     scenario.send(first, [b"a", b"b"])
     scenario.settle("order-2")
@@ -201,7 +205,7 @@ def tour(scenario: Scenario) -> None:
     scenario.begin(first, b"abc", 1)
     scenario.complete(first, b"abc")
     if scenario.recovers:
-        # Once with everything delivered, so that wrong state is not taken for lost outputs.
+        # Once with everything delivered, so that wrong state is not mistaken for lost outputs.
         scenario.settle("frame-3")
         scenario.kill_and_restart()
         first = scenario.connect(0)
@@ -264,8 +268,8 @@ def _run(
 def _tours(engine: Engine) -> list[tuple[Isolation, bool]]:
     """Return each tour's mode, and whether it is served with a checkpoint.
 
-    What is on disk does not depend on the mode, so kills are tried in one mode. An engine that
-    always logs does there what it does without a checkpoint.
+    What is on disk does not depend on the mode, so kills are tried in one mode. For an engine that
+    always logs, a checkpoint makes no difference to the rest.
     """
     tours = [(mode, False) for mode in modes_of(engine)]
     capabilities = engine.capabilities()
@@ -285,7 +289,7 @@ def _first(error: BaseException) -> BaseException:
 def _overheard(said: io.StringIO) -> Iterator[None]:
     """Keep what servers print and log in this process while the block runs.
 
-    They are attacked on purpose: what they say of it is no news to who reads of a check.
+    They are attacked on purpose, so their messages about it are of no interest in a check's output.
     """
     root = logging.getLogger()
     handlers, root.handlers = root.handlers, [logging.StreamHandler(said)]

@@ -1,4 +1,4 @@
-"""The directory in which an engine keeps what must outlive it."""
+"""The directory in which an engine keeps state and input for a restart."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-_INTERVAL = 0.02  # seconds, so that what is killed has stored something
+_INTERVAL = 0.02  # seconds; short, so that a killed engine has stored something
 
 
 class Checkpoint:

@@ -14,7 +14,7 @@ MAX_SIZE = 8
 _MANY = 3_000  # frames in one piece, more than an engine may take at once
 _CONNECTIONS = 30  # one after the other, two frames on each
 
-_READ = 1 << 16  # bytes that engines like to read at a time, or a part of it, or a multiple
+_READ = 1 << 16  # bytes that engines often read at a time, or a part or a multiple of them
 _READS = 3
 _AROUND = 1 << 12  # bytes before and behind the end of such a read, all of them headers
 _SHIFTS = (1, 4)  # bytes by which headers are shifted, so that an end of a read is inside one
@@ -55,7 +55,7 @@ def what_comes_in(
 
 
 def _headers_where_reads_end(shift: int) -> list[bytes]:
-    """Return payloads, with headers of 8 bytes, that an engine's reads cut inside a header.
+    """Return payloads, with headers of 8 bytes, so that an engine's reads end inside a header.
 
     An engine that reads from a full connection gets as much as its buffer holds. Around the likely
     ends of such reads there are empty frames only, whose headers do not begin at multiples of 8.
@@ -72,7 +72,7 @@ def _headers_where_reads_end(shift: int) -> list[bytes]:
 
 
 def _refusals(run: Run) -> int:
-    """Send headers that cannot be met, frames before and behind them; return how many."""
+    """Send headers with impossible claims, frames before and behind them; return how many."""
     other = run.send("frame-5", "signed", [b"before"])
     behind = run.framed("signed", [b"behind", b""])
     for data in (

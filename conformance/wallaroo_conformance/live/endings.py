@@ -1,4 +1,4 @@
-"""Live runs with dead letters, and runs that do not end by a stop that delivers everything."""
+"""Live runs with dead letters, and runs that end otherwise than by a complete stop."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def user_code_that_exits(
 def _ends_by_itself(run: Run, rule: str, last: bytes, letters: int) -> None:
     """Send what ends the run, with frames before and behind it in one piece.
 
-    One of the sinks is away and comes back: what precedes the end is delivered to it as well.
+    One of the sinks is away and comes back: it must get the outputs before the end as well.
     """
     run.tell("the second sink of checked is away, and comes back when frames are received")
     run.peers["checked", 1].go_away()
@@ -92,7 +92,7 @@ def _ends_by_itself(run: Run, rule: str, last: bytes, letters: int) -> None:
 
 
 def _compare_file(run: Run, file: Path, wanted: list[Mapping[str, Any]]) -> None:
-    """Compare the file's lines with the letters, all that is compared (dead-1)."""
+    """Compare the file's lines with the letters, in all fields that count (dead-1)."""
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     for number, (line, letter) in enumerate(zip(lines, wanted, strict=False)):
         if _compared(line) != _compared(letter) or type(line["error"]) is not str:

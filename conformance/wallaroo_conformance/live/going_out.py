@@ -1,6 +1,6 @@
 """A live run with special sinks: they read late, break off, share an address or come late.
 
-One gets much for one message, which is special for the engine.
+One sink gets many outputs for one message, which is special for the engine.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ _LATE = 2  # outputs for the sink that comes back during a stop
 
 _ODD = 9_001  # bytes of a payload: no buffer's size is a multiple of its outputs' size
 _ODD_FRAMES = 3
-# Bytes of a payload that no sink's system takes whole while nobody reads: a connection that breaks
-# off then does so in its midst, also if the engine hands on one output at a time.
+# Bytes of a payload that the system of a sink does not take whole while the sink does not read: if
+# the connection breaks then, it breaks in the middle of an output, even if the engine hands on one
+# output at a time.
 _TOO_LONG = 4 * RECEIVE_BUFFER + 1
 _MUCH = b"much"
-_ITEMS = 300  # that come of it, and with them more bytes than an engine may hand on at once
+_ITEMS = 300  # that one message gives: more bytes than an engine may hand on at once
 _ITEM = 4_000  # bytes of each
 _CALM = 150  # frames before it, after which an engine may take many at once
 
@@ -133,10 +134,10 @@ def _full(run: Run, most: int) -> Iterator[None]:
 
 
 def _stop_in_the_midst(run: Run, most: int) -> None:
-    """Stop while frames wait in the engine and in the system, and two sinks are to be waited for.
+    """Stop while frames wait in the engine and in the system, and two sinks are slow.
 
-    What a sender has sent and the system has acknowledged counts as received. How much that is of
-    what `_full` sends, only the summary can say.
+    Bytes that a sender has sent and the system has acknowledged count as received. Only the summary
+    can say how many of those that `_full` sends this is.
     """
     with _full(run, most):
         sender = run.connect("together")
@@ -155,7 +156,7 @@ def _stop_in_the_midst(run: Run, most: int) -> None:
 
 
 def _comes_during_the_stop(run: Run, peer: SinkPeer, outputs: int) -> None:
-    """Let a sink come back when nothing is pending but its outputs; a stop waits (sink-3)."""
+    """Let a sink come back when only its outputs are pending; a stop waits (sink-3)."""
 
     def over() -> bool:
         return run.handle.wait(0) is not None

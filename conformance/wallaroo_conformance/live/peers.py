@@ -21,7 +21,7 @@ Address = tuple[str, int]
 _LONGEST_READ = 1 << 16
 _CHUNKS_APART = 6  # chunks that are sent so far apart that they are read one by one
 _APART = 0.004  # seconds
-_LOOK = 0.01  # seconds between looks at what is waited for
+_LOOK = 0.01  # seconds between looks while waiting for something
 _SO_ATTACH_FILTER = 26  # of Linux; the standard library has no name for it
 _DROP = struct.pack("HBBI", 0x06, 0, 0, 0)  # a packet filter of one instruction: return 0 bytes
 
@@ -83,7 +83,7 @@ class Sender:
             self._socket.shutdown(socket.SHUT_WR)
 
     def end(self) -> Literal["in order", "reset", "none"]:
-        """Wait for the connection's end; return how it came, or that none came in time."""
+        """Wait for the connection's end; return how it ended, or that it did not end in time."""
         try:
             while self._socket.recv(_LONGEST_READ):
                 pass
@@ -138,8 +138,8 @@ class SinkPeer:
     """Listens at a sink's address, and keeps what each of its connections brought.
 
     Args:
-        receive_buffer: bytes that the system keeps for it of what it has not read yet; `None`: as
-            many as the system likes.
+        receive_buffer: bytes that the system keeps for it before it reads them; `None`: the
+            system's choice.
     """
 
     def __init__(self, receive_buffer: int | None = None) -> None:
@@ -175,7 +175,7 @@ class SinkPeer:
             return len(self._connections)
 
     def hold(self) -> None:
-        """Read no more, so that whoever sends has to wait."""
+        """Read no more, so that the sender has to wait."""
         self._reading.clear()
 
     def read_on(self) -> None:
@@ -190,10 +190,10 @@ class SinkPeer:
     def break_off(self) -> None:
         """Reset the newest connection, while outputs are coming, and go on listening.
 
-        All that the system has acknowledged counts as brought. It must not be reading (`hold`),
-        and the system should take nothing more (`unread` does not grow). On a busy machine the
-        sender may only have paused: on Linux what it sends from now on is dropped before it is
-        acknowledged, elsewhere what comes while this looks is looked at, too.
+        All bytes that the system has acknowledged count as brought. It must not be reading
+        (`hold`), and the system should take nothing more (`unread` does not grow). On a busy
+        machine the sender may only have paused: on Linux, what it sends from now on is dropped
+        before it is acknowledged; elsewhere, bytes that come during this call count, too.
         """
         with self._lock:
             if not self._connections:
@@ -283,7 +283,7 @@ class SinkPeer:
                 self._connections.remove(connection)
 
     def _takes(self, connection: socket.socket, stretch: bytearray) -> bool:
-        """Wait for what comes next and add it to `stretch`; return whether more can come."""
+        """Wait for bytes and add them to `stretch`; return whether more can come."""
         self._reading.wait()
         try:
             ready = select.poll()

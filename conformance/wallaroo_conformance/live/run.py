@@ -1,7 +1,8 @@
 """A live run of an application made for this run; only its edges are special.
 
-Payloads and outputs are plain bytes. A payload may say what a component does with it: `UNREADABLE`
-is refused by the decoder, `BAD` by the computation, `UNWRITABLE` by the encoder; `QUIT` leaves.
+Payloads and outputs are plain bytes. A payload decides what a component does with it: `UNREADABLE`
+is refused by the decoder, `BAD` by the computation, `UNWRITABLE` by the encoder; at `QUIT` the
+process exits.
 """
 
 from __future__ import annotations
@@ -109,8 +110,8 @@ class Run:
     """An application, served; a context manager.
 
     Args:
-        engine: who serves.
-        reference: who says what must come out.
+        engine: the engine that serves.
+        reference: the engine that says what must come out.
         pipes: by name.
         options: how to serve.
         patience: seconds that any one thing may take.
@@ -130,7 +131,7 @@ class Run:
         self._reference = reference
         self._story: list[str] = [f"serve the sources {', '.join(pipes)}, {options.isolation}"]
         self._senders: list[Sender] = []
-        self._known: tuple[list[tuple[str, bytes]], Trace] | None = None  # a log, what comes of it
+        self._known: tuple[list[tuple[str, bytes]], Trace] | None = None  # a log and its trace
         self.peers = {
             (name, number): SinkPeer(receive_buffer=RECEIVE_BUFFER)
             for name, pipe in pipes.items()
@@ -220,17 +221,17 @@ class Run:
         if (found := self.handle.progress().received) != wanted:
             self.broken(rule, f"{found} frames received, {wanted} were sent")
 
-    # -- what comes of it --------------------------------------------------------------------
+    # -- what comes out ------------------------------------------------------------------------
 
     def expected(self, taken: int | None = None) -> Trace:
-        """Return what must come of the first `taken` frames sent (`None`: of all)."""
+        """Return the trace of the first `taken` frames sent (`None`: of all)."""
         log = self.log[:taken]
         if self._known is None or self._known[0] != log:  # it may be long, and is asked for often
             self._known = log, self._reference.run(Case(self._application, log))
         return self._known[1]
 
     def delivered(self, rule: str, taken: int | None = None, *, over: bool = False) -> None:
-        """Wait until the sinks that are there have what comes of the first `taken` frames sent.
+        """Wait until the sinks that are there have the outputs of the first `taken` frames sent.
 
         When the run is over, they must have nothing else.
         """

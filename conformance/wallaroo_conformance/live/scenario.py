@@ -1,4 +1,4 @@
-"""A live run, step by step, beside a model of what must come of it.
+"""A live run, step by step, beside a model of what must come out.
 
 Each step waits until the server has taken what was sent, so that the order in which frames of
 several connections are received is the order in which the model has them.
@@ -80,8 +80,8 @@ class Scenario:
     """An application, served by an engine; a context manager.
 
     Args:
-        engine: who serves.
-        reference: who says what must come out.
+        engine: the engine that serves.
+        reference: the engine that says what must come out.
         application: which of `APPLICATIONS`.
         isolation: the mode.
         patience: seconds that any one thing may take.
@@ -299,7 +299,7 @@ class Scenario:
             # If the numbers are equal, they do not tell which outputs are missing.
             rule = "frame-3" if dropped == unfinished != self._refusals else "frame-4"
             self._agree(rule, "frames dropped", self._dropped, summary.dropped_frames)
-        # The engine counts what the kernel has taken; our reader may not have read it yet.
+        # The engine counts bytes that the kernel has taken; our reader may not have read them yet.
         expected = self._expected()
         wait_until(
             lambda: (
@@ -327,7 +327,7 @@ class Scenario:
             self._broken(rule, f"a connection ended that was to go on: {error}")
 
     def _received(self, rule: str) -> None:
-        """Wait until every frame sent has been received; after a restart nobody counts them."""
+        """Wait until every frame sent has been received; after a restart they are not counted."""
         wanted = len(self._frames)
         if self._restarted:
             self.settle(rule)

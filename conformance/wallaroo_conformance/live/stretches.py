@@ -1,4 +1,4 @@
-"""What the connections of one sink brought, beside what must come (sink-3, recover-2)."""
+"""Compares what the connections of one sink brought with what must come (sink-3, recover-2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def recovery_rule(
 
     Args:
         before: outputs of what was received before it.
-        after: outputs of what was received after it, which tell what the state was.
+        after: outputs of what was received after it, which show what the state was.
         stretches: what came.
     """
     if any(not _made_of({*before, *after}, stretch) for stretch in stretches):
@@ -56,7 +56,7 @@ def missing(outputs: Sequence[bytes], stretches: Sequence[bytes]) -> str:
         }
         if not ends:
             got = f"{stretch[:60]!r}{'…' if len(stretch) > 60 else ''}"
-            return f"connection {number} brought {got}, which is no stretch of what must come"
+            return f"connection {number} brought {got}, which is not a stretch of what must come"
         reached = {max(one, end) for one in reached for end in ends}
     if len(outputs) in reached:
         return ""

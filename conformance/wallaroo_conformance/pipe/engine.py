@@ -1,4 +1,4 @@
-"""An engine in a process of its own, judged like any other: what it does wrong is its answer.
+"""An engine in a process of its own, judged like any other: its faults are its answers.
 
 A process that dies, that says nothing in time, or that says what the protocol does not allow, is
 killed with its group and started again. The cases of its job that had no answer are tried again in
@@ -32,20 +32,20 @@ from wallaroo_conformance.pipe.protocol import (
 )
 
 _MOST_DEATHS = 100
-_LOOKED_AT = 5.0  # seconds without a word after which a process is asked whether it is there
+_LOOKED_AT = 5.0  # seconds of silence after which a process is asked whether it is there
 
 
 class EngineCommandError(WallarooError):
-    """A command is no engine: it cannot be started, or does not say hello."""
+    """A command is not an engine: it cannot be started, or does not say hello."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long an engine may take, in seconds; what is slower is a fault of its own.
+    """How long an engine may take, in seconds; being slower is a fault.
 
     Args:
         start: from its start to its hello.
-        case: for one case. Alone, it may take twice as long again before it counts as hanging.
+        case: for one case. A case alone may take three times as long before it counts as hanging.
         more: for each further case of a job.
     """
 
@@ -65,7 +65,7 @@ class PipeEngine:
         option: how a command line names it; empty: by its command.
 
     Raises:
-        EngineCommandError: it is no engine.
+        EngineCommandError: it is not an engine.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class PipeEngine:
             self.close()
             said = f"; it wrote: {fault.tail.strip()}" if fault.tail.strip() else ""
             raise EngineCommandError(
-                f"{shlex.join(self._command)} is no engine: {fault}{said}"
+                f"{shlex.join(self._command)} is not an engine: {fault}{said}"
             ) from None
         self.name = str(hello["name"])
         self.version = str(hello.get("version", ""))
@@ -131,7 +131,7 @@ class PipeEngine:
         return answer
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace | Exception]:
-        """Run cases; in the place of a trace may stand what `run` would raise.
+        """Run cases; what `run` would raise may take the place of a trace.
 
         Raises:
             EngineGoneError: it cannot be started any more, or has failed too often.
@@ -148,7 +148,7 @@ class PipeEngine:
                 continue
             if len(group) == 1:
                 answers[group[0]] = CrashError(str(fault), fault.tail)
-            elif len(left) < len(group):  # it answers one after the other: that one it was
+            elif len(left) < len(group):  # it answers one after the other: so it was that one
                 groups += [left[1:], left[:1]]
             else:
                 half = len(left) // 2
@@ -174,7 +174,7 @@ class PipeEngine:
     def _job(
         self, cases: Sequence[Case], group: Sequence[int], answers: dict[int, Trace | Exception]
     ) -> _Fault | None:
-        """Have a group of cases answered; return what went wrong, if anything did."""
+        """Get the answers of a group of cases; return what went wrong, if anything did."""
         self._jobs += 1
         job = self._jobs
         message = {
@@ -225,7 +225,7 @@ class PipeEngine:
             assert isinstance(number, int)
             answers[number] = _answer(message)
             if not alone:
-                within = self._patience.case  # it answers as it goes: silence means more now
+                within = self._patience.case  # it answers case by case: silence counts now
         unanswered = [number for number in group if number not in answers]
         if unanswered:
             raise _Fault(process, f"garbage: a job is done with {len(unanswered)} cases unanswered")
@@ -237,7 +237,7 @@ class PipeEngine:
     def _message(
         self, process: LineProcess, seconds: float, alone: bool
     ) -> tuple[dict[str, Any], bool]:
-        """Return the next message, and whether it came late; one that is alone may be late."""
+        """Return the next message, and whether it came late; a single case may be late."""
         late = False
         while True:
             try:
@@ -258,10 +258,10 @@ class PipeEngine:
     # -- the process -------------------------------------------------------------------------
 
     def _ready(self) -> LineProcess:
-        """Return a process that is there.
+        """Return a running process.
 
         Raises:
-            EngineGoneError: there is none, and none can be started.
+            EngineGoneError: there is no process, and none can be started.
         """
         if self._process is not None and time.monotonic() - self._heard > _LOOKED_AT:
             try:
@@ -288,7 +288,7 @@ class PipeEngine:
         message, _ = self._message(self._process, self._patience.start, False)
         if message["type"] != "hello" or message.get("protocol") != PROTOCOL:
             raise _Fault(
-                self._process, f"its first line is no hello of {PROTOCOL}: {message!r:.120}"
+                self._process, f"its first line is not a hello of {PROTOCOL}: {message!r:.120}"
             )
         if not isinstance(message.get("name"), str) or not message["name"]:
             raise _Fault(self._process, "its hello has no name")
@@ -318,7 +318,7 @@ class _Fault(Exception):  # noqa: N818 - it becomes a case's answer
 
 
 def _answer(message: Mapping[str, Any]) -> Trace | Exception:
-    """Return the answer in a message: what cannot be read is that case's fault."""
+    """Return the answer in a message; if it cannot be read, the case has failed."""
     kind = message["type"]
     try:
         if kind == "trace":

@@ -1,4 +1,4 @@
-"""A process to which lines go and from which lines come, within a time; it dies with its group."""
+"""A process that gets and gives lines, with time limits; it is killed with its group."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class LineProcess:
         self._searched = 0  # of `_received`, bytes that hold no end of a line
 
     def send(self, line: bytes) -> None:
-        """Have a line sent while `line` waits for others: neither side can block the other."""
+        """Queue a line, sent while `line` waits for answers: neither side can block the other."""
         self._to_send = memoryview(bytes(self._to_send) + line)
 
     def line(self, seconds: float) -> bytes:
         """Return the next line.
 
         Raises:
-            SilentError: none came within so many seconds.
+            SilentError: none came in time.
             DiedError: there will be none.
         """
         end = time.monotonic() + seconds
@@ -94,7 +94,7 @@ class LineProcess:
             self._move(left)
 
     def _move(self, seconds: float) -> None:
-        """Send and receive what can be, waiting for so long at most."""
+        """Send and receive what is possible, and wait at most `seconds`."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._output, selectors.EVENT_READ)
             if self._to_send:
@@ -106,7 +106,7 @@ class LineProcess:
             except BlockingIOError:
                 sent = 0
             except OSError:
-                self._to_send = memoryview(b"")  # its end is told by what can be read
+                self._to_send = memoryview(b"")  # reading will tell that it has ended
             else:
                 self._to_send = self._to_send[sent:]
         if self._output in ready:

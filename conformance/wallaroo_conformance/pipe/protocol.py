@@ -1,4 +1,4 @@
-"""What goes over the pipe: lines of ASCII JSON, one message each (docs/engine-protocol.md).
+"""The messages on the pipe: lines of ASCII JSON, one message each (docs/engine-protocol.md).
 
 ``hello``, ``job`` and ``ping`` go to the engine; ``hello``, ``trace``, ``refusal``, ``crash``,
 ``done`` and ``pong`` come back. Unknown fields are ignored on both sides, so that fields can be
@@ -24,7 +24,7 @@ SCHEMA = Path(__file__).parent / "schema.json"
 
 _NAMED = frozenset({"isolation", "unsupported_rules"})
 _ABSENT: Mapping[str, Any] = {"live": False, "recovery": False, "refuses_in_run": True}
-"""What no engine behind a pipe has or does otherwise."""
+"""Capabilities that are the same for all engines behind a pipe."""
 
 
 class ProtocolError(Exception):
@@ -40,14 +40,14 @@ def from_line(line: bytes) -> dict[str, Any]:
     """Return the message in a line.
 
     Raises:
-        ProtocolError: it is no JSON object with a ``type``.
+        ProtocolError: it is not JSON object with a ``type``.
     """
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"a line that is no JSON ({error}): {_shown(line)}") from None
+        raise ProtocolError(f"a line that is not JSON ({error}): {_shown(line)}") from None
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
-        raise ProtocolError(f"a line that is no message (an object with a type): {_shown(line)}")
+        raise ProtocolError(f"a line that is not a message (an object with a type): {_shown(line)}")
     return message
 
 

@@ -1,1 +1,1 @@
-"""Does a user's own application mean the same everywhere, and every time?"""
+"""Checks that a user's own application means the same everywhere, and every time."""

@@ -23,7 +23,7 @@ from wallaroo_conformance.portability.reducing import (
 
 _MOST_CANDIDATES = 48  # in one step of a reduction
 _MOST_REMEMBERING = 12  # the same, where each takes a process of its own
-_MOST_MESSAGES = 2_000  # of an input that is looked at as a whole
+_MOST_MESSAGES = 2_000  # of one input, if more is known about it
 
 _DEPENDS = ("random", "clock", "hash order")
 
@@ -80,7 +80,7 @@ def look(
     Args:
         subject: the application.
         logs: its inputs.
-        smaller: what a reduction may put in the place of a payload.
+        smaller: payloads that a reduction may try instead of one.
         engines: names of engines to compare with the reference.
         tell: is called with what is being done.
 
@@ -157,7 +157,7 @@ def _remembered(
 def _reduced_findings(
     subject: Subject, logs: Sequence[InputLog], found: Sequence[Answer], smaller: Smaller
 ) -> tuple[list[AppFinding], list[Letters]]:
-    """Return what isolated mode noticed and the kinds of dead letter, at their smallest.
+    """Return the findings of isolated mode and the kinds of dead letter, with reduced inputs.
 
     All are reduced together: a round takes one process, however many there are.
     """

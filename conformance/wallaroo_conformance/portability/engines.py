@@ -1,4 +1,4 @@
-"""One application on other engines: cut into batches, on partitions, with workers that die."""
+"""One application on other engines: in batches, on partitions, with workers that die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found about an application."""
+"""A finding about an application."""
 
 from __future__ import annotations
 

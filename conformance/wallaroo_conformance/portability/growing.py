@@ -1,4 +1,4 @@
-"""Payloads that are like samples: recombined, cut, with values that nobody expects."""
+"""Payloads that are like samples: recombined, shortened, with unexpected values."""
 
 from __future__ import annotations
 

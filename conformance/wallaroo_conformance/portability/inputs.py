@@ -24,7 +24,7 @@ _MOST_SMALLER = 24  # payloads that are tried in the place of one
 
 
 class InputError(WallarooError):
-    """There is no input to look at an application with."""
+    """There is no input to run an application on."""
 
 
 class Inputs(Protocol):
@@ -89,7 +89,7 @@ class DrawnInputs:
         return logs
 
     def smaller(self, payload: bytes) -> list[bytes]:
-        """Return smaller payloads that the strategies gave: it alone knows which may be."""
+        """Return smaller payloads that the strategies gave: only they know which are valid."""
         size = (len(payload), payload)
         found = sorted((len(one), one) for one in self._met if (len(one), one) < size)
         return [one for _, one in found[:_MOST_SMALLER]]
@@ -122,7 +122,7 @@ def drawn_inputs(module: Any, sources: Sequence[str]) -> DrawnInputs | None:
 
 
 def mutated(log: InputLog) -> list[InputLog]:
-    """Return inputs like `log`: without messages, with some twice, cut short, empty, altered."""
+    """Return inputs like `log`: shorter, empty, altered, with some messages twice."""
     small = list(log[:24])
     return [
         small[::2],
@@ -150,7 +150,7 @@ def _drawn(draw: DrawFn, payloads: Mapping[str, SearchStrategy[bytes]]) -> Input
 def _stretches(
     draw: DrawFn, samples: InputLog, payloads: Mapping[str, SearchStrategy[bytes]]
 ) -> InputLog:
-    """Return samples that stand behind each other, some of them changed."""
+    """Return samples that follow each other, some of them changed."""
     start = draw(st.integers(0, len(samples) - 1))
     length = draw(st.integers(1, _MOST_MESSAGES))
     return [

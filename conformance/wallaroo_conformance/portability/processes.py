@@ -1,4 +1,4 @@
-"""An application in fresh processes: run on the reference, with what its calls gave."""
+"""Runs an application on the reference in fresh processes, and notes what its calls gave."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATER = NOON + 40 * 86_400 + 3_723.5  # another day of another month, hour, minu
 _TIMEOUT = 600.0  # seconds that a request may take
 
 Answer: TypeAlias = dict[str, Any]
-"""What the worker says of one input: ``trace``, ``findings``, ``calls``, ``errors``."""
+"""The worker's answer for one input: ``trace``, ``findings``, ``calls``, ``errors``."""
 
 
 class PortabilityError(WallarooError):

@@ -10,7 +10,7 @@ from wallaroo.trace import InputLog
 Smaller: TypeAlias = Callable[[bytes], Sequence[bytes]]
 
 Reduction: TypeAlias = Generator[list[InputLog], Sequence[bool], InputLog]
-"""Yields inputs, is sent which of them still fail, and returns the smallest that it found."""
+"""A generator: yields inputs, is sent those that still fail, and returns the smallest it found."""
 
 _MOST_ROUNDS = 40
 
@@ -41,7 +41,7 @@ def reduced(
     *,
     most: int = 48,
 ) -> InputLog:
-    """Return an input like `log` that fails too, and that no single step makes smaller.
+    """Return an input like `log` that fails too, and that no single step can make smaller.
 
     Args:
         log: an input that fails.
@@ -63,8 +63,8 @@ def reduced_together(
 
     Args:
         reductions: the reductions.
-        failing: is given the inputs that each reduction asks for, an empty list for one that is
-            finished, and says for each which fail.
+        failing: takes the inputs that each reduction asks for, an empty list for one that is
+            finished, and returns for each those that fail.
     """
     least: list[InputLog] = [[] for _ in reductions]
     asked: list[list[InputLog]] = [[] for _ in reductions]

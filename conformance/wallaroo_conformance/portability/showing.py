@@ -99,7 +99,7 @@ def application_junit(found: Look, app: str) -> str:
 
 
 def application_html(found: Look, app: str, application: Application) -> str:
-    """Return what was found as a page that stands alone."""
+    """Return what was found as a page that needs no other files."""
     page: str = Template(_PAGE, autoescape=True).render(
         app=app,
         counts=_counts(found),
@@ -123,7 +123,7 @@ def application_markdown(found: Look, app: str, application: Application) -> str
 
 
 def not_reached(found: Look, application: Application) -> list[str]:
-    """Return the decoders, computations and encoders that no input has led to."""
+    """Return the decoders, computations and encoders that no input has reached."""
     return [
         f"{use.component.name} ({use.where})"
         for use in application.components()

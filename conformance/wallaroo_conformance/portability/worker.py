@@ -44,7 +44,7 @@ def main() -> int:
 def _answer(engine: Engine, request: dict[str, Any]) -> int:
     """Answer one request, in a process of its own."""
     stop_clock(request["clock"])
-    # What the application prints is no part of the answer.
+    # What the application prints is not part of the answer.
     answer, sys.stdout = sys.stdout, sys.stderr
     try:
         application = load_application(request["app"], request["args"], placeholders=True)

@@ -1,4 +1,4 @@
-"""A counterexample as one page that stands alone: the application drawn, and where engines part."""
+"""A counterexample as one page: the application drawn, and where the engines begin to differ."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _verdict(found: Replayed) -> str:
 def _way(application: Application, reference: Calls, other: Calls) -> list[dict[str, Any]]:
     """Return places in the order of the application, each with the calls of both engines.
 
-    The first place with a difference is where they part; what is behind it is a consequence.
+    The engines begin to differ at the first place with a difference; later ones are consequences.
     """
     rows: list[dict[str, Any]] = []
     parted = False

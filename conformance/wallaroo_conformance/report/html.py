@@ -1,4 +1,4 @@
-"""A report as one HTML page that stands alone: no script to load, no font, no picture."""
+"""A report as one HTML page that loads nothing: no script, no font, no picture."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def chapters_for(page: Path | None, published: str | None) -> str | None:
         published: address of the chapters' folder on a site, where the user names one.
 
     Returns:
-        What stands before a chapter's file name in a link; `None` where there are no chapters: an
-        installed wheel has none.
+        The part of a link before a chapter's file name; `None` if there are no chapters, as in an
+        installed wheel.
     """
     if published is not None:
         return published
@@ -73,7 +73,7 @@ def page(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     text = environment.get_template(template).render(**values)
-    # What UTF-8 refuses may stand in a case's text; a page shows it as what it is not.
+    # A case's text may hold characters that UTF-8 refuses; a page shows a replacement.
     return text.encode("utf-8", "replace").decode()
 
 
@@ -107,8 +107,8 @@ def _link(rule: Rule, spec: str | None) -> str | None:
     """Return the address of a rule's section; a site's chapters end in .html."""
     if spec is None:
         return None
-    # In a checkout the chapters are Markdown. A page within docs/ is published with the site, where
-    # they are HTML, as they are at an address.
+    # In a checkout the chapters are Markdown. On the site they are HTML; so they are for a page
+    # within docs/, which is published with the site.
     link = rule.link if spec.endswith("docs/spec") else rule.link.replace(".md#", ".html#")
     return f"{spec.rstrip('/')}/{link}"
 

@@ -12,12 +12,12 @@ from wallaroo_conformance.judge.results import Report
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text
 
-# What XML cannot hold, not even escaped.
+# Characters that XML cannot hold, not even escaped.
 _ILLEGAL = {code: "\ufffd" for code in (*range(0x20), 0xFFFE, 0xFFFF) if code not in (9, 10, 13)}
 
 
 def junit(reports: Sequence[Report]) -> str:
-    """Return reports as JUnit XML; what kept a check from being complete is an error."""
+    """Return reports as JUnit XML; if a check is not complete, its reasons are errors."""
     order = list(RULES)
     root = ET.Element("testsuites")
     for report in reports:
@@ -59,5 +59,5 @@ def junit(reports: Sequence[Report]) -> str:
 
 
 def in_xml(text: str) -> str:
-    """Return a text with what XML cannot hold replaced."""
+    """Return a text in which characters that XML cannot hold are replaced."""
     return text.translate(_ILLEGAL).encode("utf-8", "replace").decode()

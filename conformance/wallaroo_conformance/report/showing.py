@@ -142,7 +142,7 @@ def cases_text(report: Report) -> str:
 
 
 def coverage_text(result: CoverageResult) -> str:
-    """Return what was met, how fast new pairs still came, and how likely an unseen one is."""
+    """Return the coverage as text: pairs met, how fast new ones came, the chance of another."""
     parts = [
         f"{result.pairs:,} pairs of {result.facts} facts met in one case, "
         f"{result.pairs_never:,} never",

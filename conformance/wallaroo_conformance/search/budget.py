@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_FEWEST = 8  # cases in a chunk that time cuts short
+_FEWEST = 8  # cases in a chunk, even if time is short
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ PROFILES: Mapping[str, Budget] = {
 
 
 def chosen_budget(profile: str, cases: int | None = None, seconds: float | None = None) -> Budget:
-    """Return a profile's budget, or one of so many cases or seconds where either is given.
+    """Return a profile's budget, or one with the given number of cases or seconds.
 
     Where both are given, the search ends with whichever comes first.
     """

@@ -15,7 +15,7 @@ from wallaroo_conformance.search.running import Runner
 
 _SLOW_JOB = 0.25  # seconds
 _FEW = 16
-_MOST_STEPS = 60  # of a reduction; none has been seen to need half as many
+_MOST_STEPS = 60  # of a reduction; none has needed half as many so far
 _MOST_PROJECTIONS = 512
 _MOST_CANDIDATES = 192  # of a reduction's step, the simplest
 
@@ -47,7 +47,7 @@ class Explainer:
         return smallest
 
     def as_it_is(self, case: AnyCase) -> Failure | None:
-        """Return what one case shows without being reduced, or `None`; note nothing."""
+        """Return the failure that one case shows without being reduced, or `None`; note nothing."""
         failing = self._judge.first_failing([self._judge.adapted(case)])
         return None if failing is None else self._explained(failing, self._runner.jobs)[0]
 
@@ -78,7 +78,7 @@ class Explainer:
 
     def _simplest_failing(self, candidates: Sequence[AnyCase]) -> Failing | None:
         """Return the first candidate that fails too, and not for a reason known already."""
-        # On a fast engine look at few at a time: mostly one of the first fails.
+        # On a fast engine try few at a time: usually one of the first fails.
         step = self._runner.job if self._jobs_are_slow() else _FEW
         for start in range(0, len(candidates), step):
             failing = self._judge.first_failing(candidates[start : start + step])
@@ -90,7 +90,7 @@ class Explainer:
         return self._runner.seconds_a_job > _SLOW_JOB
 
     def _law(self, reduced: Failing) -> Law:
-        """Return the law that a reduced case speaks of."""
+        """Return the law that a reduced case breaks."""
         result = reduced.result
         if isinstance(result, Crash) and (result.refusal or not reduced.case.input_log):
             return ANSWERS

@@ -1,4 +1,4 @@
-"""What a search has found so far: counts by law, failing cases, and the failures they came to."""
+"""What a search has found so far: counts by law, failing cases, and the failures they led to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 _RELATIONS = dict.fromkeys((*RELATIONS, *TIMED_RELATIONS))
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
 _MOST_REFUSED = 64
-_ENOUGH_BEYOND = 4  # so many cases of a law are beyond an engine: then all of that law are
+_ENOUGH_BEYOND = 4  # if this many cases of a law are beyond an engine, all of that law are
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class Failing:
 
 
 class Findings:
-    """What a search has found so far. Judging and explaining write it, everybody reads it."""
+    """What a search has found so far. `Judge` and `Explainer` write it."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
         self.first_failure: float | None = None
         """Seconds from the search's beginning to the first case that failed."""
         self.coverage = Coverage()
-        """What the cases that the engine has answered have met."""
+        """The facts that the cases answered by the engine have met."""
         self.tried_until_failure: int | None = None
         """Cases that the engine had answered when the first one failed, this one among them."""
         self._tried = 0
@@ -70,7 +70,7 @@ class Findings:
         self.last_beyond = ""
         """Why the last case that the engine was not given, or has refused, is beyond it."""
         self.excusing: tuple[Law, ...] = ()
-        """Laws of rules that the engine does not claim; what they explain is no fault."""
+        """Laws of rules that the engine does not claim; differences they explain are not faults."""
         self.spared = ""
         """Why nearly all timed cases are beyond the engine; empty: they are not."""
         self.unasked: dict[str, str] = {}
@@ -116,7 +116,7 @@ class Findings:
             del self.failing[_MOST_FAILING:]
 
     def add_failure(self, failure: Failure, law: Law) -> None:
-        """Note what a failing case came to, and drop the failing cases that it explains."""
+        """Note the failure of a failing case, and drop the failing cases that it explains."""
         self.failures.append(failure)
         self.blamed.append(law)
         self.failing = [one for one in self.failing if not self.is_explained(one)]
@@ -131,7 +131,7 @@ class Findings:
         return not self.kept[law.id] and self.beyond[law.id] < _ENOUGH_BEYOND
 
     def law_results(self, rules: str, unsupported: Mapping[str, str]) -> list[LawResult]:
-        """Return what is known of each law.
+        """Return the result of each law.
 
         Args:
             rules: pattern of the rules that are asked for.

@@ -1,4 +1,4 @@
-"""Following: what user code is given and gives while an engine runs a case, node by node.
+"""Following: notes the arguments and results of user code while an engine runs a case, by node.
 
 Engines may go through messages and steps in another order than the reference, as long as the same
 comes out. So calls are kept by the node that made them: each node sees its messages in order.
@@ -19,7 +19,7 @@ Place: TypeAlias = tuple[str, int | str]
 """``node`` and its index in the application, or ``state`` and a state partition's name."""
 
 Calls: TypeAlias = dict[Place, list[str]]
-"""What each place's user code was given and gave: a line a call, in the order of the calls."""
+"""For each place the calls of its user code, one line each, in their order."""
 
 _LONGEST = 160  # characters of a value
 _DEEPEST = 6
@@ -33,13 +33,13 @@ def followed(engine: Engine, case: AnyCase, options: dict[str, Any] | None = Non
     calls: Calls = {}
     application = assemble(case)
     watched = application.map_components(_watcher(application, calls))
-    with suppress(Exception):  # that it crashes is known from the run that counts
+    with suppress(Exception):  # the run that counts has already reported a crash
         engine.run(engine_case(case, watched, options))
     return calls
 
 
 def shown(value: Any, depth: int = 0) -> str:
-    """Return a value for people, without a call of user code: no `repr` of its own is asked."""
+    """Return a value for people, without calling user code such as its own `repr`."""
     text = _shown(value, depth)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 

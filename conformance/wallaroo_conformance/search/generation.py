@@ -1,4 +1,4 @@
-"""Generation: which cases are run next."""
+"""Generation: chooses which cases are run next."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Generation:
         self.chunks = 0
         """How many chunks `next_chunk` has given."""
         self.spare_timed = False
-        """Draw no more timed cases where others can stand in their place."""
+        """Draw no more timed cases if other cases can replace them."""
         self._part: Part = part
         self._seed = seed
         self._modes = modes & _BOTH or _ISOLATED
@@ -93,10 +93,10 @@ class Generation:
 
         Most faults show in few random cases, so the first chunk is small; so is that of the first
         timed cases. Then come cases that are led to rare pairs of facts, the tour of all operators,
-        led cases again, for which the tour has met more, all pairs of operators, and the tour of
-        windows. From then on chunks are as large as a job may be, since every job has a price of
-        its own; where jobs have few cases at first, each has twice those of the one before. Half of
-        the cases are led.
+        led cases again, since the tour has met more facts, all pairs of operators, and the tour of
+        windows. From then on chunks are as large as a job may be, since every job costs something;
+        if jobs have few cases at first, each has twice as many as the one before. Half of the cases
+        are led.
         """
         number = self.chunks
         self.chunks += 1
@@ -133,7 +133,8 @@ class Generation:
     def more(self, part: Part) -> list[AnyCase]:
         """Return cases to look through for laws that no case has exercised yet.
 
-        None is tame: what random cases miss are mostly laws that tame cases cannot exercise.
+        None is tame: the laws that random cases miss are mostly laws that tame cases cannot
+        exercise.
         """
         size = min(self._most, _FIRST_CHUNK)
         seed = self._seed_of(next(self._added))

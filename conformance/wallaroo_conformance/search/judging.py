@@ -1,4 +1,4 @@
-"""Judging: cases are run on engine and reference, and what differs is noted.
+"""Judging: runs cases on engine and reference, and notes the differences.
 
 A case whose engine cannot or need not run it is *beyond* the engine: it is counted and not run.
 """
@@ -51,11 +51,11 @@ class Judge:
         self._today = today
 
     def adapted(self, case: AnyCase) -> AnyCase:
-        """Return the case as the engine can be given it."""
+        """Return the case in a form that the engine can run."""
         return self.claims.adapted(self.runner.adapted(case))
 
     def try_cases(self, cases: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:
-        """Run cases, note what came of each, and return those that were run with their results."""
+        """Run cases, note the outcomes, and return the cases that were run with their results."""
         adapted = [self.adapted(case) for case in cases]
         self.findings.generated += len(adapted)
         given: list[Meaning] = []
@@ -111,7 +111,7 @@ class Judge:
         return None
 
     def failing(self, meaning: Meaning, result: Result) -> Failing | None:
-        """Return how an answer is wrong, or `None`; what is not claimed is not wrong."""
+        """Return how an answer is wrong, or `None`; a rule that is not claimed cannot be broken."""
         if self._refused(result):
             return None
         kinds = differences(*self.claims.comparable(meaning.trace, result))
@@ -123,7 +123,7 @@ class Judge:
         return known and isinstance(result, Crash) and result.refusal != ""
 
     def _may_vary(self, variant: Variant) -> bool:
-        """Whether the engine can be given a variant, and claims what the relation says."""
+        """Whether the engine can run a variant, and claims what the relation says."""
         if self.claims.unasked(variant.relation) is not None:
             return False
         return self.runner.beyond(variant.case) is None

@@ -19,10 +19,10 @@ from wallaroo_conformance.search.running import Runner
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of it.
+    """The outcome of a replayed case.
 
     Args:
-        case: the case, as the engine can be given it.
+        case: the case, in a form that the engine can run.
         meaning: what it does on the reference.
         actual: what the engine gave; `None`: it was not run.
         beyond: why the engine cannot or need not run it; else empty.
@@ -39,7 +39,7 @@ class Replayed:
 
 
 def replayed(example: Counterexample, engine: Engine) -> Replayed:
-    """Run a stored case on an engine and on the reference, and return what came of it."""
+    """Run a stored case on an engine and on the reference, and return the outcome."""
     runner = Runner(engine, options=example.options if engine.name == example.engine else None)
     claims = Claims(runner.capabilities)
     case = claims.adapted(runner.adapted(example.case))

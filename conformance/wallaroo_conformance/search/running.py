@@ -1,4 +1,4 @@
-"""Running: cases on an engine, in jobs or alone; an exception of the engine is its answer, too."""
+"""Running: runs cases on an engine, in jobs or alone; an exception of the engine is an answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_CASES_A_JOB = 2_048
 _FRAMES = 8  # the innermost frames of a crash's traceback are kept
 
 REFUSED = "refused: "
-"""How the answer of `Runner.beyond` begins where the engine refuses the application (build-2)."""
+"""The beginning of `Runner.beyond`'s answer if the engine refuses the application (build-2)."""
 
 
 class HarnessError(Exception):
@@ -151,12 +151,12 @@ class Runner:
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether Ctrl-C was meant for the check: that of the catalogue's operators says something."""
+    """Whether Ctrl-C was meant for the check: the one of the catalogue's operators has a text."""
     return isinstance(error, KeyboardInterrupt) and not error.args
 
 
 def crash(error: BaseException) -> Crash:
-    """Return what stands for a trace when an engine raised."""
+    """Return what takes the place of a trace when an engine raised."""
     if isinstance(error, CrashError):
         return Crash(str(error), error.report)
     text = f"{type(error).__name__}: {describe_error(error)}"

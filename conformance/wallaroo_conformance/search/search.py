@@ -32,9 +32,9 @@ from wallaroo_conformance.search.steering import Steering
 MOST_FAILURES = 16
 """Failures that a report holds at most."""
 
-_MOSTLY_REFUSED = 4  # an engine that takes less than one of so many timed cases gets few of them
+_MOSTLY_REFUSED = 4  # an engine that takes less than one in this many timed cases gets few of them
 _MOST_COMPARED = 16  # steps of the top-up for relations
-_MOST_USEFUL = 32  # cases that are run of those looked through in one step of the top-up
+_MOST_USEFUL = 32  # of the cases looked through in one step of the top-up, those that are run
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Search:
         watcher: is called with the progress.
         give_up_early: stop generating after the first cases that fail.
         part: which cases are generated.
-        by_chance: lead no cases to rare pairs of facts, to see what that is worth.
+        by_chance: lead no cases to rare pairs of facts, to measure what leading is worth.
         stop: set from outside: raise `KeyboardInterrupt` before the next cases are run.
     """
 
@@ -113,7 +113,7 @@ class Search:
             if (why := self._judge.claims.unasked(relation)) is not None:
                 self.findings.unasked[relation.id] = why
         self.problems: list[str] = []
-        """What ended a check's search before its time."""
+        """The exception that ended a check's search early."""
         self._explainer = Explainer(self._judge)
         self._seed = seed
         self._watcher = watcher or (lambda progress: None)
@@ -131,7 +131,7 @@ class Search:
         self._cover(answered, dict.fromkeys([meaning.case for meaning, _ in answered], "fixed"))
 
     def failure_of(self, case: AnyCase) -> Failure | None:
-        """Return what one case shows, as it is; it is neither counted nor reduced."""
+        """Return the failure of one case as it is; the case is neither counted nor reduced."""
         return self._explainer.as_it_is(case)
 
     def search(self, budget: Budget) -> None:
@@ -156,7 +156,7 @@ class Search:
                 self._judge.try_variants(_some(answered, budget.variant_every), rng)
 
     def _cover(self, answered: Sequence[tuple[Meaning, Result]], chunk: Chunk) -> None:
-        """Note what the cases that the engine has answered have met."""
+        """Note which facts the cases answered by the engine have met."""
         origins = {self._judge.adapted(case): origin for case, origin in chunk.items()}
         for meaning, _ in answered:
             self.findings.coverage.add(meaning.case, meaning.facts, origins[meaning.case])
@@ -209,7 +209,7 @@ class Search:
             self._judge.try_variants(answered, random.Random(self._seed))  # noqa: S311 - no secret
 
     def _try_more(self, cases: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:
-        """Try some of the cases that were chosen for what none has shown yet."""
+        """Try some of the cases that were chosen because they may show something new."""
         chosen = cases[:_MOST_USEFUL]
         answered = self._judge.try_cases(chosen)
         self._cover(answered, dict.fromkeys(chosen, "led"))
@@ -242,7 +242,7 @@ class Search:
             self._explainer.show_smallest()
 
     def law_results(self, rules: str = "*") -> list[LawResult]:
-        """Return what is known of each law whose rule fits the pattern."""
+        """Return the result of each law whose rule fits the pattern."""
         return self.findings.law_results(rules, self._judge.claims.unclaimed())
 
     def _tell(self, stage: str) -> None:
@@ -265,7 +265,7 @@ class Search:
 
 
 def _some(answered: Sequence[tuple[Meaning, Result]], every: int) -> list[tuple[Meaning, Result]]:
-    """Return one answer in so many; of timed cases one in two, since they have more relations."""
+    """Return one answer in `every`; of timed cases one in two, since they have more relations."""
     timed = [one for one in answered if isinstance(one[0].case, TimedCase)]
     plain = [one for one in answered if not isinstance(one[0].case, TimedCase)]
     return [*plain[::every], *timed[:: max(every // 2, 1)]]

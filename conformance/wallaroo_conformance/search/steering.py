@@ -1,8 +1,8 @@
-"""Steering: cases made for pairs of facts that are rare so far, out of cases that met one of both.
+"""Steering: makes cases for pairs of facts that are rare so far, from cases with one of the two.
 
-Chance seldom brings two rare facts into one case: each must be met by itself, and most cases meet
-neither. But a small case that met the one and a small case that met the other are known, and
-crossing them often meets both.
+Two rare facts seldom meet in one random case: each is rare by itself, and most cases meet neither.
+But a small case with one fact and a small case with the other are known, and crossing them often
+gives a case with both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Steering:
         self._tried: Counter[Pair] = Counter()
 
     def led(self, count: int, seed: int, kind: Kind) -> list[AnyCase]:
-        """Return at most `count` different cases of a kind; none where hardly anything is met."""
+        """Return at most `count` different cases of a kind; none if few pairs have been met."""
         met = self._coverage.kinds.get(kind)
         if met is None or len(met.of) < _CONTENDERS:
             return []
@@ -45,7 +45,7 @@ class Steering:
         return list(made)
 
     def _rarest(self, met: PairsMet, facts: list[Fact], rng: Random) -> Pair:
-        """Return a pair that few cases have met, and that has not been tried often in vain."""
+        """Return a pair that few cases have met, and that was not tried often without success."""
         contenders = [in_order(*rng.sample(facts, 2)) for _ in range(_CONTENDERS)]
         rarest = min(contenders, key=lambda pair: met.count[pair] + self._tried[pair])
         self._tried[rarest] += 1
@@ -55,7 +55,7 @@ class Steering:
 def _met(met: PairsMet, fact: Fact, rng: Random) -> AnyCase:
     """Return a case that has met a fact, together with any other one.
 
-    Small cases have little that stands in the way of a second fact; others have more messages.
+    Small cases leave room for a second fact; large ones have more messages.
     """
     known = met.smallest if rng.random() < 1 / 2 else met.latest
     return known[rng.choice(met.of[fact])]

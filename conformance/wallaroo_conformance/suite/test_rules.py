@@ -16,7 +16,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_rule(rule: str, wallaroo_findings: dict[str, Any]) -> None:
-    """The engine keeps the rule, as far as cases have truly exercised it."""
+    """The engine keeps the rule, as far as cases have exercised it."""
     failures = wallaroo_findings["failures"].get(rule)
     if failures:
         pytest.fail("\n\n".join(failures), pytrace=False)

@@ -37,8 +37,8 @@ def test_a_corpus_is_read_back_and_holds_no_more_than_it_may(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"{}\n", b"[]\n", b"3\n", b"no JSON", b'{"format": "wallaroo-corpus/2"}\n', b"\xff\xfe"],
-    ids=["empty", "no format", "a list", "a number", "no JSON", "another format", "no text"],
+    [b"", b"{}\n", b"[]\n", b"3\n", b"not JSON", b'{"format": "wallaroo-corpus/2"}\n', b"\xff\xfe"],
+    ids=["empty", "no format", "a list", "a number", "not JSON", "another format", "no text"],
 )
 def test_what_is_no_corpus_is_told_in_a_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, text: bytes
@@ -56,7 +56,7 @@ def test_damaged_lines_are_told_together_and_the_others_used(
     (tmp_path / "corpus.jsonl").write_text("\n".join(lines))
     assert read_corpus(tmp_path) == CASES[:1]
     [record] = caplog.records
-    assert "3 lines are no cases and passed over, first 2" in record.getMessage()
+    assert "3 lines are not cases and are passed over, first 2" in record.getMessage()
 
 
 def test_damaged_counterexamples_are_told_and_the_others_used(

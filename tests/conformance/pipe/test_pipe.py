@@ -60,7 +60,7 @@ def outputs(answer: object) -> object:
         ("die", r"^died: it ended with exit 7$"),
         ("hang", r"^hang: no answer within 3\.0 s$"),
         ("slow", r"^slow: it answered after \d+\.\d s; a case has 1 s$"),
-        ("garbage", r"^garbage: a line that is no JSON .*Traceback"),
+        ("garbage", r"^garbage: a line that is not JSON .*Traceback"),
         ("nothing", r"^garbage: a job is done with 1 cases unanswered$"),
         ("stranger", r"^garbage: an answer that nobody asked for"),
         ("no trace", r"^garbage: no trace"),
@@ -112,7 +112,7 @@ def test_a_hello_says_what_it_claims(start: Start) -> None:
         (["/nowhere/engine"], "cannot be started"),
         ([sys.executable, "-c", "raise SystemExit('out of order')"], "with exit 1.*out of order"),
         ([sys.executable, "-c", "print('hi', flush=True); input()"], "no JSON"),
-        ([sys.executable, "-c", 'print(\'{"type": "hello"}\', flush=True); input()'], "no hello"),
+        ([sys.executable, "-c", 'print(\'{"type": "hello"}\', flush=True); input()'], "not a hello"),
     ],
     ids=["absent", "ends", "talks", "another protocol"],
 )

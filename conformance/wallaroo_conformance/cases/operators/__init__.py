@@ -3,8 +3,8 @@
 Operators are components as a user writes them, decorated functions and classes mixed, so that a
 case can be shown as the Python a user could have written. A case holds their names, travels as
 JSON, and pickles by reference. An operator is declared once, by the decorator of its table, with
-its traits: nothing else knows it by name. In each table the plainest operator stands first: what a
-case can be reduced to comes before what makes it special.
+its traits: nothing else knows it by name. In each table the plainest operator stands first, because
+cases are reduced towards the first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What operators of several kinds do alike."""
+"""Functions that operators of several kinds share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wallaroo.keys import BadKeyError
 
 
 class Shop:
-    """Holds a class that is called otherwise within its module than by itself."""
+    """Holds a class whose qualified name differs from its name."""
 
     class ClosedError(Exception):
         """Nested, so that its ``__qualname__`` is not its ``__name__``."""
@@ -33,12 +33,12 @@ def again() -> Exception:
 
 
 def chosen(message: Any, what: Sequence[Any]) -> Any:
-    """Return one of `what`, by the characters of the message's text."""
+    """Return one of `what`, chosen by the characters of the message's text."""
     return what[sum(map(ord, str(message))) % len(what)]
 
 
 def complain(message: Any) -> None:
-    """Raise on a message with an x: what engines themselves catch, or may take for their own."""
+    """Raise on a message with an x: exceptions that engines themselves catch or raise."""
     if "x" not in str(message):
         return
     errors: tuple[Exception, ...] = (
@@ -64,7 +64,7 @@ def leave(message: Any) -> None:
 
 
 def alter(value: Any, mark: str) -> None:
-    """Leave a mark in a value, if it can be altered: in a tuple, in what it holds."""
+    """Leave a mark in a value, if it can be altered; in a tuple, in its items."""
     if isinstance(value, list):
         value.append(mark)
         del value[:-3]

@@ -1,8 +1,8 @@
 """Computations without state, one message out. The first is the plainest.
 
-What goes wrong goes wrong on a mark in the message, so that most messages live on: ``x`` raises,
-``y`` gives a wrong shape, ``z`` what cannot be pickled, ``quit`` ends the process. Results stay
-small however the operators are combined: containers are not nested deeper, text is cut.
+An operator fails only on a mark in the message, so that most messages go on: ``x`` raises, ``y``
+gives a wrong shape, ``z`` gives a value that cannot be pickled, ``quit`` ends the process. Results
+stay small however the operators are combined: containers are not nested deeper, text is shortened.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """State computations that return something odd in one way only, and pairs in all others.
 
-An engine that tells from a function's code what it returns must not be deceived by any of them.
+An engine that looks at a function's code to find out what it returns must get all of them right.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class BySize:
 @ROUTES.add(Trait.NUMBERS)
 @wallaroo.partition
 def alike(message: Any) -> Any:
-    """Return one of the keys that look alike, two of which are none."""
+    """Return one of several values that look alike; two of them are not keys."""
     return chosen(message, ("1", b"1", 1, (1,), True, "\uff11", ("1",), 1.0))
 
 
@@ -139,7 +139,7 @@ def no_key(message: Any) -> Any:
 @ROUTES.add()
 @wallaroo.partition
 def nearly_tuples(message: Any) -> Any:
-    """Return tuples that are keys, and such as are equal to them and are none."""
+    """Return tuples that are keys, and values equal to them that are not keys."""
     tuples = (
         *((1,), (True,), (1.0,), ((1,),), ((True,),), (Suit.HEARTS,), (0, "a"), (False, "a")),
         *(("a", Name("a")), (0.0, "a"), ("a", "a"), Point(1, 1), (1, 1), ([1],), "a"),

@@ -1,6 +1,6 @@
 """State computations with one output. The first is the plainest.
 
-Marks in a message as in `computing`; states are those of `states`, or not even that.
+Marks in a message as in `computing`; states are those of `states`, or other objects.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ class Number:
 
 @BUILDERS.add(Trait.FINDING, made=())
 class Nothing:
-    """A builder of a state that is none."""
+    """A builder that returns `None` as state."""
 
     def build(self) -> Any:
         """Return `None`."""

@@ -11,7 +11,7 @@ C = TypeVar("C")
 
 
 class Trait(enum.Enum):
-    """What generator, observer or builder of a case must know of an operator."""
+    """What the code that generates, observes or builds a case must know about an operator."""
 
     COMMON = "is drawn more often than others"
     FINDING = "makes a finding: `trusting` mode is not promised to it"
@@ -41,7 +41,7 @@ class Table(dict[str, Any]):
 
     Attributes:
         traits: of each operator.
-        arguments: of those operators that are instances: what they were made with.
+        arguments: of those operators that are instances: the arguments that they were made with.
     """
 
     def __init__(self, *tables: Table) -> None:

@@ -1,6 +1,7 @@
-"""Values that are messages, or flags, or items, like any other and are easily taken for less.
+"""Values that are valid messages, flags or items, although they look like nothing.
 
-Engines meet them where they ask a value what only its type, or its identity, can tell.
+An engine gets them wrong if it compares or tests a value where it should look at its type or
+identity.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _SHARED = "shared"
 
 @dataclass(frozen=True)
 class Argument:
-    """What a call is given: a value, and how a user would write it."""
+    """An argument of a call: a value, and how a user would write it."""
 
     text: str
     value: Any

@@ -1,7 +1,7 @@
 """A timed case: an application with graphs, keys and windows, and its records, as one value.
 
-Times and durations are small numbers of nanoseconds, so that edges of windows are met often. A
-step finds its origin by counting back from itself, modulo what there is, so that a case with any
+Times and durations are small numbers of nanoseconds, so that edges of windows are met often. A step
+finds its origin by counting back from itself, modulo the number of nodes, so that a case with any
 step left out is still a case.
 """
 
@@ -41,7 +41,7 @@ class SourceSpec:
 
 @dataclass(frozen=True)
 class WindowSpec:
-    """Windows; a parameter that a kind has not is left out.
+    """Windows; parameters that a kind does not have are left out.
 
     Args:
         kind: range, session or count windows.
@@ -89,7 +89,7 @@ class Entry:
 
     Args:
         what: which of these.
-        source: the source's number; without meaning for a tick.
+        source: the source's number; ignored for a tick.
         at: arrival time in nanoseconds; a time before the last record's counts as that.
         payload: of a frame; decoded, of a value.
     """

@@ -53,7 +53,7 @@ def _adopted(sources: list[SourceSpec], spec: SourceSpec, rng: Random) -> int:
 
 
 def _fitting(entry: Entry, sources: list[SourceSpec]) -> Entry:
-    """Return a record that its source can give: a generator gives messages, and alone can fail."""
+    """Return a record that its source can give: only a generator gives messages, and can fail."""
     if not sources[entry.source].generator:
         return replace(entry, what="end") if entry.what == "failed" else entry
     if entry.what == "frame":

@@ -22,7 +22,7 @@ def timed_case_from_json(form: Any) -> TimedCase:
     """Return the case whose `to_json` is `form`.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError: it is no such form, or its application
+        KeyError, TypeError, ValueError, AttributeError: it is not such a form, or its application
             cannot be built.
     """
     rest = {name: value for name, value in form.items() if name != "format"}

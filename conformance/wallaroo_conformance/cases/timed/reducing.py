@@ -1,4 +1,4 @@
-"""All one-step reductions of a timed case, as `wallaroo_conformance.cases.reducing` has them."""
+"""All one-step reductions of a timed case, as `wallaroo_conformance.cases.reducing` makes them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def timed_size(case: TimedCase) -> tuple[int, ...]:
 
 
 def _never_back(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """Return records that mean the same, with arrival times that do not decrease (time-1)."""
+    """Return the records with the arrival times that count, which do not decrease (time-1)."""
     times = accumulate([entry.at for entry in entries], max)
     return tuple([replace(entry, at=at) for entry, at in zip(entries, times, strict=True)])
 

@@ -61,8 +61,8 @@ def generate_timed(count: int, random_seed: int, *, tame: bool) -> list[TimedCas
     Args:
         count: how many, fewer only if there are no more.
         random_seed: of the generation.
-        tame: for `trusting` mode; the operators that alter messages make findings, which that mode
-            is not promised to.
+        tame: for `trusting` mode; without the operators that alter messages: they make findings,
+            and then that mode promises nothing.
     """
     return list(_generated(count, random_seed, tame))
 

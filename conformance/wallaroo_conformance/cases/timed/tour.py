@@ -1,8 +1,8 @@
 """The tour of timed cases: each window and each state, with each mark, over the same few records.
 
-Chance brings everything together with everything; a short search leaves much out. The tour leaves
-out no kind of window, no policy for late messages, no key extractor, no mark. Its records come out
-of order, several keys at one time, and then nothing for a while.
+Random cases combine everything with everything, but a short search leaves much out. The tour has
+every kind of window, every policy for late messages, every key extractor and every mark. Its
+records come out of order, several keys at one time, and then nothing for a while.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _FRAMES: Final = (
 )
 """Arrival time, letter and event time of each."""
 _TICKS: Final = ((19, 7), (60, len(_FRAMES) - 1))
-"""Arrival times of ticks, and behind how many frames they come."""
+"""Arrival times of ticks, and the number of frames before each."""
 _MARKED: Final = (3, 6)
 """The frames that have the mark."""
 _BAD_FRAMES: Final = (
@@ -71,7 +71,7 @@ _FEWER: Final = ("prepended", "parity", "by_any")
 
 def timed_tour(*, tame: bool) -> list[TimedCase]:
     """Return the tour's cases; `tame`: for `trusting` mode, without operators that alter."""
-    # Every second log goes on: what comes at its end is not to blame for all that is wrong.
+    # Every second log goes on, so that not every failure is blamed on the end of the log.
     found = [replace(case, ended=number % 2 == 0) for number, case in enumerate(_cases())]
     if tame:
         found = [replace(case, isolation="trusting") for case in found if not case.alters]

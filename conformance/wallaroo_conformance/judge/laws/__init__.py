@@ -2,12 +2,11 @@
 
 A law holds for a case if the engine's whole trace is the reference's: outputs to the byte and in
 order, dead letters, final entities. A case *exercises* a law if it has met the facts the law needs.
-When a case fails, it is reduced first, so that what is left of it is there because it must be;
-the *blame* then falls on the first law in `LAWS` that the reduced case exercises and that speaks of
-this kind of difference. The order is from what a reduction would have removed had it been able to
-(batches, a second source, a mark in a payload) to what every case has. A law of time or windows is
-passed over if most of the other failing cases do not exercise it: what it speaks of is not why they
-fail.
+When a case fails, it is reduced first; then everything in it is needed for the failure. The *blame*
+falls on the first law in `LAWS` that the reduced case exercises and that is about this kind of
+difference. The order of `LAWS` is from special things, which a reduction removes if it can
+(batches, a second source, a mark in a payload), to what every case has. A law of time or windows is
+passed over if most of the other failing cases do not exercise it: then it is not why they fail.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ LAWS: tuple[Law, ...] = (
     *(*RUN_LAWS, *ROUTING_LAWS, *STATE_LAWS, *RESULT_LAWS, *TIMED_LAWS),
     *PLAIN_LAWS,
 )
-"""From the most particular to what every case has; see the module's text."""
+"""From the most special to what every case has; see the module's docstring."""
 
 
 def exercised(facts: Facts) -> tuple[Law, ...]:
@@ -42,13 +41,13 @@ def blame(
     ended: str | None = None,
     others: Sequence[Facts] = (),
 ) -> Law:
-    """Return the law that a reduced case with these facts and differences speaks of.
+    """Return the law that a reduced case with these facts and differences breaks.
 
     Args:
         facts: what the case has met.
         kinds: how the traces differ.
-        ended: how the run ended early, of `end_of`. Where the ends differ, it is nothing else: if
-            the case failed without them, the reduction would have taken them away.
+        ended: how the run ended early, of `end_of`. Where the ends differ, that is the failure: if
+            the case failed without an early end, the reduction would have removed it.
         others: the facts of other cases that fail and that nothing explains yet.
     """
     kinds = frozenset(kinds)
@@ -70,7 +69,7 @@ def _exercise(law: Law, others: Sequence[Facts]) -> bool:
 _MOST = 3 / 4  # of the cases that fail
 _BY_ID = {law.id: law for law in LAWS}
 _GENERAL = frozenset({*PLAIN_LAWS, _BY_ID["graph-1/topology"]})
-"""Laws of what every case has: that all failing cases exercise them says nothing."""
+"""Laws about what every case has: it says nothing that all failing cases exercise them."""
 _EXACT = _BY_ID["order-2/exact"]
 _ENDS = {"on-error": _BY_ID["dead-4/stop"], "exit": _BY_ID["dead-3/exit"]}
 

@@ -59,7 +59,7 @@ PLAIN_LAWS: tuple[Law, ...] = (
         "an entity is built when its first message comes, and exists from then on, as built",
         "the entity appears only once a call has succeeded",
     ),
-    # At the very plainest.
+    # The plainest of all.
     law(
         "sink-1/own-kind", {Fact.ENCODER_UNUSUAL},
         "what an encoder gives is written, of whichever kind of bytes or text it is",

@@ -8,7 +8,7 @@ from wallaroo_conformance.judge.law import CONTENT, Law, law
 RESULT_LAWS: tuple[Law, ...] = (
     law(
         "compute-2/bad", {Fact.BAD_ITEMS},
-        "str, bytes, mappings, sets and what cannot be iterated are no multi result",
+        "str, bytes, mappings, sets and what cannot be iterated are not a multi result",
         "anything that can be iterated is",
     ),
     law(

@@ -1,4 +1,4 @@
-"""Which entity a message meets, and what is no key."""
+"""Which entity a message meets, and what is not a key."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ROUTING_LAWS: tuple[Law, ...] = (
     law(
         "route-5/range", {Fact.BAD_U64_KEY},
         "64-bit keys are ints from 0 to 2**64 - 1; else the message is a dead letter",
-        "the number is cut to 64 bits, or its type is not looked at",
+        "the number is reduced to 64 bits, or its type is not looked at",
     ),
     law(
         "route-2/bad", {Fact.BAD_KEY},
-        "what is no key is a dead letter, not a guess",
+        "a value that is not a key is a dead letter, not a guess",
         "a subclass of str or int, or something unhashable, is let through, or ends the run",
     ),
     law(
@@ -39,7 +39,7 @@ ROUTING_LAWS: tuple[Law, ...] = (
     law(
         "route-2/unusual", {Fact.UNUSUAL_KEY},
         "any text, bytes and tuples are keys, without normalisation",
-        "keys take a way that only plain text survives",
+        "keys are converted in a way that only plain text survives",
     ),
     law(
         "route-1/hidden", {Fact.ROUTE_ALTERS},
@@ -49,7 +49,7 @@ ROUTING_LAWS: tuple[Law, ...] = (
     law(
         "route-2/given", {Fact.KEY_FOUND},
         "an entity's key is what the partition function gave",
-        "the key is converted, to text perhaps",
+        "the key is converted, perhaps to text",
         frozenset({"keys", "numbers"}),
     ),
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """How a case is run: what ends it, where a batch ends, in which order things come.
 
-A reduction takes these away first, so what is left of them is there because it must be.
+A reduction removes these first, so those that are left are needed for the failure.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ RUN_LAWS: tuple[Law, ...] = (
     law(
         "dead-4/stop", {Fact.STOPPED},
         "the run ends at the first dead letter in order, and nothing after it takes effect",
-        "messages after the one that failed are processed, or what precedes it is not delivered",
+        "messages after the one that failed are processed, or outputs before it are not "
+        "delivered",
     ),
     law(
         "dead-3/exit", {Fact.EXITED},
         "SystemExit ends the run; what came before is delivered, and it is no dead letter itself",
-        "it catches BaseException, or leaves out what preceded",
+        "it catches BaseException, or leaves out what came before",
     ),
     law(
         "compute-3/parallel", {Fact.PARALLEL},
@@ -64,7 +65,7 @@ RUN_LAWS: tuple[Law, ...] = (
     ),
     law(
         "compute-2/shape", {Fact.MULTI_ODD},
-        "items come in the order in which whatever gives them is iterated",
+        "items come in the order in which the result gives them when it is iterated",
         "a list of a kind of its own is copied past its own iterator, or an iterator refused",
     ),
     law(
@@ -97,7 +98,7 @@ RUN_LAWS: tuple[Law, ...] = (
     ),
     law(
         "dead-2/letters", {Fact.LETTERS_WITHOUT_STATE},
-        "one bad message harms no other, bad as that may be itself",
+        "one bad message harms no other, even another bad one",
         "what goes wrong with one message takes its neighbours along",
         frozenset({"letters"}),
     ),

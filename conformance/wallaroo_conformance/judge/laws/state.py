@@ -20,7 +20,7 @@ STATE_LAWS: tuple[Law, ...] = (
     ),
     law(
         "state-2/pair", {Fact.BAD_PAIR},
-        "a result that is no (output, bool) is a dead letter and leaves the entity as it was",
+        "a result that is not (output, bool) is a dead letter and leaves the entity as it was",
         "it is unpacked all the same, or its flag taken for true or false",
         STATE,
     ),
@@ -31,8 +31,9 @@ STATE_LAWS: tuple[Law, ...] = (
     ),
     law(
         "compute-2/own-list", {Fact.MULTI_GIVES_OWN_LIST, Fact.MET_AGAIN},
-        "a multi result is consumed before its first item goes on, though it be the state's list",
-        "the list is gone through while later steps visit the state and alter it",
+        "a multi result is consumed before its first item goes on, even if it is the state's "
+        "list",
+        "the list is iterated while later steps visit the state and alter it",
     ),
     law(
         "dead-1/unportable-state", {Fact.STATE_COMPUTATION_UNPORTABLE},
@@ -51,7 +52,7 @@ STATE_LAWS: tuple[Law, ...] = (
     ),
     law(
         "state-8/others", {Fact.STATE_BESIDE_OTHERS},
-        "entities are the state partition's, whichever source speaks in between",
+        "entities belong to the state partition, whichever source's messages come in between",
         "each source has state of its own",
     ),
     law(
@@ -66,7 +67,7 @@ STATE_LAWS: tuple[Law, ...] = (
     ),
     law(
         "state-6/encoders", {Fact.ENCODER_ALTERS_SHARED},
-        "each sink's encoder has a message of its own",
+        "each sink's encoder gets a message of its own",
         "all sinks get the same object",
     ),
     law(

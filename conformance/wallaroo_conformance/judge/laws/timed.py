@@ -1,4 +1,4 @@
-"""Graphs, keys, time and windows; the particular before the general, as everywhere."""
+"""Graphs, keys, time and windows; the special before the general, as everywhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LAWS: tuple[Law, ...] = (
     law(
         "graph-4/failed", {Fact.GENERATOR_FAILED},
         "a generator that raises is a dead letter, and its source ends",
-        "the source stays open, or the failure is not told",
+        "the source stays open, or the failure is not reported",
     ),
     law(
         "time-1/clock", {Fact.CLOCK_BACK},
@@ -56,7 +56,7 @@ _LAWS: tuple[Law, ...] = (
     ),
     law(
         "time-2/bad", {Fact.BAD_TIME_LETTER},
-        "what is no event time is a dead letter and moves no time",
+        "a value that is not an event time is a dead letter and moves no time",
         "it is taken for a time, or for the arrival time",
     ),
     law(
@@ -76,7 +76,7 @@ _LAWS: tuple[Law, ...] = (
     ),
     law(
         "window-9/update", {Fact.UPDATE_RAISED},
-        "a message whose update raises has never come to the step",
+        "a message whose update raises has no effect on the step's windows",
         "it is counted, or its pane stays, or the accumulator is half changed",
     ),
     law(
@@ -101,7 +101,7 @@ _LAWS: tuple[Law, ...] = (
     ),
     law(
         "key-1/failed", {Fact.KEY_EXTRACTOR_LETTER},
-        "what fails at a key extractor is a dead letter with the extractor's name",
+        "a message that fails at a key extractor is a dead letter with the extractor's name",
         "the message goes on with the key that it had",
         _NOT_ORDER,
     ),
@@ -168,7 +168,7 @@ _LAWS: tuple[Law, ...] = (
     ),
     law(
         "window-4/chained", {Fact.CHAINED},
-        "what a window gives has its end minus a nanosecond as event time",
+        "a window's message has the window's end minus a nanosecond as event time",
         "it has the time at which it fired, or its end, and falls into the next window",
     ),
     law(
@@ -190,11 +190,11 @@ _LAWS: tuple[Law, ...] = (
     law(
         "window-6/letter", {Fact.LATE_LETTER},
         "a message is late if every window that it belongs to has fired",
-        "one that is within the delay is late, or a late one is lost in silence",
+        "a message within the delay is late, or a late one is lost in silence",
     ),
     law(
         "time-2/kept", {Fact.EVENT_TIME, Fact.COMPUTED, Fact.FIRED},
-        "what is made of a message keeps its event time",
+        "messages made from a message keep its event time",
         "it has the time at which it was made",
         frozenset({"letters", "changed", "windows", "late", "extra", "missing"}),
     ),
@@ -228,7 +228,7 @@ _LAWS: tuple[Law, ...] = (
     ),
     law(
         "window-7/sessions", {Fact.FIRED_SESSION},
-        "a session ends a gap after its last message; to touch is not to overlap",
+        "a session ends a gap after its last message; touching is not overlapping",
         "messages exactly a gap apart are taken together",
     ),
     law(
@@ -244,7 +244,7 @@ _LAWS: tuple[Law, ...] = (
     ),
     law(
         "time-4/sequence", {Fact.FIRED},
-        "what fires has the sequence of the record that made it due",
+        "a window's message has the sequence of the record that made the window due",
         "it has that of the record after it",
         frozenset({"lineage"}),
     ),
@@ -267,13 +267,13 @@ _LAWS: tuple[Law, ...] = (
     ),
     law(
         "window-9/payload", {Fact.FIRED},
-        "a dead letter of what a window has given has no payload",
+        "a dead letter of a window's message has no payload",
         "it has that of the record that made the window fire",
         frozenset({"letter fields"}),
     ),
     law(
         "window-4/result", {Fact.FIRED},
-        "what update, combine and output return counts, and they see only their own",
+        "what update, combine and output return counts, and they see only their own objects",
         "None from update is taken for the new accumulator",
         frozenset({"letters", "letter fields"}),
     ),
@@ -294,7 +294,7 @@ _LAWS: tuple[Law, ...] = (
     ),
     law(
         "key-1/stays", {Fact.KEY_STAYED},
-        "a key stays with its message and all that is made of it",
+        "a key stays with its message and all messages made from it",
         "a computation's result has no key",
     ),
     law(
@@ -315,7 +315,7 @@ _LAWS: tuple[Law, ...] = (
     law(
         "graph-1/topology", {Fact.TIMED},
         "the calls of either form make the topology that runs",
-        "a step or a sink is lost on the way",
+        "a step or a sink is lost",
         KINDS,
     ),
 )  # fmt: skip
