@@ -106,7 +106,7 @@ def events(messages: int, keys: int, per_window: int, disorder: int) -> list[byt
 
 def by_hand(payloads: list[bytes]) -> list[bytes]:
     """Tumbling windows as one would write them without an engine."""
-    decoded, when, whom = decode.decode, event_time, key_of.partition
+    decoded, when, find_key = decode.decode, event_time, key_of.partition
     count = Count()
     windows: dict[int, dict[str, int]] = {}
     outputs: list[bytes] = []
@@ -129,7 +129,7 @@ def by_hand(payloads: list[bytes]) -> list[bytes]:
             watermark = moment
             if moment >= due:
                 due = fire()
-        key = whom(message)
+        key = find_key(message)
         start = moment - moment % RANGE
         if start in windows:
             window = windows[start]

@@ -13,10 +13,10 @@ _HELP = """\
 how it is judged:
   A run is one observation. Metrics are compared by Welch's t interval of their logarithms, all
   intervals together at 95 % (Bonferroni). A metric is worse if its whole interval is above the
-  bound, not worse if all of it is below, else inconclusive: then the number of runs that would
-  decide is told. The part of the outputs that is slower by more than the bound, at any percentile,
-  is judged by a permutation test of the runs; it can only make a file worse. With --history, a
-  change is where a permutation test of ranks says so; three files or more must be on each side.
+  bound, not worse if all of it is below, else inconclusive: then the output says how many runs
+  would decide. The part of the outputs that is slower by more than the bound, at any percentile, is
+  judged by a permutation test of the runs; it can only make a file worse. With --history, a change
+  is where a permutation test of ranks says so; three files or more must be on each side.
   docs/load-testing.md has methods, assumptions and sources.
 
 examples:
@@ -48,7 +48,7 @@ def register(subparsers: Subparsers) -> None:
         "--metric",
         metavar="NAME[=BOUND]",
         action="append",
-        help="what is bounded: a percentile such as p99.9, max or mean, with a bound of its own or "
+        help="the metric to judge: a percentile such as p99.9, max or mean, with its own bound or "
         "that of --bound; may be repeated (p50 and p99)",
     )
     add("--seed", type=int, default=0, help="of permutations and bootstraps (0)")

@@ -1,4 +1,4 @@
-"""What `wallaroo compare` does: reads files, has them compared, shows and writes what was found."""
+"""The work of `wallaroo compare`: reads files, compares them, shows and writes the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEFAULT = ("p50", "p99")
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Compare, print what was found, write what was asked for, and return the exit code."""
+    """Compare, print the result, write the files asked for, and return the exit code."""
     try:
         bounds = _bounds(namespace)
         _check_arguments(namespace)
@@ -98,7 +98,7 @@ def _bounds(namespace: argparse.Namespace) -> list[Bound]:
 
 
 def _check_arguments(namespace: argparse.Namespace) -> None:
-    """Refuse what cannot be meant, before anything is read.
+    """Refuse arguments that make no sense, before anything is read.
 
     Raises:
         ValueError: with what is expected.
@@ -120,10 +120,10 @@ def _check_arguments(namespace: argparse.Namespace) -> None:
 
 
 def _read(path: Path) -> Runs:
-    """Return the valid runs of a file; those left out are told.
+    """Return the valid runs of a file; a message names those that are left out.
 
     Raises:
-        ValueError: when there is none, or they are no repetitions of each other.
+        ValueError: when there is none, or they are not repetitions of each other.
         OSError: when it cannot be read.
     """
     runs = read_runs(path)
@@ -137,5 +137,5 @@ def _read(path: Path) -> Runs:
     for run in valid[1:]:
         different = differences(valid[0], run)
         if different:
-            raise ValueError(f"{path}: its runs are no repetitions: {', '.join(different)}")
+            raise ValueError(f"{path}: its runs are not repetitions: {', '.join(different)}")
     return Runs(path.name, valid)

@@ -115,7 +115,7 @@ def _run(namespace: argparse.Namespace) -> int:
         raise args.ArgumentsError("--repeat is at least 1")
     if not 0 < namespace.resolution < 1:
         raise args.ArgumentsError("--resolution is above 0 and below 1")
-    Plan(config)  # what is wrong with it is said before anything is started
+    Plan(config)  # errors in it are reported before anything is started
     _check_writable(namespace)
     live = _live(namespace.live)
     own_figures = None if namespace.metrics is None else _address("--metrics", namespace.metrics)
@@ -196,7 +196,7 @@ def _address(option: str, text: str) -> Address:
 
 
 def _search_code(found: Search) -> int:
-    """Return a search's exit code: its failing steps are no failure of the search."""
+    """Return a search's exit code: a step that fails does not make the search fail."""
     if any(result.partial for result in found.results):
         return INTERRUPTED
     if found.best is not None:

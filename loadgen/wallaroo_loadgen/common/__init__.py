@@ -1,1 +1,1 @@
-"""Schedules and histograms: arithmetic that every process of a run does alike."""
+"""Schedules and histograms: arithmetic that every process of a run shares."""

@@ -1,4 +1,4 @@
-"""One run's configuration: everything the processes of a run need to agree, as plain JSON."""
+"""One run's configuration: everything that the processes of a run must agree on, as plain JSON."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class RunConfig:
         rate: messages a second over all connections.
         warmup, duration, cooldown: seconds; only messages due in `duration` are measured.
         schedule: as `Schedule.parse` reads it.
-        connections: how many streams the workload is asked for.
+        connections: number of streams that the workload makes.
         processes: sender processes; a stream belongs to one of them.
         seed: of payloads and random arrivals.
         run: the number that keeps this run's outputs apart (`workloads.protocol.Options.run`).
         values: the workload's own options.
         wait: seconds to wait for the target to listen and to answer probes.
-        drain: seconds without any output after which what is missing counts as lost.
+        drain: seconds without any output after which missing outputs count as lost.
     """
 
     workload: str
@@ -58,7 +58,7 @@ class RunConfig:
     drain: float = 10.0
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it as JSON values."""
         return asdict(self)
 
     @classmethod

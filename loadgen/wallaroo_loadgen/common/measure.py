@@ -9,7 +9,7 @@ from hdrh.histogram import HdrHistogram
 
 from wallaroo_loadgen.common.schedule import Floats, Int64s
 
-HIGHEST = 3_600_000_000  # µs: an hour; what takes longer counts as an hour
+HIGHEST = 3_600_000_000  # µs: an hour; a longer time counts as an hour
 _DIGITS = 3
 _EXACT_BITS = 11  # 3 digits: 2,048 different values from one power of two to the next
 
@@ -56,9 +56,9 @@ def add(hist: HdrHistogram, text: str) -> None:
 
 
 def recorded(hist: HdrHistogram) -> tuple[Int64s, Int64s, Int64s]:
-    """Return what a histogram holds: the least and the greatest value of each class, and its count.
+    """Return for each class of a histogram its least and greatest value, and its count.
 
-    Read as arrays: its own iterators take a second for what this has in a few milliseconds.
+    It reads arrays: this takes a few milliseconds, the histogram's own iterators take a second.
     """
     counts = np.ctypeslib.as_array(hist.counts).astype(np.int64)
     used = np.flatnonzero(counts)
@@ -108,8 +108,8 @@ def bucket_edges() -> Floats:
 class Timeline:
     """Counts per column of time, and per column and latency class.
 
-    Columns of latency and lateness are by intended time, all others by when it happened; what
-    happens after the last column counts there.
+    Columns of latency and lateness are by intended time, all others by the time of the event;
+    events after the last column count in it.
     """
 
     SERIES = ("sent", "owed", "received")

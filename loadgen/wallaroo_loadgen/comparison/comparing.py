@@ -26,10 +26,10 @@ SHOWN = ("p50", "p90", "p99", "p99.9", "max")
 """Metrics that are shown whether they have a bound or not."""
 
 SETTINGS = ("workload", "rate", "schedule", "connections", "duration", "values")
-"""What runs must have in common to be repetitions of each other."""
+"""The settings that runs must have in common to be repetitions of each other."""
 
 _MACHINE = ("processor", "processors", "python")
-_ONE_RUN = "one run says nothing of how much runs differ: repeat both (wallaroo load --repeat 5)"
+_ONE_RUN = "one run does not show how much runs differ: repeat both (wallaroo load --repeat 5)"
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def compare(
 
 
 def differences(first: Result, second: Result) -> list[str]:
-    """Return what else two runs differ in, so that latency may differ for it."""
+    """Return other differences between two runs that may change the latency."""
     pairs = [(name, first.config[name], second.config[name]) for name in SETTINGS]
     pairs += [(name, first.machine.get(name), second.machine.get(name)) for name in _MACHINE]
     return [f"{name}: {new}, not {old}" for name, old, new in pairs if old != new]

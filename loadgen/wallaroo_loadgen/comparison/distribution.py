@@ -1,6 +1,6 @@
 """Whole distributions: medians can hold while a run splits into fast and slow outputs.
 
-A run is one observation here too (see `ratio`): its observation is a distribution, and a side's
+A run is one observation here too (see `ratio`): the observation is a distribution, and a side's
 distribution is the mean of its runs'.
 
 What is measured: the part of the outputs that is slower by more than a bound. It is the one-sided
@@ -10,19 +10,19 @@ Strassen's theorem no pairing of outputs has a smaller part in which the other i
 (V. Strassen, "The existence of probability measures with given marginals", Annals of Mathematical
 Statistics 36, 1965.)
 
-Whether it is more than chance: a permutation test. If the sides differed by nothing but the bound,
-any deal of the runs to the sides would be as likely as this one; p is the part of the deals whose
-statistic is as large. The statistic is the largest difference of the two distributions in standard
-errors, from run to run, so that the test is about the difference and not about a side that varies
-more. Assumed: runs are independent; exact if, but for the bound, they are exchangeable, else
+Whether it is more than chance: a permutation test. If the sides differed by the bound only, any
+other distribution of the runs to the sides would be as likely as this one; p is the part of these
+whose statistic is as large. The statistic is the largest difference of the two distributions in
+standard errors, from run to run, so that the test is about the difference and not about a side that
+varies more. Assumed: runs are independent; exact if, but for the bound, they are exchangeable, else
 approximate. (`scipy.stats.permutation_test`, all deals where they are few. E. Chung, J. Romano,
 "Exact and asymptotically robust permutation tests", Annals of Statistics 41, 2013.) The
-Kolmogorov-Smirnov test's own p is of no use: its observations would be outputs, which are not
+Kolmogorov-Smirnov test's own p cannot be used: its observations would be outputs, which are not
 independent.
 
 How large it is: a bootstrap of the runs of each side (`scipy.stats.bootstrap`, percentile method).
-It describes and decides nothing: with fewer than about ten runs such intervals are too narrow.
-(A. Davison, D. Hinkley, "Bootstrap Methods and their Application", 1997.)
+It only describes, and decides nothing: with fewer than about ten runs such intervals are too
+narrow. (A. Davison, D. Hinkley, "Bootstrap Methods and their Application", 1997.)
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def ratio_band(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the ratio of geometric mean quantiles at these parts of 1, with a bootstrap band.
 
-    Each quantile has its own 95 %: a band is no statement about all of them together. Without
+    Each quantile has its own 95 %: the band says nothing about all of them together. Without
     repeated runs on both sides the band is as wide as the line.
     """
     logs = np.log(

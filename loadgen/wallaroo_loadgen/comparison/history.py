@@ -1,21 +1,21 @@
 """Where the level of many measurements, one after the other, has changed.
 
-A bound compares two measurements and misses what creeps in below it; a history shows it. Each file
-of runs is one observation (the geometric mean of its runs: they were made together, so they are not
-independent).
+A bound compares two measurements, and misses small changes that add up; a history shows them. Each
+file of runs is one observation (the geometric mean of its runs: they were made together, so they
+are not independent).
 
 Method: hierarchical division, as E-divisive does it. In a stretch of observations the split is
-found that separates two levels best, and the pair of splits that separates three best: a level that
-came and went hides from a single split (least squares, by `ruptures.KernelCPD`). Observations are
-replaced by their ranks in the stretch first, so one outlier neither makes a change nor hides one.
-Splits count when a permutation test says so: of the same observations in random order, no more than
-half of `level` separate as well, half because there are two questions. Then the parts are searched
-likewise. Ranks tell well that there is a change, but not where: to them a step of 50 % is no larger
-than one of 0.1 %. So each split is then moved to where the values lie closest to the medians beside
-it. A history without any change shows one with a probability of `level`; each part that a
-true change leaves has the same probability again. Assumed: without a change the observations are
-exchangeable. Slow drift and neighbours that are busy for days break this, and show as changes,
-which they are.
+found that separates two levels best, and the pair of splits that separates three levels best,
+because a single split does not find a level that came and went (least squares, by
+`ruptures.KernelCPD`). Observations are replaced by their ranks in the stretch first, so one outlier
+neither makes a change nor hides one. Splits count when a permutation test says so: of the same
+observations in random order, no more than half of `level` separate as well, half because there are
+two questions. Then the parts are searched in the same way. Ranks show well that there is a change,
+but not where: in ranks a step of 50 % is not larger than one of 0.1 %. So each split is then moved
+to where the values lie closest to the medians beside it. A history without any change shows one
+with a probability of `level`; each part that a true change leaves has the same probability again.
+Assumed: without a change the observations are exchangeable. Slow drift, and other programs that are
+busy for days, break this; they show as changes, and they are changes.
 
 The level before and after is that of the observations at hand: a change that was only just found
 looks larger than it is.

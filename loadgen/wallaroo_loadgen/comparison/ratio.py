@@ -1,7 +1,7 @@
-"""How much larger a metric is than the baseline's, and what repeated runs can say about a bound.
+"""How much larger a metric is than the baseline's, and what repeated runs say about a bound.
 
 A run is one observation. Thousands of messages of one run share its machine, its memory and its
-neighbours, so they tell nothing of how much the next run will differ; only repeated runs do.
+neighbours, so they do not show how much the next run will differ; only repeated runs do.
 
 Method: latencies vary by factors, so each run gives the logarithm of its metric. Two sides are
 compared by Welch's t interval of the difference of means, which is the logarithm of the ratio of
@@ -27,14 +27,14 @@ POWER = 0.8
 """Probability with which `Ratio.repeats` runs would decide."""
 
 MOST_REPEATS = 1000
-"""`Ratio.repeats` looks no further."""
+"""The most runs that `Ratio.repeats` returns."""
 
 _RESOLUTION = 1 / 1024
 """A histogram's classes are this wide at most, as a part of the value, and never below 1 µs."""
 
 
 class Verdict(StrEnum):
-    """What a comparison says of a bound."""
+    """What a comparison says about a bound."""
 
     WORSE = "worse"
     NOT_WORSE = "not worse"

@@ -1,1 +1,1 @@
-"""What runs in the process that a user starts: it leads runs, collects figures, judges them."""
+"""The code of the process that a user starts: it leads runs, collects figures, judges them."""

@@ -20,7 +20,7 @@ _LAST_LINES = 8
 
 
 class Application:
-    """A child process in a session of its own, so that Ctrl-C reaches only us, who then stop it.
+    """A child process in its own session: Ctrl-C reaches only us, and we stop it.
 
     Args:
         command: as a shell would split it; `{listen}` becomes the address of our listener.
@@ -63,7 +63,7 @@ class Application:
 
     @property
     def ended(self) -> str | None:
-        """What it said at its end, when it has ended by itself."""
+        """Its last words, if it has ended by itself."""
         if self._process is None or self._process.poll() is None:
             return None
         if self._thread is not None:
@@ -73,7 +73,7 @@ class Application:
 
     @property
     def failed(self) -> str | None:
-        """What it said at its end, when that was none that leaves something running behind."""
+        """Its last words, if it has failed: not if it ended and left a process running."""
         return self.ended if self._process is not None and self._process.poll() else None
 
     def __enter__(self) -> Self:
@@ -86,7 +86,7 @@ class Application:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop it as stop-1 has it, and kill it if that takes too long."""
+        """Stop it in order (stop-1), and kill it if that takes too long."""
         process = self._process
         if process is None:
             return
@@ -106,7 +106,7 @@ class Application:
         process.wait()
 
     def _read_to_end(self, seconds: float) -> bool:
-        """Whether nobody holds the output open any more, after waiting so long at most."""
+        """Whether every writer has closed the output, after waiting at most `seconds`."""
         if self._thread is not None:
             self._thread.join(seconds)
             return not self._thread.is_alive()

@@ -1,4 +1,4 @@
-"""The arguments that describe a run, for `wallaroo load` and for Locust alike."""
+"""The arguments that describe a run, for `wallaroo load` and for Locust."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _RUN_TICKS = 100  # run numbers a second: two commands started one after the oth
 
 
 class ArgumentsError(ValueError):
-    """Arguments that describe no run; the message is one line for the user."""
+    """Arguments that do not describe a run; the message is one line for the user."""
 
 
 SETUP_ERRORS = (ArgumentsError, WorkloadError, ScheduleError, SLOError)
-"""What is wrong with a command line before anything is sent."""
+"""The errors of a command line that are found before anything is sent."""
 
 
 def add_arguments(add: Callable[..., object], *, repeatable: bool = True) -> None:
     """Add them; every value is kept as text or a number, to be read by `config` and `slos`.
 
     Args:
-        add: a parser's `add_argument`, or what takes the same arguments.
-        repeatable: whether some may be given several times; where they may not, as in a form of
-            a page, their values are separated by commas.
+        add: a parser's `add_argument`, or a function with the same arguments.
+        repeatable: whether some may be given several times; if not, as in a form of a page, their
+            values are separated by commas.
     """
     default = RunConfig("", ())
     several = "append" if repeatable else "store"
@@ -84,7 +84,7 @@ def config(arguments: argparse.Namespace, workload: str | None, *, processes: in
     """Return the configuration that arguments describe.
 
     Raises:
-        ArgumentsError: when they describe none.
+        ArgumentsError: when they do not describe a run.
     """
     if not workload:
         raise ArgumentsError("name a workload, or a file with --workload FILE.py")

@@ -65,7 +65,7 @@ class Conductor:
         self._inbox.put((node, report))
 
     def stop(self) -> None:
-        """Let the run end early: what was sent is drained, and the result is partial."""
+        """Let the run end early: outputs still due are awaited, and the result is partial."""
         self._stop.set()
 
     @property
@@ -74,7 +74,7 @@ class Conductor:
         return self._stop.is_set()
 
     def stolen(self) -> float:
-        """Return what part of the processors' time the hypervisor has taken since the start."""
+        """Return the part of the processors' time that the hypervisor has taken since the start."""
         (stolen, total), (stolen_then, total_then) = processor_times(), self._times
         return (stolen - stolen_then) / max(total - total_then, 1)
 
@@ -173,14 +173,14 @@ class Conductor:
 
 
 def processor_times() -> tuple[float, float]:
-    """Return how much time was stolen from this machine's processors, of how much, in seconds."""
+    """Return the time stolen from this machine's processors, and their whole time, in seconds."""
     times = psutil.cpu_times()
     total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
     return getattr(times, "steal", 0.0), total  # guests' time is part of user time
 
 
 def _plain(message: str) -> str:
-    """Return a child's error without the class of those that are written for the user."""
+    """Return a child's error; without its class if the message is written for the user."""
     name, _, text = message.partition(": ")
     return text if name in {"ConnectionError", "TimeoutError"} else message
 

@@ -13,7 +13,7 @@ from wallaroo_loadgen.workloads.plan import Plan
 
 
 class SenderLateness:
-    """Turns one sender process's reports into what the collector adds up.
+    """Turns one sender process's reports into counts and histograms for the collector.
 
     Lateness is the time from a message's intended time until the kernel had taken its last byte.
     The sender's *own* lateness leaves out the time in which the target's back-pressure held it up:
@@ -29,7 +29,7 @@ class SenderLateness:
         self._timeline = Timeline(plan.bin_ns, plan.bins)
 
     def take(self, report: dict[str, Any]) -> dict[str, Any]:
-        """Return a `writes` report with the writes worked out."""
+        """Return a `writes` report with the lateness computed from the writes."""
         for stream, text in report["streams"].items():
             writes = np.frombuffer(base64.b64decode(text), dtype=np.int64).reshape(-1, 3)
             self._take(int(stream), writes)

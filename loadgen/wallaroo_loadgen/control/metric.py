@@ -1,4 +1,4 @@
-"""A figure of a run's latency, by its name: what SLOs and comparisons put a bound on."""
+"""A figure of a run's latency, by its name; SLOs and comparisons set bounds for it."""
 
 from __future__ import annotations
 

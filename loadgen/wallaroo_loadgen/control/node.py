@@ -14,7 +14,7 @@ from wallaroo_loadgen.control.lateness import SenderLateness
 from wallaroo_loadgen.workloads.plan import Plan
 
 Inbox = Callable[[str, dict[str, Any]], None]
-"""Takes a node's name and one of its reports; called from threads."""
+"""A function that takes a node's name and one of its reports; called from threads."""
 
 RECEIVER = "receiver"
 
@@ -57,7 +57,7 @@ class ChildNode:
         self._thread.start()
 
     def send(self, command: dict[str, Any]) -> None:
-        """Pass a command on; a child that is gone says so by itself."""
+        """Pass a command on; if the child is gone, a report says so anyway."""
         self._write(command)
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
 """The application's own figures of a run, beside the measured ones: `wallaroo load --metrics`.
 
-They say where the time went that the load test measured: in a queue, in a step, at a sink. The
-application counts from the arrival of a read to the acknowledgement of what it made; the load test
-from the intended time of sending to the reading of the output. Between the two lie the sender's
-lateness, the network and the receiver.
+They show where the measured time was spent: in a queue, in a step, at a sink. The application
+counts from the arrival of a read to the acknowledgement of its outputs; the load test from the
+intended time of sending to the reading of the output. The difference is the sender's lateness, the
+network and the receiver.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class OwnFigures:
     """Asks an application for its figures while a run goes on.
 
     Args:
-        address: what `--metrics` of the application says.
+        address: the address that `--metrics` of the application names.
     """
 
     def __init__(self, address: Address) -> None:
@@ -68,7 +68,7 @@ class OwnFigures:
         }
 
     def _counted(self) -> dict[str, Any]:
-        """Return the figures once all that was received is counted in them.
+        """Return the figures, once they count everything that was received.
 
         The load test has read the last output before the application knows that it is acknowledged.
 
@@ -78,7 +78,7 @@ class OwnFigures:
         end = time.monotonic() + _PATIENCE
         while _counts_lag(figures := figures_at(*self._address, histograms=True)):
             if time.monotonic() >= end:
-                break  # others send to it, too
+                break  # others send messages too
             time.sleep(_SOON)
         return figures
 
@@ -108,7 +108,7 @@ def said_most(sentences: Sequence[str]) -> str:
 
 
 def _counts_lag(figures: dict[str, Any]) -> bool:
-    """Return whether something is on its way, or done and not yet counted at the steps."""
+    """Return whether something is on its way, or is processed and not yet counted at the steps."""
     sampling = figures["sampling"]
     counted = sampling["looked_at"] + sampling["left_out"]
     waits = any(sink["waiting_for"] is not None for sink in figures["sinks"])
@@ -130,7 +130,7 @@ def _latencies(figures: dict[str, Any]) -> Histogram:
 
 
 def _since(after: Histogram, before: Histogram) -> Histogram:
-    """Return what came in between. The greatest may be from before: then it is not known."""
+    """Return what came in between. If its greatest value may be from before, that is not known."""
     found = Histogram()
     for bucket, count in after.buckets.items():
         if (new := count - before.buckets.get(bucket, 0)) > 0:

@@ -1,4 +1,4 @@
-"""What a run found: plain data with a JSON form, and what follows from it."""
+"""The result of a run: plain data with a JSON form, and figures computed from it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Result:
     """One run.
 
     Attributes:
-        label: what the reports call it.
+        label: its name in reports.
         config: as `RunConfig.to_json`.
         started: ISO time, or None when it never started.
         counts: exact, as `Collector.counts`.
@@ -38,16 +38,16 @@ class Result:
         timeline: as `Timeline.to_json`.
         rates: messages and outputs a second in the measured part: `offered`, `sent`, `received`.
         busy: part of a processor that each of our own processes used.
-        priority: what each of them was granted: `real time`, `raised` or `as others`.
+        priority: the priority that each of them was given: `real time`, `raised` or `as others`.
         example: an output that matched nothing.
         accept_error: why the receiver could not accept a connection, if that happened.
-        closed: by connection, what the target did to it.
-        ended: what the target said at its end, when we had started it and it ended by itself.
+        closed: for each connection that the target closed or reset, which of the two.
+        ended: the target's last words, if we had started it and it ended by itself.
         failure: why there was no run, or only a part of one.
         partial: interrupted.
-        stolen: part of the machine's processor time that its hypervisor gave to others meanwhile.
-        slos, invalid, notes: the verdicts.
-        own: what the application said of itself, as `OwnFigures.end`; `None`: it was not asked.
+        stolen: the part of the machine's processor time that its hypervisor gave to others. slos,
+        invalid, notes: the verdicts.
+        own: the application's own figures, as `OwnFigures.end` returns them; `None`: not asked for.
     """
 
     label: str
@@ -79,7 +79,7 @@ class Result:
     def of(
         cls, conductor: Conductor, failure: str | None = None, ended: str | None = None
     ) -> Result:
-        """Return what a run has found so far, without verdicts."""
+        """Return the result of a run so far, without verdicts."""
         collector = conductor.collector
         config = collector.plan.config
         started = None
@@ -114,12 +114,12 @@ class Result:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it as JSON values."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Result:
-        """Return what `to_json` gave.
+        """Return the result that `to_json` gave.
 
         Raises:
             ValueError: when it is something else.
@@ -174,7 +174,7 @@ def _scheduled(collector: Collector) -> int:
 
 
 def machine() -> dict[str, Any]:
-    """Return what a reader must know of the machine and the software to judge figures."""
+    """Return the facts about machine and software that a reader needs to judge figures."""
     facts: dict[str, Any] = {
         "host": socket.gethostname(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",

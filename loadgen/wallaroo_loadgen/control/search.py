@@ -25,7 +25,7 @@ class Search:
     """A search's outcome.
 
     Attributes:
-        label: what the reports call it.
+        label: its name in reports.
         points: one for each run: rate, whether it was good, and if not, why.
         results: the runs in the same order.
         best: the highest good rate, or None.
@@ -47,7 +47,7 @@ class Search:
         return why is None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it, without the runs."""
+        """Return it as JSON values, without the runs."""
         return {"label": self.label, "points": self.points, "best": self.best}
 
     def sentence(self) -> str:
@@ -70,7 +70,7 @@ class Search:
         return f"{text}; at {rate:,.0f} {why}"
 
     def _promise(self) -> str:
-        """Return what the target was asked to do, beginning with a verb."""
+        """Return what the target had to do, beginning with a verb."""
         slos = self.results[0].slos if self.results else []
         bounds = [SLO.parse(slo["text"]).words for slo in slos]
         return "keep " + " and ".join(bounds) if bounds else "keep pace"

@@ -21,8 +21,8 @@ class Session:
     """Makes runs; each gets a run number of its own, and all listen at one address.
 
     Args:
-        application: the one under test, if it is ours to start.
-        slos: what each run is judged by.
+        application: the one under test, if we start it.
+        slos: the bounds by which each run is judged.
         watch: called as a run goes on, and with each new conductor.
         on_listening: called with the address of the listener, at every run.
         own_figures: where the application gives its own figures (`wallaroo run --metrics`).

@@ -19,7 +19,7 @@ WORDS = {
     TARGET_ENDED: "TARGET ENDED",
     INTERRUPTED: "PARTIAL",
 }
-"""What each verdict is called in a terminal and in a report."""
+"""The name of each verdict in a terminal and in a report."""
 
 LATENESS_FLOOR = 500
 """µs: sender lateness at p99 up to this never makes a run invalid."""
@@ -62,7 +62,7 @@ class SLO:
 
     @property
     def words(self) -> str:
-        """The bound as one says it: `p99 under 50 ms`."""
+        """The bound in words: `p99 under 50 ms`."""
         found = _SLO.fullmatch(self.text)
         assert found is not None
         return f"{self.metric.name} under {found['value']} {found['unit']}"
@@ -81,7 +81,7 @@ def judge(result: Result, slos: Sequence[SLO] = ()) -> None:
 
 
 def verdict(result: Result) -> int:
-    """Return what a run comes to, as its exit code; what weighs most decides."""
+    """Return a run's exit code; the most serious problem decides."""
     if result.partial:
         return INTERRUPTED
     if target_ended(result):
@@ -92,7 +92,7 @@ def verdict(result: Result) -> int:
 
 
 def exit_code(results: Sequence[Result]) -> int:
-    """Return the exit code for these runs together: the highest, which weighs most."""
+    """Return the exit code for these runs together: the highest, which is the most serious."""
     return max([verdict(result) for result in results], default=OK)
 
 

@@ -1,1 +1,1 @@
-"""What runs in the sender and receiver processes: they move the messages and read the clock."""
+"""The code of the sender and receiver processes, which move the messages and read the clock."""

@@ -15,11 +15,11 @@ from wallaroo_loadgen.workloads.plan import Plan
 from wallaroo_loadgen.workloads.protocol import IGNORED
 
 _AT_ONCE = 100_000  # outputs; bounds the memory of one batch's arrays
-_QUIET_SECONDS = 0.5  # after the last output that is owed: what comes twice may come a little later
+_QUIET_SECONDS = 0.5  # after the last expected output: repetitions may come a little later
 
 
 class Analysis:
-    """Takes batches of outputs, gives reports of what is new; says when all has come.
+    """Takes batches of outputs, reports what is new, and says when all have come.
 
     Args:
         plan: the run's.
@@ -97,7 +97,7 @@ class Analysis:
         self._timeline.count("received", came[new])
 
     def drain(self, sent: dict[int, int]) -> None:
-        """Say how many messages of each stream were sent, and so how many outputs may come."""
+        """Set how many messages of each stream were sent, and so how many outputs may come."""
         streams = self._plan.workload.streams
         self._expected = sum(
             streams[stream].expected(messages) for stream, messages in sent.items()
@@ -114,7 +114,7 @@ class Analysis:
         return sum(seen.distinct for seen in self._seen)
 
     def report(self) -> dict[str, Any]:
-        """Return totals, and what histogram and timeline have gained since the last report."""
+        """Return totals, and the new values of histogram and timeline since the last report."""
         latency = encode(self._latency) if self._latency.get_total_count() else None
         self._latency.reset()
         distinct = self._distinct

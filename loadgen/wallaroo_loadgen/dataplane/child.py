@@ -1,4 +1,4 @@
-"""What both kinds of child process share: JSON lines in for commands, JSON lines out for reports.
+"""Code of both kinds of child process: commands come in and reports go out, as JSON lines.
 
 Children are plain Python interpreters started as `python -m wallaroo_loadgen.dataplane.sender` (or
 `.receiver`), so that changes which their parent makes to Python, such as gevent's, are not in them.
@@ -35,7 +35,7 @@ _HIGHER_PRIORITY = -10
 
 
 class Child:
-    """In the child process: `commands` has what the parent says, `report` answers."""
+    """In the child process: `commands` holds the parent's commands, `report` answers."""
 
     def __init__(self) -> None:
         self.commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
@@ -50,7 +50,7 @@ class Child:
             sys.stdout.flush()
 
     def command(self, seconds: float) -> Command | None:
-        """Return the next command, or None when none comes for that long."""
+        """Return the next command, or None when none comes in time."""
         try:
             return self.commands.get(timeout=seconds)
         except queue.Empty:
@@ -64,7 +64,7 @@ class Child:
 
 
 def serve(body: Callable[[Child, Plan], None]) -> None:
-    """Run a child process: `body` until it returns; what it raises is its last report."""
+    """Run a child process: `body` until it returns; an exception is its last report."""
     for number in (signal.SIGINT, signal.SIGTERM):  # both may go to the group; the parent decides
         signal.signal(number, signal.SIG_IGN)
     child = Child()
@@ -92,7 +92,7 @@ def wake_on_time() -> None:
 
 
 def raise_priority() -> str:
-    """Ask the system to run this process before others; return what was granted.
+    """Ask the system to run this process before others; return the priority that it got.
 
     A sender that waits for a processor would measure the machine. With priority it uses no more
     processor time, but gets it at once. The system reserves a part for other processes.

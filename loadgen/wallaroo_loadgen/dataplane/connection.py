@@ -14,7 +14,7 @@ def connect(to: Address, wait: float) -> socket.socket:
     """Connect, trying again for `wait` seconds while nobody listens.
 
     Raises:
-        ConnectionError: when nobody did.
+        ConnectionError: when nobody listens in that time.
     """
     deadline = time.monotonic() + wait
     while True:

@@ -34,7 +34,7 @@ class LineSplitter:
 
 
 class FrameSplitter:
-    """Outputs are frames; bytes that are none become one output that matches nothing."""
+    """Outputs are frames; other bytes become one output that matches nothing."""
 
     def __init__(self) -> None:
         self._parser = FrameParser(max_size=_LARGEST_OUTPUT)

@@ -1,4 +1,4 @@
-"""What goes over the wire before a run: preparing messages, and probes until one is answered."""
+"""Messages before a run: those that prepare the application, and probes until one is answered."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Preparation:
         """Look at what came, and probe again when it is time.
 
         Raises:
-            TimeoutError: when the application has not answered; says what came instead.
+            TimeoutError: when the application has not answered; the message says what came instead.
         """
         workload = self._plan.workload
         self._outputs += len(outputs)
@@ -56,7 +56,7 @@ class Preparation:
             self._next = now + _PROBE_SECONDS
 
     def _unanswered(self, connections: int, accept_error: str | None) -> str:
-        """Return what came in the place of an answer, and what to look at."""
+        """Return what came instead of an answer, and what to check."""
         wait = f"{self._plan.config.wait:g} s"
         if self._outputs:
             seen = repr(self._last[:60])

@@ -1,4 +1,4 @@
-"""The receiver's reading thread: it takes bytes from sockets and notes when, and nothing else."""
+"""The receiver's reading thread: it only takes bytes from sockets and notes the time."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Reader:
         self._stopping = True
 
     def run(self) -> None:
-        """Read until stopped; what the thread does."""
+        """Read until stopped; the body of the thread."""
         listening = False
         while not self._stopping:
             if not listening and time.monotonic() >= self._accept_from:

@@ -1,9 +1,9 @@
-"""The receiver process: takes what the application's sink sends, and finds out what it means.
+"""The receiver process: takes the outputs that the application's sink sends, and matches them.
 
 One thread does nothing but read and note the time (`reader`). This one splits the bytes into
 outputs (`outputs`), matches them and records latencies (`analysis`), up to some hundred thousand at
-a time, a few times a second. What is between the two is bounded: a run in which the bound was ever
-reached is invalid, because the reading had to wait.
+a time, a few times a second. The bytes between the two threads are bounded. A run in which the
+bound was reached is invalid, because the reading had to wait.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TAKE_SECONDS = 0.05
 
 
 def body(child: Child, plan: Plan) -> None:
-    """Listen; then do what the parent says: prepare, start, drain, close."""
+    """Listen; then follow the parent's commands: prepare, start, drain, close."""
     config = plan.config
     family = socket.AF_INET6 if ":" in config.listen[0] else socket.AF_INET
     try:

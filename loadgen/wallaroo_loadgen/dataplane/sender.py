@@ -1,11 +1,11 @@
 """The sender process: each stream on a connection and a native thread of its own, on schedule.
 
-A stream's thread sleeps until its next message is due, then writes every message that is, in one
-call. When the target does not take it (the socket's buffer is full), it waits and writes on: the
-schedule is never stretched, so back-pressure shows as lateness. Of each write it keeps three
-numbers, how many messages it completed, since when the socket was free and when it was done; what
-follows from them is worked out in another process (`control/lateness`), so that it does not delay
-the next write.
+A stream's thread sleeps until its next message is due, then writes every message that is due, in
+one call. When the target does not take it (the socket's buffer is full), it waits and writes on:
+the schedule is never stretched, so back-pressure shows as lateness. It keeps three numbers for each
+write: how many messages it completed, since when the socket was free, and when it was done. Another
+process computes the lateness from them (`control/lateness`), so that this does not delay the next
+write.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class StreamSender:
 
     Attributes:
         writes: (messages completed, time the socket was free, time done), in ns from the start.
-        closed: what the target did, when it closed the connection before all was sent.
+        closed: how the target ended the connection, if that was before all was sent.
     """
 
     def __init__(self, number: int, stream: Stream, schedule: StreamSchedule) -> None:
@@ -75,7 +75,7 @@ class StreamSender:
         writable.register(sock, select.POLLOUT)
         following = self._block(0)
         first = 0
-        free = 0  # since when the target was not holding us up
+        free = 0  # the time since which the target has not held us up
         look = _LOOK_FOR_END
         while following is not None and not self.stopping:
             data, ends, due = following
@@ -138,7 +138,7 @@ class StreamSender:
 
 
 def _ended(sock: socket.socket) -> bool:
-    """Whether the other side has closed; what it may have written is read and dropped."""
+    """Whether the other side has closed; bytes that it has written are read and dropped."""
     try:
         while data := sock.recv(1 << 16, socket.MSG_DONTWAIT):
             del data
@@ -150,7 +150,7 @@ def _ended(sock: socket.socket) -> bool:
 
 
 def body(child: Child, plan: Plan) -> None:
-    """Do what the parent says: connect, start, stop, close."""
+    """Follow the parent's commands: connect, start, stop, close."""
     config = plan.config
     streams = [
         StreamSender(number, plan.workload.streams[number], plan.streams[number])

@@ -1,1 +1,1 @@
-"""What a run found, for people and for other tools: terminal, HTML report, files."""
+"""Results of runs, for people and for other tools: terminal, HTML report, files."""

@@ -17,7 +17,7 @@ def comparison_html(comparison: Comparison, *, seed: int) -> str:
     """Return a comparison's page.
 
     Args:
-        comparison: what was found.
+        comparison: the comparison.
         seed: of the bootstraps that are only drawn.
     """
     return render(

@@ -29,7 +29,7 @@ _RATIOS += [2.5, 3, 4, 5, 7, 10, 20, 50, 100]
 READING = {
     "Percentile spectrum": "The solid line is all runs of a file together, the dotted ones the "
     "lowest and the highest of its runs at each percentile. Where the dotted lines of two files "
-    "overlap, what separates the solid ones may be chance.",
+    "overlap, the difference of the solid ones may be chance.",
     "Ratio to the baseline": "How much slower a file is at each percentile: 1 is as fast as the "
     "baseline, 2 takes twice as long. The dotted lines are a bootstrap's 95 % at each percentile, "
     "too narrow with fewer than about ten runs; the verdicts come from the table. The grey line is "

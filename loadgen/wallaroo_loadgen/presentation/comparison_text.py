@@ -1,4 +1,4 @@
-"""What a comparison or a history looks like in a terminal."""
+"""Shows a comparison or a history in a terminal."""
 
 from __future__ import annotations
 

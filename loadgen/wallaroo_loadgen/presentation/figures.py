@@ -1,4 +1,4 @@
-"""What a plot is made of, as data: `page` puts it into a page, `assets/plots.js` draws it there."""
+"""A plot as data: `page` puts it into a page, `assets/plots.js` draws it there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Axis:
         label: what it shows, with the unit.
         low, high: where it begins and ends; fitted to the data where they are `None`.
         log: logarithmic; then `ticks` are needed.
-        ticks: positions with their words, where they are not left to the plot.
+        ticks: positions with their texts, if the plot does not choose them.
         inverse: positions are the inverse of the distance to 100 %, and are shown as percentiles.
     """
 
@@ -38,7 +38,7 @@ class Line:
     """A line.
 
     Attributes:
-        name: what it is, for the legend.
+        name: its name, for the legend.
         colour: as CSS has it. On one page, a colour stands for one thing.
         x, y: as many of one as of the other; a `None` in `y` is a gap. `x` rises.
         dash: lengths of stroke and gap in pixels; none for a line without gaps.
@@ -64,8 +64,8 @@ class Heat:
     """Cells behind the lines: the darker, the more.
 
     Attributes:
-        name: what is counted, for the legend.
-        x, y: edges of the cells, one more than there are columns and rows.
+        name: the thing that is counted, for the legend. x, y: edges of the cells, one more than
+        there are columns and rows.
         cells: (column, row, count), those with a count only.
     """
 
@@ -83,7 +83,7 @@ class Figure:
         title: its heading.
         x, y, right: its axes.
         lines, heat: what is drawn.
-        span: from, to and name of a part of the x axis that is to stand out.
+        span: from, to and name of a part of the x axis that is highlighted.
         at: positions on the x axis that are marked, each with its colour.
         together: plots of a page with the same name here show the same moment under the mouse.
     """
@@ -99,7 +99,7 @@ class Figure:
     together: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it, with no more digits than can be seen."""
+        """Return it as JSON values, with only as many digits as can be seen."""
         found: dict[str, Any] = _short(asdict(self))
         return found
 

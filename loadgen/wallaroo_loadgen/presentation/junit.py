@@ -1,7 +1,7 @@
 """Verdicts as JUnit XML, for CI: a test case for each SLO, bound or history.
 
-What is not known, such as the latency of an invalid run, is an error and not a failure: the target
-may be as good as ever. A target that ended is a failure.
+A result that is not known, such as the latency of an invalid run, is an error and not a failure:
+the target may be as good as ever. A target that ended is a failure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
 from wallaroo_loadgen.control.verdict import INVALID, TARGET_ENDED, show, verdict
 
-# What XML cannot hold, not even escaped.
+# Characters that XML cannot hold, not even escaped.
 _ILLEGAL = {code: "\ufffd" for code in (*range(0x20), 0xFFFE, 0xFFFF) if code not in (9, 10, 13)}
 
 Outcome = Literal["passed", "failure", "error", "skipped"]
@@ -26,7 +26,7 @@ class Case:
     """One test case.
 
     Attributes:
-        group: what it is about, such as a workload and its rate; JUnit calls it the class.
+        group: its subject, such as a workload and its rate; JUnit calls it the class.
         name: what must hold.
         outcome: `failure` when it does not, `error` when it is not known, `skipped` when it was not
             asked.
@@ -79,7 +79,7 @@ def of_runs(runs: Sequence[Result]) -> list[Case]:
 
 
 def of_search(found: Search) -> list[Case]:
-    """Return the one case of a search: runs that fail on the way are no failure of it."""
+    """Return the one case of a search; it does not fail because a run on the way fails."""
     name = "a rate is sustained"
     if any(result.partial for result in found.results):
         return [Case(found.label, name, "error", "interrupted")]

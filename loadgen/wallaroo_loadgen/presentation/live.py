@@ -1,4 +1,4 @@
-"""The live page: what a browser shows of a run that goes on, in Locust's tab and by `--live`."""
+"""The live page: a browser's view of a running load test, in Locust's tab and by `--live`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def page(nonce: str | None = None) -> str:
 
 
 def view(result: Result | None, found: Search | None = None) -> dict[str, Any]:
-    """Return what the page shows.
+    """Return the data that the page shows.
 
     Args:
         result: the run's figures so far, or None before the first.

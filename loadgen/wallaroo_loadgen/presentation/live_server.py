@@ -80,7 +80,7 @@ class LiveServer:
     def watch(self, conductor: Conductor) -> None:
         """Take the figures of a run that goes on, twice a second at most.
 
-        It takes a tenth of the caller's time at most, who has reports to read.
+        It takes at most a tenth of the caller's time, because the caller has reports to read.
         """
         now = time.monotonic()
         if now >= self._again:
@@ -90,7 +90,7 @@ class LiveServer:
 
     def take(self, result: Result, found: Search | None = None) -> None:
         """Take the figures of a run that is over, and of the search that it belongs to."""
-        if found is not None:  # as it stands: the search goes on while threads read this
+        if found is not None:  # a copy: the search goes on while threads read this
             found = replace(found, points=list(found.points), results=list(found.results))
         self._result, self._found = result, found
 
@@ -158,4 +158,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the terminal belongs to the run."""
+        """Log nothing: the terminal belongs to the run."""

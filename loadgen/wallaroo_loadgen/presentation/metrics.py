@@ -1,4 +1,4 @@
-"""The figures of the run that goes on, as Prometheus and its kin read them."""
+"""The figures of the current run in Prometheus' text formats."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ def render(template: str, *, nonce: str | None = None, **values: Any) -> str:
 
     Args:
         template: a file of `templates` that extends `page.html`.
-        nonce: what a server's Content-Security-Policy asks of the scripts; none for a file.
-        values: what the template needs. A `Figure` among them is drawn with the filter `plot`.
+        nonce: the nonce of a server's Content-Security-Policy for the scripts; none for a file.
+        values: the template's values. A `Figure` among them is drawn with the filter `plot`.
     """
     environment = Environment(
         loader=PackageLoader("wallaroo_loadgen.presentation"),
@@ -47,7 +47,7 @@ def render(template: str, *, nonce: str | None = None, **values: Any) -> str:
 def plot(figure: Figure) -> Markup:
     """Return a figure as the part of a page that `plots.js` draws when the page is loaded."""
     data = json.dumps(figure.to_json(), separators=(",", ":"))
-    # Within a script nothing ends it but `</`; as JSON, both spellings are the same text.
+    # Only `</` can end a script; as JSON, both spellings are the same text.
     safe = Markup(data.replace("<", "\\u003c"))  # noqa: S704 - no `<` is left in it
     return Markup(
         '<figure class="plot"><h3>{}</h3><noscript><p>This plot needs JavaScript.</p></noscript>'

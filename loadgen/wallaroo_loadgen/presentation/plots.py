@@ -30,7 +30,7 @@ COLOURS = {
 _RUNS = ("#111827", "#15803d", "#b91c1c", "#0369a1", "#a16207", "#6d28d9", "#be185d", "#65a30d")
 
 DOTS, DASHES = (2, 4), (10, 4)
-# Where lines of a plot lie on each other, each is seen through the one above it.
+# Where lines of a plot lie on each other, the lower one is seen through the upper one.
 _STROKES: dict[str, tuple[int, ...]] = {
     "p50": (),
     "p99": DASHES,
@@ -48,8 +48,8 @@ READING = {
     "queueing. Where the sender's lateness, the dotted line, comes near the other, you are "
     "measuring the load generator or its machine.",
     "Latency over time": "Each column is a moment, each row a latency; the darker, the more "
-    "outputs. Stalls are triangles: who came at their beginning waited longest. A band that climbs "
-    "is a backlog. Stripes are batches.",
+    "outputs. Stalls are triangles: outputs due at the beginning of a stall waited longest. A band "
+    "that climbs is a backlog. Stripes are batches.",
     "Sent, received, backlog": "In a sustained run the lines lie on each other, and the backlog "
     "(outputs expected and not received yet) is a level band. When received is a comb, the engine "
     "works in batches.",
@@ -119,7 +119,7 @@ def _percentiles(result: Result, name: str) -> tuple[list[float], list[float]]:
         return distance, value
     for point in result.histogram(name).get_percentile_iterator(_SPECTRUM_POINTS):
         reached = float(point.percentile_level_iterated_to)
-        if reached >= 100:  # the distance to it is none: the axis has no place for it
+        if reached >= 100:  # its distance to 100 % is 0: the axis has no place for it
             break
         distance.append(1 / (1 - reached / 100))
         value.append(point.value_iterated_to / 1000)
@@ -186,7 +186,7 @@ def latency_against_rate(searches: Sequence[Search]) -> Figure:
     lines = []
     rates: list[float] = []
     for index, found in enumerate(searches):
-        several = len(searches) > 1  # then a colour is a search's, and strokes tell percentiles
+        several = len(searches) > 1  # then a colour means a search, and a stroke a percentile
         measured = [
             (point, result)
             for point, result in zip(found.points, found.results, strict=True)

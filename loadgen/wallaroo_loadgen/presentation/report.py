@@ -29,7 +29,7 @@ def html(runs: Sequence[Result], searches: Sequence[Search] = ()) -> str:
 
     Args:
         runs: in order; those of searches are among them.
-        searches: what found the highest rate, each with its runs.
+        searches: the searches for the highest rate, each with its runs.
     """
     labels, colours = _labels(runs), _colours(runs, searches)
     together = [(runs[index], labels[index], colours[index]) for index in _together(runs, searches)]

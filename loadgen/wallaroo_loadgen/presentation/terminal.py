@@ -1,4 +1,4 @@
-"""What a run looks like in a terminal: a live view while it goes on, a summary when it is over."""
+"""Shows a run in a terminal: a live view while it goes on, a summary when it is over."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMNS = ("min", "p50", "p90", "p99", "p99.9", "p99.99", "max")  # as many as 
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return where results go; what is not a terminal gets each line whole, for grep."""
+    """Return the console for results; a file or pipe gets each line unbroken, for grep."""
     made = Console(stderr=stderr)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _UNBROKEN
@@ -114,7 +114,7 @@ def _spark(conductor: Conductor) -> str:
 
 
 def print_result(console: Console, result: Result) -> None:
-    """Print what a run found and the verdicts."""
+    """Print the result of a run and the verdicts."""
     title = escape(f"{result.label}, {result.config['schedule']}, seed {result.config['seed']}")
     console.print(f"\n[bold]{title}[/bold]")
     if result.latency["count"]:
@@ -158,7 +158,7 @@ def _latencies(result: Result) -> Table:
 
 
 def _print_own(console: Console, own: dict[str, Any]) -> None:
-    """Print what the application says of itself."""
+    """Print the application's own figures."""
     if "problem" in own:
         console.print(f"the application's own figures: {escape(own['problem'])}", highlight=False)
         return

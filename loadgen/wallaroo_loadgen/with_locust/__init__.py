@@ -1,1 +1,1 @@
-"""Locust in the place of `wallaroo load`: its command line, workers and web page lead our runs."""
+"""Locust instead of `wallaroo load`: its command line, workers and web page lead our runs."""

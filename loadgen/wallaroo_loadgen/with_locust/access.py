@@ -1,4 +1,4 @@
-"""Locust's page refuses requests from elsewhere, and forms that set what a page may not."""
+"""Lets Locust's page refuse requests from elsewhere, and forms with forbidden fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REMEDY = "start Locust with --web-name, and with --web-host to listen to more t
 
 
 def check_requests(web_ui: WebUI, options: argparse.Namespace) -> None:
-    """Let a page refuse requests from elsewhere (403), and forms that set what they may not."""
+    """Let a page refuse requests from elsewhere (403), and forms with forbidden fields."""
     app: Any = web_ui.app  # there is one once Locust has started
     bound = "" if options.web_host == "*" else options.web_host
     names = {name.strip().lower() for name in (options.web_name or "").split(",") if name.strip()}

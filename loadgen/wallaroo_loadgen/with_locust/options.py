@@ -1,7 +1,7 @@
 """Our options on Locust's command line, and those of them that its page may set.
 
-A page may set figures, never what names a file, an address or a program: a workload file runs, a
-report file is overwritten, and the page is open to whoever reaches it.
+A page may set numbers, but not the name of a file, an address or a program: a workload file is
+executed, a report file is overwritten, and everybody who reaches the page can use it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def check_form(options: argparse.Namespace, form: Mapping[str, str]) -> str | No
     """Return what is wrong with the values of a form that would start a run, or None.
 
     Args:
-        options: as they stand, from the command line and the forms before.
+        options: the values from the command line and from earlier forms.
         form: the fields by name.
 
     Raises:

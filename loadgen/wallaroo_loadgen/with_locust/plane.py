@@ -1,9 +1,9 @@
 """A run for each start of a Locust test: in the process that shows Locust's page.
 
-Users are not messages: one event for each would measure Locust. However many there are, the rate
-follows the schedule, and the run is over when the schedule is. Without workers this process has
-the child processes that send and receive; with workers each of them has a sender, and the first
-the receiver too (`workers`). The conductor is that of `wallaroo load`.
+Users are not messages: an event for each message would measure Locust. However many users there
+are, the rate follows the schedule, and the run is over when the schedule is. Without workers this
+process has the child processes that send and receive; with workers each of them has a sender, and
+the first the receiver too (`workers`). The conductor is that of `wallaroo load`.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class LoadUser(User):
 
     @task
     def wait_for_the_end(self) -> None:
-        """Let the schedule do the work."""
+        """Wait: the schedule sends the messages."""
         gevent.sleep(1)
 
 
 class Control:
-    """In the process that leads: one run for each start, figures into Locust, verdict at the end.
+    """In the leading process: one run for each start, figures into Locust, verdict at the end.
 
     Attributes:
         conductor: the run's that goes on or was the last, or None.
@@ -210,10 +210,10 @@ def take_part(environment: Environment, **_: Any) -> None:
 
 @functools.cache  # a locustfile that is started as a program is loaded twice
 def install() -> None:
-    """Add all of this to Locust; what a locustfile calls."""
+    """Add all of this to Locust; a locustfile calls it."""
     runners.WORKER_REPORT_INTERVAL = _REPORT_SECONDS
     # A worker builds Locust's whole parser anew for each option of each message that starts users:
-    # seconds in which it does nothing else, and on a busy machine is taken for lost.
+    # for seconds it does nothing else, and on a busy machine it is believed to be lost.
     argument_parser.default_args_dict = functools.cache(argument_parser.default_args_dict)
     use_true_percentiles()
     hooks: Any = events

@@ -1,8 +1,8 @@
 """True figures in Locust's own tables and charts: from our histograms, to the µs.
 
 Locust keeps response times in a dictionary from rounded milliseconds to counts, and works out all
-its percentiles from it. Nothing says that the keys are whole: here they are the histogram's values
-in ms, three digits exact, so every table and chart shows what was measured.
+its percentiles from it. The keys need not be whole numbers: here they are the histogram's values in
+ms, exact to three digits, so every table and chart shows the measured values.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class TrueEntry(stats.StatsEntry):
 def use_true_percentiles() -> None:
     """Let Locust show the percentiles that matter."""
     stats.PERCENTILES_TO_CHART = list(SHOWN)
-    stats.PERCENTILES_TO_STATISTICS = list(SHOWN)  # the page cuts its own median at 10 µs
+    stats.PERCENTILES_TO_STATISTICS = list(SHOWN)  # the page rounds its own median to 10 µs
 
 
 def fill(target: stats.RequestStats, conductor: Conductor, result: Result | None) -> None:
@@ -128,7 +128,7 @@ def _set(entry: TrueEntry, hist: HdrHistogram, start: float, end: float) -> None
 
 
 def _set_rate(entry: TrueEntry, total: int) -> None:
-    """Note how many came since the last time, and keep what the charts look back to."""
+    """Note how many came since the last time, and keep the values that the charts show."""
     now = int(time.time())
     before = sum(entry.num_reqs_per_sec.values())
     entry.num_reqs_per_sec[now] += max(0, total - before)

@@ -34,7 +34,7 @@ def add_tab(web_ui: WebUI, result: Callable[[], Result | None], base_path: str) 
     Args:
         web_ui: Locust's.
         result: gives the figures so far, or None before the first run.
-        base_path: what comes before every path of the page, as `--web-base-path` has it.
+        base_path: the beginning of every path of the page, by `--web-base-path`.
     """
     app: Any = web_ui.app  # there is one once Locust has started
     private: Any = web_ui.auth_required_if_enabled
@@ -78,7 +78,7 @@ def _view(name: str, mimetype: str, content: Callable[[], str]) -> Callable[[], 
 
 
 def _rows(result: Result | None) -> list[dict[str, Any]]:
-    """Return the percentile table: a row that says so while there are none."""
+    """Return the percentile table; while there are none, a row that says so."""
     if result is None or not result.latency["count"]:
         blank = dict.fromkeys([name for name, _ in _COLUMNS[1:]], "")
         return [{"percentile": "waiting for the first outputs", "name": "waiting", **blank}]

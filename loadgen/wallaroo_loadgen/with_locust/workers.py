@@ -89,7 +89,8 @@ class WorkerSide:
     def _inbox(self, name: str, report: dict[str, Any]) -> None:
         """Keep progress for the next report; send a report that changes the phase at once.
 
-        Both ways share Locust's one ordered connection, so reports arrive as they were made.
+        Both use Locust's one connection, which keeps order, so reports arrive in the order they
+        were made.
         """
         self._pending.append((name, report))
         if report["kind"] == "writes":

@@ -1,1 +1,1 @@
-"""What is sent and what should come back, one file for each application, and the plan of a run."""
+"""Messages and expected outputs, one file for each application, and the plan of a run."""

@@ -30,7 +30,7 @@ def build(name: str, options: Options) -> Workload:
     """Make a workload by its name (one of `MAKERS`) or from a file that ends in `.py`.
 
     Raises:
-        WorkloadError: when there is none, or it does not work; the message says where.
+        WorkloadError: when there is no such workload, or it does not work; the message says where.
     """
     if name.endswith(".py"):
         return _check(name, _from_file(Path(name), options))

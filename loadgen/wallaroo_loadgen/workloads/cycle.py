@@ -66,7 +66,7 @@ class CycleStream:
         self._ends = np.cumsum(sizes)
 
     def block(self, first: int, count: int) -> Block:
-        """Return messages up to the cycle's end at most: no copying beyond one slice."""
+        """Return messages up to the cycle's end at most, so that only one slice is copied."""
         start = first % self.cycle.length
         stop = min(start + count, self.cycle.length)
         origin = int(self._ends[start - 1]) if start else 0

@@ -51,7 +51,7 @@ class Echo:
         return _HEAD.pack(self._run, stream) + self._filler
 
     def match(self, outputs: list[bytes]) -> Matched:
-        """Return what the outputs say of themselves."""
+        """Return the streams and numbers that the outputs hold."""
         result = matched(len(outputs))
         rows, which = rows_of(outputs, self._size)
         if not len(rows):

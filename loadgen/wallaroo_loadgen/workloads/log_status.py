@@ -3,7 +3,7 @@
 One entity, so one connection: between connections the lines' order would be undefined. A day is a
 block of lines with one date, then `END_OF_DAY`; the outputs are caused by that boundary, and their
 latency is that of the whole way from the boundary's intended time. Each count is checked. Options:
-`lines` a day (1000), `post`, the part that is no GET and counts as `null` (0.05).
+`lines` a day (1000), `post`, the part that is not GET and counts as `null` (0.05).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LogStatus:
         self.streams = [self._stream]
 
     def match(self, outputs: list[bytes]) -> Matched:
-        """Return which day's which code each line is; a wrong count matches nothing."""
+        """Return the day and the code of each line; a wrong count matches nothing."""
         result = matched(len(outputs))
         for index, output in enumerate(outputs):
             day = _day(output[:10])
@@ -75,7 +75,7 @@ class LogStatus:
         return result
 
     def preparation(self) -> dict[int, bytes]:
-        """Return a boundary: what the application counted before ends here."""
+        """Return a boundary, which ends what the application counted before."""
         return {0: frames([BOUNDARY])}
 
     def probe(self, attempt: int) -> dict[int, bytes]:

@@ -1,4 +1,4 @@
-"""What follows from a configuration: the workload, and when each message is due."""
+"""The plan made from a configuration: the workload, and when each message is due."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from wallaroo_loadgen.common.schedule import NS, Schedule, StreamSchedule
 from wallaroo_loadgen.workloads.catalogue import build
 from wallaroo_loadgen.workloads.protocol import Options, Workload, WorkloadError
 
-_MOST_BINS = 240  # columns of a plot over time; what bounds the memory of one
+_MOST_BINS = 240  # columns of a plot over time; this bounds the memory of a plot
 
 
 class Plan:
-    """What follows from a configuration: the workload, and each stream's schedule.
+    """The plan made from a configuration: the workload, and each stream's schedule.
 
     Every process of a run builds its own and gets the same.
 

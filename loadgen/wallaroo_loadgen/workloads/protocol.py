@@ -1,11 +1,11 @@
-"""What is sent, and what should come back: the protocol of a workload.
+"""The protocol of a workload: which messages are sent, and which outputs should come back.
 
 A **stream** is what one connection sends: numbered messages, the same for the same seed. Each
-output that the application should send for them has a number too: 0, 1, 2, … in its stream. From an
-output's number follows the message that caused it, from the message the time at which it was to be
-sent. A number that comes twice is a repetition, one that never comes is a loss. A workload keeps
-nothing for each message: it computes both directions, most easily by repeating a cycle of messages
-that is built once (`cycle`).
+output that the application should send for them has a number too: 0, 1, 2, … in its stream. The
+output's number determines the message that caused it, and the message determines the time at which
+it was due. A number that comes twice is a repetition, a number that never comes is a loss. A
+workload keeps nothing for each message: it computes both directions, most easily by repeating a
+cycle of messages that is built once (`cycle`).
 
 A workload of your own is a file with a function `workload(options)` that returns an object with
 the attributes of `Workload`; `wallaroo load --workload my.py` runs it. See docs/load-testing.md.
@@ -20,13 +20,13 @@ from typing import Literal, NamedTuple, Protocol
 from wallaroo_loadgen.common.schedule import Int64s
 
 Framing = Literal["lines", "frames"]
-"""What ends an output in the sink's bytes: a line feed, or the length in a 4-byte header."""
+"""What separates outputs in the sink's bytes: line feeds, or lengths in 4-byte headers."""
 
 UNMATCHED = -1
-"""The stream of an output that belongs to nothing that was sent."""
+"""Stands for the stream of an output that no sent message has caused."""
 
 IGNORED = -2
-"""The stream of an output that is known and not counted, such as an answer to a probe."""
+"""The stream of an output that is not counted, such as an answer to a probe."""
 
 
 class WorkloadError(ValueError):
@@ -62,7 +62,7 @@ class Stream(Protocol):
         """Its part of the whole rate; the streams' shares add up to 1."""
 
     def block(self, first: int, count: int) -> Block:
-        """Return messages `first` … `first + count - 1`, framed. Fewer are taken as they are."""
+        """Return messages `first` … `first + count - 1`, framed. Fewer may be returned."""
 
     def expected(self, messages: int) -> int:
         """Return how many outputs the first `messages` messages cause."""
@@ -72,7 +72,7 @@ class Stream(Protocol):
 
 
 class Workload(Protocol):
-    """What a load generator has to know of an application."""
+    """What a load generator must know about an application."""
 
     @property
     def sources(self) -> Sequence[str]:
@@ -80,14 +80,14 @@ class Workload(Protocol):
 
     @property
     def framing(self) -> Framing:
-        """What ends an output in the sink's bytes."""
+        """How outputs are separated in the sink's bytes."""
 
     @property
     def streams(self) -> Sequence[Stream]:
         """The connections."""
 
     def match(self, outputs: list[bytes]) -> Matched:
-        """Return which outputs these are. Anything at all may come; it never raises."""
+        """Return which outputs these are. Any bytes may come; it never raises."""
 
     def preparation(self) -> dict[int, bytes]:
         """Return framed messages, by source, to be sent once before the run."""
@@ -108,7 +108,7 @@ class Options:
 
     Args:
         seed: of everything random in the payloads.
-        connections: how many streams are wished for.
+        connections: how many streams are wanted.
         run: a number that no other run against the same application has had, below 2**31: it
             keeps the outputs of one run apart from those of the runs before.
         values: the `-o NAME=VALUE` options of the command line.
@@ -134,7 +134,7 @@ class Options:
         """Return a whole number given as `-o NAME=…`.
 
         Raises:
-            WorkloadError: when it is none, or out of bounds.
+            WorkloadError: when it is not such a number, or out of bounds.
         """
         text = self.values.get(name, str(default))
         try:
@@ -149,7 +149,7 @@ class Options:
         """Return a number from 0 to 1 given as `-o NAME=…`.
 
         Raises:
-            WorkloadError: when it is none, or out of bounds.
+            WorkloadError: when it is not such a number, or out of bounds.
         """
         text = self.values.get(name, str(default))
         try:

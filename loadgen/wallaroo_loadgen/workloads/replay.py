@@ -1,8 +1,8 @@
 """`replay`: a recorded file of frames, sent again and again over one connection.
 
-What an application makes of it is not known, so its outputs are matched by position: each message
-causes the same number of them, in order. Options: `file`; `outputs` for each message (1); `framing`
-of the outputs, `lines` or `frames` (frames); `max_size` of a payload in bytes (1 MiB).
+It is not known which outputs an application gives for it, so outputs are matched by position: each
+message causes the same number of them, in order. Options: `file`; `outputs` for each message (1);
+`framing` of the outputs, `lines` or `frames` (frames); `max_size` of a payload in bytes (1 MiB).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Replay:
         return {}
 
     def probe(self, attempt: int) -> dict[int, bytes]:
-        """Return nothing, likewise."""
+        """Return nothing, as `preparation` does."""
         return {}
 
     def answers(self, outputs: list[bytes]) -> bool:

@@ -1,9 +1,9 @@
 """`word_count`: lines of Zipf-distributed words in, `WORD => COUNT` out for each word.
 
-The application counts, and that tells which output this is: `the => 17` is the answer to the 17th
+The application counts, and the count identifies an output: `the => 17` is the answer to the 17th
 `the`. Each connection has words of its own (a suffix that names run and connection), so that the
-17th is the same one however the application interleaves its connections; and a run finds its words
-at zero, whatever was counted before. Options: `words` a line (5), `vocabulary` (1000), `zipf`, the
+17th is the same one however the application interleaves its connections; and a run's words begin at
+zero, whatever was counted before. Options: `words` a line (5), `vocabulary` (1000), `zipf`, the
 exponent in percent (110).
 """
 
@@ -97,7 +97,7 @@ class WordCount:
         return {}
 
     def probe(self, attempt: int) -> dict[int, bytes]:
-        """Return a word that is no run's."""
+        """Return a word that no run has."""
         return {0: frame(self._probe)}
 
     def answers(self, outputs: list[bytes]) -> bool:
@@ -106,5 +106,5 @@ class WordCount:
 
 
 def _count(text: bytes) -> int:
-    """Return the count an output claims, or 0 where it is no number that can be one."""
+    """Return the count an output claims, or 0 if it is not a valid count."""
     return int(text) if text.isdigit() and len(text) < 19 else 0

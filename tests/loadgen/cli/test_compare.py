@@ -91,7 +91,7 @@ def test_what_cannot_be_told_is_exit_6_with_the_repeats_that_would(
 def test_one_run_is_exit_6_however_large_the_ratio(write: Callable[..., Path]) -> None:
     done = compare(write("before.json", 1), write("after.json", 1, scale=9))
     assert done.returncode == 6, done.stdout + done.stderr
-    assert "one run says nothing of how much runs differ" in done.stdout
+    assert "one run does not show how much runs differ" in done.stdout
 
 
 def test_the_page_has_both_spectra_and_escapes_names(
@@ -116,7 +116,7 @@ def test_runs_of_a_search_are_no_repetitions(write: Callable[..., Path], tmp_pat
     write_json(path, runs)
     done = compare(path, path)
     assert done.returncode == 2
-    assert "its runs are no repetitions: rate: 2000.0, not 1000.0" in done.stderr
+    assert "its runs are not repetitions: rate: 2000.0, not 1000.0" in done.stderr
 
 
 def test_a_history_shows_its_changes(write: Callable[..., Path], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""From a sink's bytes to outputs, at any cut, and of bytes that are none."""
+"""From a sink's bytes to outputs, however they are divided, and from other bytes."""
 
 from __future__ import annotations
 
