@@ -17,9 +17,11 @@ from wallaroo_docs.site import SiteError, build
 def main() -> int:
     """Build it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("directory", type=Path, help="where to; what is there is replaced")
     parser.add_argument(
-        "--plain", action="store_true", help="pages to read only: examples do not run in them"
+        "directory", type=Path, help="directory of the site; its contents are replaced"
+    )
+    parser.add_argument(
+        "--plain", action="store_true", help="only pages to read: examples do not run in them"
     )
     arguments = parser.parse_args()
     try:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 
 @dataclass(frozen=True)
 class ApiPage:
-    """A page: what it is called, and which names of a module it shows, in groups.
+    """A page: its name, and the names of a module that it shows, in groups.
 
     Args:
         name: its file, without the ending.
@@ -168,7 +168,7 @@ def _public(shown: griffe.Object | griffe.Alias) -> list[str]:
 
 
 def _signatures(shown: griffe.Object, name: str) -> Iterator[str]:
-    """Yield each way in which it is called; none for what is made by other calls."""
+    """Yield the signatures of an object; none if other calls make it."""
     if isinstance(shown, griffe.Class):
         initial = shown.all_members.get("__init__")
         if initial is None:

@@ -54,7 +54,7 @@ def rules(path: Path) -> list[str]:
 
 
 def parser(evaluate: Callable[[Example], str | None]) -> Callable[[Document], Iterator[Region]]:
-    """Return a Sybil parser that finds a chapter's examples and has `evaluate` judge them."""
+    """Return a Sybil parser that finds a chapter's examples and calls `evaluate` for each."""
 
     def parse(document: Document) -> Iterator[Region]:
         for start, end, example in _examples(document):
@@ -69,7 +69,7 @@ def examples(path: Path, evaluate: Callable[[Example], str | None]) -> list[Exam
 
 
 def dumped() -> dict[str, Any]:
-    """Return all examples as JSON values: what to run, and what must come of it."""
+    """Return all examples as JSON values: what to run, and the expected results."""
     found = [example.parsed for path in chapters() for example in examples(path, lambda _: None)]
     return {
         "format": FORMAT,

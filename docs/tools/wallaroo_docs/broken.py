@@ -1,7 +1,7 @@
-"""What a broken engine would print: the mutants of a rule, run on the rule's own examples.
+"""Runs the mutants of a rule on the rule's own examples: what a broken engine would print.
 
 A mutant is the reference engine with one fault (`wallaroo_mutants`). The texts are computed while
-the site is built. They stand behind an example, folded, if the fault changes what is shown of it.
+the site is built. They stand behind an example, folded, if the fault changes its results.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def folded(example: PageExample) -> str:
 
 @cache
 def _mutants() -> tuple[Mutant, ...]:
-    """Return those that run cases with the rules' own mode, as the examples are run."""
+    """Return the mutants that run cases in `isolated` mode, as the examples are run."""
     return tuple(
         mutant
         for mutant in mutants()

@@ -1,7 +1,7 @@
-"""What pages need to run Python: Pyodide, the editor, our own wheel, and the scripts.
+"""The parts that pages need to run Python: Pyodide, the editor, our own wheel, and the scripts.
 
 Pyodide, CodeMirror and the bundler come from the npm registry that the machine is set up for, in
-the versions that ``docs/tools/browser/package-lock.json`` pins. Pages ask nobody for anything.
+the versions that ``docs/tools/browser/package-lock.json`` pins. Pages load nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DOCUMENTS = (
 
 
 class BrowserPartsError(Exception):
-    """They cannot be had; the text says why and what to do."""
+    """The parts cannot be installed; the text says why and what to do."""
 
 
 def install(directory: Path, work: Path) -> None:
@@ -40,7 +40,7 @@ def install(directory: Path, work: Path) -> None:
 
     Args:
         directory: ``assets/run`` of the site; created.
-        work: a directory for what is installed on the way.
+        work: a directory for intermediate installations.
 
     Raises:
         BrowserPartsError: Node is missing, or a command fails.

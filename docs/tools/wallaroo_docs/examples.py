@@ -24,7 +24,7 @@ class Block:
     """A titled code block.
 
     Args:
-        title: what it is.
+        title: its kind.
         text: its content.
         line: the line in the document on which its content begins, from 1.
         span: where its content stands in the document's text.
@@ -45,7 +45,7 @@ class SpecExample:
         rule: the rule's id, or `None`.
         path: the document.
         beginning: the chapter's beginning, to stand before the first block.
-        blocks: what it consists of, in order.
+        blocks: its blocks, in order.
     """
 
     name: str

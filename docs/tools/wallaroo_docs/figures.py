@@ -1,12 +1,12 @@
-"""Figures in the documents: what the benchmarks wrote, put where a page marks it.
+"""Figures in the documents: puts results of the benchmarks where a page has a mark.
 
 A mark is an HTML comment before a figure and one after it::
 
     <!-- figure: tcp throughput/reference ratio .2f -->0.94<!-- /figure -->
 
 It names a file of `benchmarks/results`, a figure in it, its ``value`` or its ``ratio``, and how to
-write it: as Python formats it (``.2f``, ``,.0f``), or with so many significant digits (``3sig``).
-``python docs/tools/regenerate.py`` writes all of them.
+write it: as Python formats it (``.2f``, ``,.0f``), or with a number of significant digits
+(``3sig``). ``python docs/tools/regenerate.py`` writes all of them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MARK = re.compile(
 
 
 class UnknownFigureError(Exception):
-    """A page asks for a figure that no benchmark has kept."""
+    """A page names a figure that no benchmark has written."""
 
 
 def with_figures(text: str) -> str:
     """Return a page with its figures as they were last measured.
 
     Raises:
-        UnknownFigureError: a mark names what there is not.
+        UnknownFigureError: a mark names a figure that does not exist.
     """
 
     def written(mark: re.Match[str]) -> str:

@@ -86,7 +86,7 @@ _HEADING = re.compile(r"^## (?P<rule>[a-z]+-\d+) · .*\n", re.MULTILINE)
 
 
 def _line(rule: str) -> str:
-    """Return the line for a rule: folded, since readers come for the rule."""
+    """Return the line for a rule; it is folded, because most readers want to read the rule."""
     parts = []
     told = []
     for kind, found in (("law", laws()[rule]), ("mutant", mutants()[rule])):
@@ -111,7 +111,7 @@ def _files(rule: str, to: str) -> list[str]:
 
 
 def _short(name: str) -> str:
-    """Return a counterexample's name without rule and hash: what it is about."""
+    """Return a counterexample's name without rule and hash."""
     return re.sub(r"^[a-z]+-\d+-(.*)-[0-9a-f]{10}\.json$", r"\1", name)
 
 

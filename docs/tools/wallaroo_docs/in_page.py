@@ -1,4 +1,4 @@
-"""What a page asks for while it is read: run this, make a project of this.
+"""Answers the requests of a page that is being read: run an example, make a project of it.
 
 A request and its answer are JSON, since the caller is a script in a browser. It runs in CPython
 too, where the tests call it for every example.
@@ -112,7 +112,7 @@ def application_of(source: str) -> Application:
     """Return the application that a module builds: by `application_setup`, or as `application`.
 
     Raises:
-        ApplicationLoadError: executing it raised, or it builds none.
+        ApplicationLoadError: executing it raised, or it does not build an application.
     """
     module = loaded(APPLICATION, source)
     built = getattr(module.module, "application", None)
@@ -181,7 +181,7 @@ def make_project(name: str, kind: str, source: str, input: str) -> dict[str, str
 
 
 def draw(source: str) -> dict[str, str]:
-    """Return a picture of the application as it is being written, or why there is none."""
+    """Return a picture of the application that is being written, or why there is none."""
     try:
         return {"svg": svg(application_of(source))}
     except BaseException as error:  # noqa: BLE001 - whatever the reader's code raises is shown
@@ -189,7 +189,7 @@ def draw(source: str) -> dict[str, str]:
 
 
 def play(source: str, input: str) -> dict[str, Any]:
-    """Play lines of input, and return each step that the engine did, with what came of it.
+    """Play lines of input, and return each step of the engine, with its results.
 
     Returns:
         ``svg``; ``steps``, one for each `wallaroo_docs.stepping.Moment`; ``names`` of the nodes

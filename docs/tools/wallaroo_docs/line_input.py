@@ -1,7 +1,7 @@
 """Input as lines of text, as a reader types it: each line is a message.
 
-Two kinds of line are not: ``> wait 10 s`` lets time pass, ``> end`` ends all sources. If the
-application has several sources, a line begins with the name of one: ``orders: 5 apples``.
+Two kinds of line are commands instead: ``> wait 10 s`` lets time pass, ``> end`` ends all sources.
+If the application has several sources, a line begins with the name of one: ``orders: 5 apples``.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ _COMMAND = re.compile(r"> *(?:(?P<end>end)|wait +(?P<count>[0-9.]+) *(?P<unit>ms
 
 
 def events(application: Application, text: str) -> list[Event]:
-    """Return what happens to the application, in order; generators give at the end.
+    """Return the events for the application, in order; generators give their values at the end.
 
     Raises:
-        WallarooParameterError: a line means nothing.
+        WallarooParameterError: a line has no meaning.
     """
     found: list[Event] = []
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
@@ -88,7 +88,7 @@ def events(application: Application, text: str) -> list[Event]:
 
 
 def play(session: Session, event: Event) -> None:
-    """Let one thing happen."""
+    """Apply one event."""
     match event:
         case Send(source, payload):
             session.send(source, payload)

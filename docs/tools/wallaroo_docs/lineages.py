@@ -15,7 +15,7 @@ TOLD = (
     "(0, 2). The frame 'to' has the lineage (1,), and its item (1, 0). The outputs are sent in the "
     "order of their lineages."
 )
-"""The picture as a sentence, for those who do not see it."""
+"""The picture as a sentence, for people who do not see it."""
 
 _SOURCE = """
 import wallaroo
@@ -70,7 +70,7 @@ def svg() -> str:
     steps = play(_SOURCE, _INPUT)["steps"]
     columns = [[step for step in steps if step["node"] == node] for node, _, _ in _COLUMNS]
     rows = {step["lineage"]: float(row) for row, step in enumerate(columns[-1])}
-    for step in columns[0]:  # a frame stands in the middle of what becomes of it
+    for step in columns[0]:  # a frame stands in the middle of the steps that follow from it
         below = [row for lineage, row in rows.items() if _from(lineage, step["lineage"])]
         rows[step["lineage"]] = sum(below) / len(below)
     width = _LEFT * 2 + len(columns) * _CARD + (len(columns) - 1) * _GAP

@@ -1,7 +1,7 @@
 """Every link of a built site, checked: to pages, to anchors, to pictures, to scripts.
 
-The generator checks links between Markdown files. Here are also those that it does not look at:
-pictures, HTML in pages, links to files that are built, and its own templates.
+The generator checks links between Markdown files. This module also checks those that it does not
+look at: pictures, HTML in pages, links to files that are built, and its own templates.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def broken_links(site: Path) -> list[str]:
 def _leads_somewhere(path: Path, link: str, pages: dict[Path, _Html]) -> bool:
     parts = urlsplit(link)
     if parts.scheme or parts.netloc:
-        return True  # elsewhere, or no file: nothing is asked for by a build
+        return True  # elsewhere, or not a file: a build makes no requests
     target, anchor = urldefrag(link)
     if target.startswith("/"):
         return False  # the site works under any path

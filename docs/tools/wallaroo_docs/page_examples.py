@@ -1,7 +1,7 @@
 """The examples of the pages, as a browser runs them: taken from the text that the tests execute.
 
-A page gets a mark at the beginning and at the end of each example; what the example consists of is
-a file of JSON beside the scripts, one for each page, which is asked for when an example is opened.
+A page gets a mark at the beginning and at the end of each example; the examples of a page are in a
+JSON file beside the scripts, which is loaded when an example is opened.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _FILED = "dead-letter lines"  # a file's content, with the names of modules: a p
 
 @dataclass(frozen=True)
 class Run:
-    """What one press of the button runs, and what the text says of it.
+    """What one press of the button runs, and the expected results.
 
     Args:
         source: Python: the application's module, or the code.
         folded: how many of its first lines are those that the chapter's examples share.
         input: for an application, Python with one call of `run`, or lines; else ``""``.
-        expected: what each block below says, by its title.
+        expected: the text of each block below, by its title.
     """
 
     source: str
@@ -61,7 +61,7 @@ class PageExample:
     span: tuple[int, int]
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the page's script needs."""
+        """Return the data that the page's script needs."""
         return {"name": self.name, "kind": self.kind, "runs": [asdict(run) for run in self.runs]}
 
 

@@ -6,17 +6,16 @@ a block's first line                           what is done
 ```` ```python ````                            executed, all of a page's in one module; with ``>>>``
                                                as a doctest; a title that names no file is for
                                                people
-```` ```python title="votes.py" ````           written to that file
-```` ```text title="words.txt" ````            written to that file, as any other language is
-```` ```console ````                           each ``$ command`` is run by a shell; what it prints
-                                               must be what follows it
+```` ```python title="votes.py" ```` written to that file ```` ```text title="words.txt" ````
+written to that file, as any other language is ```` ```console ```` each ``$ command`` is run by a
+shell; its output must be what follows it
 ```` ```console title="terminal 1" ````        the same, but the command goes on in the background;
                                                a line ``^C`` interrupts it
 ```` ```text title="terminal 1" ````           what that terminal shows next, sooner or later
 =============================================  ====================================================
 
 In what is printed, ``...`` stands for anything. Ports are exchanged for free ones. A block after
-``<!-- skip: next -->`` is for people only: commands that take minutes, or a machine one has not.
+``<!-- skip: next -->`` is for people only: commands that take minutes, or need another machine.
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ class Page:
                 terminal.interrupt()
             else:
                 terminal.start(self._exchanged(command), self._directory)
-            # What a command says while it starts comes from several threads.
+            # Several threads of a command print while it starts.
             if problem := self._shows(terminal, expected, in_order=command == "^C"):
                 return problem
         return None

@@ -1,7 +1,7 @@
 """Executing the parts of an example: its module, its input, and plain code.
 
 The tests run the documents' examples with this, and so does a reader in a page, in Python for the
-browser. Nothing is needed but the language and an engine.
+browser. It needs only the language and an engine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wallaroo.testing import Result
 
 
 class BadExampleError(Exception):
-    """The example itself is not as it should be."""
+    """There is a mistake in the example itself."""
 
 
 def loaded(name: str, source: str) -> LoadedModule:
@@ -32,7 +32,7 @@ def loaded(name: str, source: str) -> LoadedModule:
     """
     path = directory() / f"{name}.py"
     path.write_text(source, "utf-8")
-    sys.modules.pop(name, None)  # what an earlier run left in its objects is no part of this one
+    sys.modules.pop(name, None)  # what an earlier run left in its objects must not be seen here
     return load_file(path, name)
 
 
@@ -99,7 +99,7 @@ _directories: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def directory() -> Path:
-    """Return this process's directory of modules; it goes when the process does."""
+    """Return this process's directory of modules; it is removed when the process ends."""
     if not _directories:
         _directories.append(tempfile.TemporaryDirectory(prefix="wallaroo-docs-"))
     return Path(_directories[0].name)

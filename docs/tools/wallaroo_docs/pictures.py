@@ -1,4 +1,4 @@
-"""The pictures that the documents show: topologies, windows, and what the rules are good for."""
+"""The pictures in the documents: topologies, windows, and the purpose of the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which engine owes an example what."""
+"""What an engine promises about an example."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from wallaroo.engine import Isolation, load_engine
 
 
 class NotPromisedError(Exception):
-    """An engine owes an example nothing; the text says why."""
+    """An engine promises nothing about an example; the text says why."""
 
 
 def isolation_of(engine: str) -> Isolation:

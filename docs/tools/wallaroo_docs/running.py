@@ -1,4 +1,4 @@
-"""Running an example of the specification on an engine, and what each of its results then says."""
+"""Runs an example of the specification on an engine, and returns what each of its blocks says."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def results(example: SpecExample, engine: str) -> Mapping[Block, str]:
 
     Args:
         example: which.
-        engine: an installed engine's name; of no account for ``code`` and ``refused``.
+        engine: an installed engine's name; ignored for ``code`` and ``refused``.
 
     Raises:
-        NotPromisedError: this engine owes the example nothing.
+        NotPromisedError: this engine promises nothing about the example.
         BadExampleError: something is missing from the example.
         Exception: whatever the example raises.
     """
@@ -109,7 +109,7 @@ def _expect_no_findings(example: SpecExample, module: ModuleType) -> None:
 
 
 def _expect_all_shown(result: Result | None, titles: set[str], example: SpecExample) -> None:
-    """Refuse an example that keeps silent about what happened."""
+    """Refuse an example that does not show everything that happened."""
     if result is None:
         return
     if result.outputs and "outputs" not in titles:

@@ -51,7 +51,7 @@ class Session:
 
     @property
     def received(self) -> bytes:
-        """What the sinks sent."""
+        """The bytes that the sinks sent."""
         return b"".join(self._sink.connections)
 
     @property
@@ -149,7 +149,7 @@ class Receiver:
         self._listener = self._bound(port)
 
     def close(self) -> None:
-        """Take no more, once all that has come has been read."""
+        """Stop, once everything that has come has been read."""
         self._closing = True
         for thread in self._threads:
             thread.join(_PATIENCE)
@@ -165,7 +165,7 @@ class Receiver:
         while True:
             try:
                 connection, _ = self._listener.accept()
-            except TimeoutError:  # nobody waits to be taken
+            except TimeoutError:  # there is no connection to accept
                 if self._closing:
                     return
                 continue
@@ -192,7 +192,7 @@ class _Log(logging.Handler):
 
     @contextlib.contextmanager
     def attached(self) -> Iterator[_Log]:
-        """Take what the engines log meanwhile."""
+        """Collect the engines' log inside the block."""
         logger = logging.getLogger("wallaroo")
         logger.addHandler(self)
         try:

@@ -11,7 +11,7 @@ from wallaroo.trace import DeadLetter, Entity
 
 
 def shown(title: str, result: Result, *, partitions: int | None) -> str:
-    """Return what a block of that title says of a run, with a newline at its end."""
+    """Return the text of a block of that title for a run, with a newline at its end."""
     trace = result.trace
     lines = {
         "outputs": lambda: readable.output_lines(result.outputs),
@@ -39,7 +39,7 @@ def _entity(entity: Entity, partitions: int | None) -> str:
 
 
 def _line(letter: DeadLetter) -> str:
-    """Return a letter's line of JSON; of files their names, since the directory is a temporary."""
+    """Return a letter's line of JSON; paths only as file names."""
     form = letter.to_json()
     for failure in (form, *form["causes"]):
         for frame in failure["where"]:

@@ -1,6 +1,6 @@
-"""The documents' site: what is written by hand, with what is made of it, as pages.
+"""Builds the documents' site: from pages written by hand, and from generated ones.
 
-The build works on a copy, so that what is made stands nowhere in the repository.
+The build works on a copy, so that nothing generated stands in the repository.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def build(directory: Path, *, runnable: bool = True) -> None:
 
     Raises:
         SiteError: the generator refuses a page, or a link leads nowhere.
-        BrowserPartsError: Node is missing, or what is installed with it.
+        BrowserPartsError: Node is missing, or the parts that it installs.
     """
     with tempfile.TemporaryDirectory(prefix="wallaroo-site-") as work:
         stage = Path(work) / "stage"
@@ -114,7 +114,7 @@ def _add_api(directory: Path) -> None:
 
 
 def beginnings() -> list[dict[str, str]]:
-    """Return what the playground can begin with: applications that other tests run."""
+    """Return the applications that the playground offers; other tests run them."""
     [votes] = re.findall(r"```python\n(.*?)```", _text("README.md"), re.DOTALL)
     [shout] = [run for run in page_examples(ROOT / "docs" / "tutorial.md") if run.name == "shout"]
     shop = re.findall(r'title="shop.py"\n(.*?)```', _text("docs/tutorial.md"), re.DOTALL)

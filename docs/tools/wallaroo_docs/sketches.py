@@ -36,7 +36,7 @@ class Sketch:
 
     Args:
         name: the chapter's.
-        without: the texts of the cards in the upper row; the last one is what is wrong.
+        without: the texts of the cards in the upper row; the last one is wrong.
         kept: of the lower row; the last one is right.
     """
 
@@ -46,7 +46,7 @@ class Sketch:
 
     @property
     def told(self) -> str:
-        """The picture as a sentence, for those who do not see it."""
+        """The picture as a sentence, for people who do not see it."""
         without, kept = "; ".join(self.without), "; ".join(self.kept)
         return f"Without the rules: {without}. With them: {kept}."
 
@@ -106,7 +106,7 @@ SKETCHES = (
         (
             "TCP brings 3 ann 3 b",
             "the next read brings ob",
-            "two messages: 'ann' and 'bob', however TCP cut them",
+            "two messages: 'ann' and 'bob', however TCP divided them",
         ),
     ),
     Sketch(
@@ -131,7 +131,7 @@ SKETCHES = (
         ),
         (
             "two messages for customer 1",
-            "1.0 is no key: that message is a dead letter",
+            "1.0 is not a key: that message is a dead letter",
             "one key, one entity, on every engine",
         ),
     ),
@@ -275,7 +275,7 @@ SKETCHES = (
         (
             "a message of 9:59 comes at 10:01",
             "its window waits for a delay that you choose",
-            "it is counted once; what comes too late is told",
+            "it is counted once; a message that is too late is reported",
         ),
     ),
 )

@@ -1,7 +1,7 @@
 """An application step by step: what came to each step, what it gave, its entity before and after.
 
-`Recorder` is the reference interpreter, unchanged in what it does, that tells what it is doing
-(`wallaroo_reference.replay.steps`), and writes it down.
+`Recorder` is the reference interpreter, which does nothing else than that, but reports its steps
+(`wallaroo_reference.replay.steps`) and writes them down.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wallaroo.trace import Lineage, Trace, sorted_entities
 _A_DATE = 10**17  # nanoseconds since 1970 from which a time is read as a date: the year 1973
 
 MOST = 2000
-"""Steps that are written down; a run that is longer is cut off."""
+"""Steps that are written down; a longer run ends there."""
 
 
 @dataclass
@@ -102,7 +102,7 @@ class Recorder(Watched):
 
     def _begin_moment(self, step: Step) -> None:
         if step.what not in _WHAT:
-            return  # it makes no other message
+            return  # it passes the message on unchanged
         self._close()
         if len(self._moments) >= MOST:
             raise TooLongError
@@ -191,7 +191,7 @@ class _Stepper:
         return self._machine.due()
 
     def trace(self) -> Trace:
-        raise NotImplementedError  # nobody asks a session that is played for its result
+        raise NotImplementedError  # the result of such a session is never used
 
 
 def _shown(value: Any) -> str:

@@ -30,7 +30,7 @@ class Lane:
     """A row of a picture.
 
     Args:
-        name: what stands at its left.
+        name: the text at its left.
         bars: windows, as (start, end, text).
         dots: messages, as (time, text).
     """
@@ -46,7 +46,7 @@ class Timeline:
 
     Args:
         name: of its file, without the ending.
-        title: for those who do not see it.
+        title: for people who do not see it.
         until: the last second shown.
         lanes: its rows, from the top.
         marks: vertical lines, as (time, text).
