@@ -11,6 +11,7 @@ import wallaroo_reference.compiled.machine
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.compiled.codegen import Program
 from wallaroo_reference.compiled.codegen_text import Loops, Spot, lineage_of
+from wallaroo_reference.compiled.failing import lineage_in
 from wallaroo_reference.compiled.machine import Compiled, _Stop
 from wallaroo_reference.dead_letter import dead_letter_from
 from wallaroo_reference.engine import CompiledEngine
@@ -32,7 +33,7 @@ def compiled_mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
 
 _line = Program.line
 _exactness = Program.exactness
-_lineage_when_asked = wallaroo_reference.compiled.machine._lineage
+_lineage_when_asked = lineage_in
 _fail = Compiled.fail
 _end = Compiled._end
 
@@ -165,7 +166,7 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "order-1",
         "sequence numbers in 32 bits",
         "a number that is packed too tightly, found after four billion frames",
-        (wallaroo_reference.compiled.machine, "_lineage", _in_32_bits),
+        (wallaroo_reference.compiled.machine, "lineage_in", _in_32_bits),
     ),
     compiled_mutant(
         "dead-4",
@@ -195,6 +196,6 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "order-1",
         "lineage of the batch",
         "positions not added to where the batch begins",
-        (wallaroo_reference.compiled.machine, "_lineage", _of_the_batch),
+        (wallaroo_reference.compiled.machine, "lineage_in", _of_the_batch),
     ),
 )

@@ -12,6 +12,7 @@ import wallaroo_reference.compiled.ranges
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.compiled.clocks import Clock, Times
 from wallaroo_reference.compiled.codegen import Program
+from wallaroo_reference.compiled.counts import Counts
 from wallaroo_reference.compiled.entities import Entities
 from wallaroo_reference.compiled.gaps import Counts
 from wallaroo_reference.compiled.ranges import Firing, KeptWindows, key_of, own
@@ -105,7 +106,7 @@ COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
         "window-9",
         "sessions half joined",
         "no undo where the second of two calls raises",
-        (wallaroo_reference.compiled.gaps, "own", _itself),
+        (wallaroo_reference.compiled.sessions, "own", _itself),
     ),
     compiled_mutant(
         "key-4",

@@ -8,13 +8,11 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from wallaroo_reference.isolated.counts import CountStep
+from wallaroo_reference.isolated.ranges import RangeStep
+from wallaroo_reference.isolated.sessions import SessionStep
 from wallaroo_reference.isolated.watermarks import NEVER
-from wallaroo_reference.isolated.window_kinds import (
-    CountStep,
-    RangeStep,
-    SessionStep,
-    window_step,
-)
+from wallaroo_reference.isolated.window_steps import window_step
 from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
 
 from wallaroo.judging.dead_letter import DeadLetterError

@@ -74,7 +74,7 @@ def write_put(
 def write_take_out(text: Text, index: int, step: Step, operation: Windowed) -> int:
     """Begin the function that processes what a window gives, down to its message m<index>.
 
-    Its arguments are those of a firing (`ranges.Firing`). `payload` is that of the frame
+    Its arguments are those of a firing (`windows.Firing`). `payload` is that of the frame
     only for a window of its own that a late message has got (window-6).
     """
     aggregation = operation.aggregation

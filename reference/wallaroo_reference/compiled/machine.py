@@ -26,7 +26,7 @@ from wallaroo.canonical import structure_or_kind
 from wallaroo.findings import Finding
 from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.judging.results import items_of, pair_of, written_of
-from wallaroo.keys import SINGLE_KEY, Key, identity, partition_number, show_key
+from wallaroo.keys import SINGLE_KEY, Key, identity, partition_number
 from wallaroo.records import End, Tick, Unportable, Value
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, SinkId
@@ -42,15 +42,16 @@ from wallaroo_reference.compiled.clocks import FOREVER, Times
 from wallaroo_reference.compiled.codegen import Program
 from wallaroo_reference.compiled.codegen_text import Spot
 from wallaroo_reference.compiled.entities import Entities
+from wallaroo_reference.compiled.failing import dead_letter_at, line_that_raised, lineage_in
 from wallaroo_reference.compiled.linking import link
-from wallaroo_reference.compiled.ranges import RangePanes, judge, key_of, own
+from wallaroo_reference.compiled.ranges import RangePanes
 from wallaroo_reference.compiled.window_steps import windows_of
+from wallaroo_reference.compiled.windows import judge, key_of, own
 from wallaroo_reference.dead_letter import dead_letter_from
 from wallaroo_reference.kept import Cells, Moment, Packer
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 
 _MISSING = object()
-_MAY_HALF_CHANGE = frozenset({Reason.RAISED, Reason.BAD_RESULT})
 
 Feed = Callable[[Sequence[bytes], int], None]
 
@@ -281,18 +282,18 @@ class Compiled:
         Args:
             names: the variables of the generated function that caught the current exception.
         """
-        spot = self._spots[_line_that_raised() - 1]
+        spot = self._spots[line_that_raised() - 1]
         error = sys.exception()
         assert error is not None
         # The run is over, perhaps in a function that this one has called; or there is a bug here.
         if spot is None or type(error) is _Stop:
             raise  # noqa: PLE0704 - what the caller is handling
         if type(error) is TooMuchOutputError:
-            self._end("exit", spot, _lineage(spot, names), TooMuchOutputError.__name__)
+            self._end("exit", spot, lineage_in(spot, names), TooMuchOutputError.__name__)
         # By type: an object may say of itself that it is of another class.
         known = issubclass(type(error), DeadLetterError)
         dead = cast(DeadLetterError, error) if known else dead_letter_from(error, spot.reason)
-        lineage = _lineage(spot, names)
+        lineage = lineage_in(spot, names)
         if spot.source and self._windows and self._times.is_waiting(self._source):
             self.turns(lineage)
         key = None
@@ -311,7 +312,7 @@ class Compiled:
             names: the variables of the line's function.
         """
         spot = self._spots[line - 1]
-        return None if spot is None else _lineage(spot, names)
+        return None if spot is None else lineage_in(spot, names)
 
     def turns(self, lineage: Lineage, time: int | None = None) -> None:
         """Let the window steps fire what is due, in the order of their calls (time-4).
@@ -351,26 +352,7 @@ class Compiled:
         if dead.reason is None:
             self._end("exit", spot, lineage, dead.error_type)
             return
-        text = dead.error
-        if key is not None and dead.reason in _MAY_HALF_CHANGE and spot.half:
-            text += f" [trusting: the {spot.half} of {show_key(key)} may be half changed]"
-        self.dead_letters.append(
-            DeadLetter(
-                lineage=lineage,
-                source=self._source,
-                pipeline=spot.pipeline,
-                step=spot.step,
-                position=spot.position,
-                sink=spot.sink,
-                key=key,
-                reason=dead.reason,
-                error_type=dead.error_type,
-                error=text,
-                payload=payload,
-                where=dead.failure.where,
-                causes=dead.failure.causes,
-            )
-        )
+        self.dead_letters.append(dead_letter_at(spot, self._source, lineage, dead, key, payload))
         if self._stop_on_error:
             self._end("on-error", spot, lineage, None)
 
@@ -399,23 +381,6 @@ def _time_of(result: Any) -> int:
 
 def _itself(state: Any) -> Any:
     return state
-
-
-def _line_that_raised() -> int:
-    """Return the line of the generated function that raised the current exception."""
-    trace = sys.exc_info()[2]
-    assert trace is not None
-    return trace.tb_lineno
-
-
-def _lineage(spot: Spot, names: Mapping[str, Any]) -> Lineage:
-    """Return the positions of the loops around a line, from what is left in their iterators."""
-    positions = [
-        len(names[items]) - 1 - names[rest].__length_hint__() for items, rest in spot.loops
-    ]
-    if "lineage" in names:
-        return (*names["lineage"], *positions)
-    return (names["start"] + positions[0], *positions[1:])
 
 
 class _Stop(Exception):  # noqa: N818 - control flow

@@ -1,10 +1,7 @@
-"""Windows in the compiled path: what the kinds share, and range windows (window-2 to window-6).
+"""Range windows in the compiled path (window-2 to window-6).
 
-Accumulators are not copied between calls, as states are not in `trusting` mode; but a pane that
-belongs to further windows keeps its own, since `combine` and `output` may alter theirs.
-
-Range windows are kept as panes: for each pane that has messages the accumulators of its keys. So
-what is due is found by looking at the first pane, and firing touches no other keys.
+They are kept as panes: for each pane that has messages the accumulators of its keys. So what is due
+is found by looking at the first pane, and firing touches no other keys.
 """
 
 from __future__ import annotations
@@ -15,29 +12,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from wallaroo.aggregations import AggregationRecord
-from wallaroo.judging.dead_letter import DeadLetterError
-from wallaroo.keys import BadKeyError, Key, decode_key, encode_key, identity
 from wallaroo.operations import Windowed
-from wallaroo.trace import Reason
-from wallaroo.user_code.failure import describe_error
 from wallaroo.windows import LateDataPolicy, RangeWindows
 from wallaroo_reference.compiled.clocks import FOREVER, NEVER, Times
-from wallaroo_reference.kept import (
-    PANE,
-    PROTOCOL,
-    Kind,
-    Packer,
-    UnpackError,
-    identity_of,
-    key_of_name,
-    name_of,
+from wallaroo_reference.compiled.windows import (
+    NOTHING,
+    Firing,
+    KeptWindows,
+    encoded,
+    judge,
+    key_of,
 )
-
-Firing: TypeAlias = tuple[Key, int, int, int, Sequence[Any], int, bool]
-"""A window that fires: its key, the event time of what it gives, its start and end, its
-accumulators in order of time, how many of these, from the end, further windows need too, and
-whether it was made for one late message (window-6)."""
+from wallaroo_reference.kept import PANE, identity_of, name_of
 
 _Pane: TypeAlias = "dict[Hashable, Any]"
 """Accumulators by the identities of their keys."""
@@ -295,7 +281,7 @@ class RangePanes(KeptWindows):
             heapq.heappush(self._numbers, pane)
             self._settle()
         else:
-            accumulators[known] = self.updated(message, accumulators.get(known, _NOTHING))
+            accumulators[known] = self.updated(message, accumulators.get(known, NOTHING))
         self.partly_late += partly
         return None
 

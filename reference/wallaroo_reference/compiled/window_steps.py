@@ -6,8 +6,10 @@ from wallaroo.operations import Windowed
 from wallaroo.topology import Application, Step
 from wallaroo.windows import RangeWindows, SessionWindows
 from wallaroo_reference.compiled.clocks import Times
-from wallaroo_reference.compiled.gaps import Counts, Sessions
-from wallaroo_reference.compiled.ranges import KeptWindows, RangePanes
+from wallaroo_reference.compiled.counts import Counts
+from wallaroo_reference.compiled.ranges import RangePanes
+from wallaroo_reference.compiled.sessions import Sessions
+from wallaroo_reference.compiled.windows import KeptWindows
 
 
 def windows_of(application: Application, index: int, times: Times) -> KeptWindows:

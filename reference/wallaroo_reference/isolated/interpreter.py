@@ -9,8 +9,7 @@ through all steps and sinks behind it before the step's next output does. `walk`
 does at each of them. So every entity meets its messages, and every sink gets its outputs, in order
 of lineage (order-1), and nothing needs sorting.
 
-A window step keeps a message (`windows`, `window_kinds`) until its window fires; a count window may
-fire at once.
+A window step keeps a message (`windows`) until its window fires; a count window may fire at once.
 
 Messages and states are kept *frozen* between calls (`copies`). A message is frozen as soon as the
 call that made it has ended, and each consumer thaws its own copy. A state is thawed for one call,

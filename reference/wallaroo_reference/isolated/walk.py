@@ -29,7 +29,7 @@ from wallaroo_reference.isolated.calls import call_user_code
 from wallaroo_reference.isolated.copies import CodedCopies, freeze, thaw
 from wallaroo_reference.isolated.findings import Observer
 from wallaroo_reference.isolated.watermarks import Watermarks
-from wallaroo_reference.isolated.window_kinds import window_step
+from wallaroo_reference.isolated.window_steps import window_step
 from wallaroo_reference.isolated.windows import Arrival, Firing, WindowStep
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.places import FrozenEntity, Place, Store

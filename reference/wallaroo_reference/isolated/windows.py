@@ -1,7 +1,9 @@
 """What the window steps share: calls of the aggregation, late messages (window-4, window-6).
 
-A step keeps its windows by key (`window_kinds.py`). An accumulator is frozen between calls, as
-states are, so nothing that user code does to one shows elsewhere.
+A step keeps its windows by key (`ranges`, `sessions`, `counts`). An accumulator is frozen between
+calls, as states are, so nothing that user code does to one shows elsewhere. Which windows are due
+is found through a calendar, so a turn in which nothing is due looks at one number, however many
+windows are open.
 """
 
 from __future__ import annotations

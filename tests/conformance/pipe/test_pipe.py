@@ -111,8 +111,11 @@ def test_a_hello_says_what_it_claims(start: Start) -> None:
     [
         (["/nowhere/engine"], "cannot be started"),
         ([sys.executable, "-c", "raise SystemExit('out of order')"], "with exit 1.*out of order"),
-        ([sys.executable, "-c", "print('hi', flush=True); input()"], "no JSON"),
-        ([sys.executable, "-c", 'print(\'{"type": "hello"}\', flush=True); input()'], "not a hello"),
+        ([sys.executable, "-c", "print('hi', flush=True); input()"], "not JSON"),
+        (
+            [sys.executable, "-c", 'print(\'{"type": "hello"}\', flush=True); input()'],
+            "not a hello",
+        ),
     ],
     ids=["absent", "ends", "talks", "another protocol"],
 )

@@ -132,7 +132,9 @@ def test_graph_4_a_session_generates_when_it_is_told():
     assert session.output == []
     session.generate("numbers")
     assert session.output == [b"0;", b"1;", b"2;"]
-    with pytest.raises(wallaroo.WallarooParameterError, match="not a generator source, or it has ended"):
+    with pytest.raises(
+        wallaroo.WallarooParameterError, match="not a generator source, or it has ended"
+    ):
         session.generate("numbers")
 
 

@@ -1,0 +1,117 @@
+"""Count windows, rule by rule: which a message fills, and which are due (window-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.keys import Key, encode_key
+from wallaroo.operations import Windowed
+from wallaroo.windows import CountWindows
+from wallaroo_reference.calendar import Calendar
+from wallaroo_reference.isolated.copies import packed
+from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
+from wallaroo_reference.kept import identity_of, key_of_name
+
+
+@dataclass(slots=True)
+class _Count:
+    """An open count window of one key."""
+
+    key: Key
+    number: int
+    least: int
+    greatest: int
+    last: int
+    opened: int
+    part: Any
+
+
+class CountStep(WindowStep):
+    """Count windows (window-8)."""
+
+    def __init__(self, operation: Windowed, windows: CountWindows, freeze: Freeze) -> None:
+        super().__init__(operation, freeze)
+        self._windows = windows
+        self._keys: dict[Hashable, _Count] = {}
+        self._calendar = Calendar(self._timeout_of)
+
+    def take(self, arrival: Arrival) -> Firing | None:
+        """See `WindowStep.take`."""
+        time = arrival.time
+        window = self._keys.get(arrival.known)
+        if window is None:
+            part = self._updated(arrival.message)
+            window = _Count(arrival.key, 1, time, time, time, arrival.now, part)
+            self._keys[arrival.known] = window
+            self._calendar.note(arrival.known)
+        else:
+            window.part = self._updated(arrival.message, window.part)
+            window.number += 1
+            window.least, window.greatest = min(window.least, time), max(window.greatest, time)
+            window.last = time
+        self.touch(arrival.known)
+        if window.number < self._windows.count:
+            return None
+        del self._keys[arrival.known]
+        return _counted(window)
+
+    def due(self, now: int) -> Iterator[Firing]:
+        """See `WindowStep.due`: by arrival time, those that are due in order of their ends."""
+        found: list[Hashable] = []
+        while (time := self._calendar.first()) is not None and time <= now:
+            found += self._calendar.take(time)
+        for known in sorted(found, key=self._order):
+            self.touch(known)
+            yield _counted(self._keys.pop(known))
+
+    def next_due(self) -> int | None:
+        """See `WindowStep.next_due`: watermarks do not fire count windows."""
+        return None
+
+    def next_timeout(self) -> int | None:
+        """See `WindowStep.next_timeout`."""
+        return self._calendar.first()
+
+    def open(self) -> Iterator[Firing]:
+        """See `WindowStep.open`."""
+        for window in self._keys.values():
+            yield _counted(window)
+
+    def count(self) -> int:
+        """See `WindowStep.count`."""
+        return len(self._keys)
+
+    def identities(self) -> list[Any]:
+        """See `WindowStep.identities`."""
+        return list(self._keys)
+
+    def go_on(self) -> None:
+        """See `WindowStep.go_on`."""
+        for known in self._keys:
+            self._calendar.note(known)
+
+    def _form(self, known: Any) -> Any:
+        one = self._keys.get(known)
+        if one is None:
+            return None
+        return one.number, one.least, one.greatest, one.last, one.opened, packed(one.part)
+
+    def _make(self, name: bytes, form: Any) -> None:
+        number, least, greatest, last, opened, part = form
+        self._keys[identity_of(name)] = _Count(
+            key_of_name(name), number, least, greatest, last, opened, self._part(part)
+        )
+
+    def _order(self, known: Hashable) -> tuple[int, bytes]:
+        window = self._keys[known]
+        return window.greatest, encode_key(window.key)
+
+    def _timeout_of(self, known: Hashable) -> int | None:
+        window, timeout = self._keys.get(known), self._windows.timeout
+        return None if window is None or timeout is None else window.opened + timeout
+
+
+def _counted(window: _Count) -> Firing:
+    return Firing(window.key, window.least, window.greatest + 1, window.last, (window.part,))

@@ -1,0 +1,176 @@
+"""Range windows, rule by rule: which a message belongs to, and which are due."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.keys import Key, encode_key
+from wallaroo.operations import Windowed
+from wallaroo.windows import LateDataPolicy, RangeWindows
+from wallaroo_reference.calendar import Calendar
+from wallaroo_reference.isolated.copies import packed
+from wallaroo_reference.isolated.watermarks import FOREVER, NEVER
+from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
+from wallaroo_reference.kept import PANE, identity_of, key_of_name, name_of
+
+_ABSENT = object()
+
+
+@dataclass(slots=True)
+class _Panes:
+    """The panes of one key: accumulators by number, and the number of its earliest open window."""
+
+    key: Key
+    parts: dict[int, Any]
+    earliest: int
+
+
+class RangeStep(WindowStep):
+    """Range windows, kept as panes (window-5); the identity of a cell is (pane, key's identity)."""
+
+    kind = "panes"
+
+    def __init__(self, operation: Windowed, windows: RangeWindows, freeze: Freeze) -> None:
+        super().__init__(operation, freeze)
+        self._windows = windows
+        self._pane = windows.pane
+        self._keys: dict[Hashable, _Panes] = {}
+        self._count = 0  # panes, of all keys
+        self._calendar = Calendar(self._next_end)
+
+    def take(self, arrival: Arrival) -> Firing | None:
+        """See `WindowStep.take`."""
+        windows = self._windows
+        pane = arrival.time // self._pane
+        partly = self._fired((arrival.time - windows.range) // windows.slide + 1)
+        if self._fired(arrival.time // windows.slide):
+            placed = windows.late is LateDataPolicy.PLACE_IN_OLDEST_WINDOW
+            if not placed or self.watermark == FOREVER:
+                return self._late(arrival, windows.late)
+            pane, partly = self._first_open() * windows.slide // self._pane, False
+        panes = self._keys.get(arrival.known)
+        if panes is not None and pane in panes.parts:
+            panes.parts[pane] = self._updated(arrival.message, panes.parts[pane])
+        else:
+            part = self._updated(arrival.message)
+            earliest = max(self._first_with(pane), self._first_open())
+            if panes is None:
+                panes = self._keys[arrival.known] = _Panes(arrival.key, {}, earliest)
+            panes.parts[pane] = part
+            self._count += 1
+            panes.earliest = min(panes.earliest, earliest)
+            self._calendar.note(arrival.known)
+        self.touch((pane, arrival.known))
+        self.partly_late += partly
+        return None
+
+    def due(self, now: int) -> Iterator[Firing]:
+        """See `WindowStep.due`."""
+        windows = self._windows
+        while (end := self._calendar.first()) is not None:
+            if self.watermark < end + windows.delay:
+                return
+            for known in self._calendar.take(end, self._encoded):
+                panes = self._keys[known]
+                number = panes.earliest
+                parts = self._parts(panes, number)
+                self._forget_fired(known, panes)
+                yield Firing(panes.key, end - windows.range, end, end - 1, parts)
+
+    def next_due(self) -> int | None:
+        """See `WindowStep.next_due`."""
+        end = self._calendar.first()
+        return None if end is None else end + self._windows.delay
+
+    def open(self) -> Iterator[Firing]:
+        """See `WindowStep.open`."""
+        windows = self._windows
+        for panes in self._keys.values():
+            numbers: set[int] = set()
+            for pane in panes.parts:
+                first = max(self._first_with(pane), panes.earliest)
+                numbers.update(range(first, pane * self._pane // windows.slide + 1))
+            for number in sorted(numbers):
+                start = number * windows.slide
+                end = start + windows.range
+                yield Firing(panes.key, start, end, end - 1, self._parts(panes, number))
+
+    def count(self) -> int:
+        """See `WindowStep.count`."""
+        return self._count
+
+    def identities(self) -> list[Any]:
+        """See `WindowStep.identities`."""
+        return [(pane, known) for known, panes in self._keys.items() for pane in panes.parts]
+
+    def named(self, known: Any) -> bytes:
+        """See `WindowStep.named`."""
+        return PANE.pack(known[0]) + name_of(known[1])
+
+    def go_on(self) -> None:
+        """See `WindowStep.go_on`: between two records, what is due has fired."""
+        for known, panes in self._keys.items():
+            panes.earliest = max(self._first_with(min(panes.parts)), self._first_open())
+            self._calendar.note(known)
+
+    def _form(self, known: Any) -> Any:
+        panes = self._keys.get(known[1])
+        part = _ABSENT if panes is None else panes.parts.get(known[0], _ABSENT)
+        return None if part is _ABSENT else packed(part)
+
+    def _make(self, name: bytes, form: Any) -> None:
+        known = identity_of(name[PANE.size :])
+        panes = self._keys.get(known)
+        if panes is None:
+            panes = self._keys[known] = _Panes(key_of_name(name, self.kind), {}, 0)
+        panes.parts[PANE.unpack_from(name)[0]] = self._part(form)
+        self._count += 1
+
+    def _fired(self, number: int) -> bool:
+        """Whether the window that starts at `number * slide` has fired, or would have."""
+        windows = self._windows
+        return number * windows.slide + windows.range + windows.delay <= self.watermark
+
+    def _first_open(self) -> int:
+        """Return the number of the earliest window on the grid that has not fired."""
+        windows = self._windows
+        if self.watermark == NEVER:
+            return -windows.range // windows.slide  # earlier than that of any event time
+        fired_up_to = int(self.watermark) - windows.range - windows.delay
+        return fired_up_to // windows.slide + 1
+
+    def _first_with(self, pane: int) -> int:
+        """Return the number of the first window on the grid that holds a pane."""
+        return (pane * self._pane - self._windows.range) // self._windows.slide + 1
+
+    def _parts(self, panes: _Panes, number: int) -> tuple[Any, ...]:
+        """Return the accumulators of a window, in order of time."""
+        start = number * self._windows.slide
+        end = start + self._windows.range
+        inside = [pane for pane in panes.parts if start <= pane * self._pane < end]
+        return tuple([panes.parts[pane] for pane in sorted(inside)])
+
+    def _forget_fired(self, known: Hashable, panes: _Panes) -> None:
+        """Forget the panes that only the key's earliest window still held, which has fired."""
+        panes.earliest += 1
+        start = panes.earliest * self._windows.slide
+        for pane in [one for one in panes.parts if one * self._pane < start]:
+            del panes.parts[pane]
+            self._count -= 1
+            self.touch((pane, known))
+        if panes.parts:
+            panes.earliest = max(panes.earliest, self._first_with(min(panes.parts)))
+            self._calendar.note(known)
+        else:
+            del self._keys[known]  # window-10
+
+    def _next_end(self, known: Hashable) -> int | None:
+        panes = self._keys.get(known)
+        if panes is None:
+            return None
+        return panes.earliest * self._windows.slide + self._windows.range
+
+    def _encoded(self, known: Hashable) -> bytes:
+        return encode_key(self._keys[known].key)
