@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo.records import End, Frame, Record, Tick, Value
-from wallaroo.transport.blocks import START
+from wallaroo.records import Frame
 from wallaroo.transport.input_log import InputLog, InputLogError
 
 MIB = 1 << 20
@@ -148,65 +147,6 @@ def test_dropping_what_is_not_durable_is_an_error(log):
         log.drop_before(1)
 
 
-def test_a_torn_end_is_dropped_at_every_byte(tmp_path, caplog):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
-    log.append("a", [b"one", b"two"])
-    log.sync()
-    whole = log.size
-    log.append("a", [b"three"])
-    log.close()
-    (path,) = log.path.glob("*.log")
-    data = path.read_bytes()
-    for cut in range(whole, len(data)):
-        path.write_bytes(data[:cut])
-        again = InputLog.open(log.path, max_bytes=MIB)
-        assert payloads_of(again, 0, again.next_sequence) == [b"one", b"two"]
-        assert path.stat().st_size == whole
-        assert again.append("b", [b"next"]) == 3
-        assert again.read(2, 3) == [Frame("b", b"next")]
-        again.close()
-    assert "its 1 bytes are dropped" in caplog.text
-
-
-def test_a_torn_end_of_garbage_is_dropped(log):
-    log.append("a", [b"one"])
-    (path,) = log.path.glob("*.log")
-    with path.open("ab") as file:
-        file.write(bytes(1000))
-    log = reopened(log)
-    assert log.read(0, 1) == [Frame("a", b"one")]
-    log.close()
-
-
-def test_damage_before_the_end_is_an_error(tmp_path):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB, segment_bytes=1)
-    log.append("a", [b"one"])
-    log.append("a", [b"two"])
-    log.close()
-    path = min(log.path.glob("*.log"))
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
-    with pytest.raises(InputLogError, match="is damaged: a block's checksum does not fit at byte"):
-        InputLog.open(log.path, max_bytes=MIB)
-
-
-def test_a_missing_file_is_an_error(tmp_path):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB, segment_bytes=1)
-    for _ in range(3):
-        log.append("a", [b"x"])
-    log.close()
-    sorted(log.path.glob("*.log"))[1].unlink()
-    with pytest.raises(InputLogError, match="records 1 to 2 are missing"):
-        InputLog.open(log.path, max_bytes=MIB)
-
-
-def test_a_foreign_file_is_an_error(tmp_path):
-    (tmp_path / "00000000000000000000.log").write_bytes(b"my diary" + bytes(START))
-    with pytest.raises(InputLogError, match="no header of an input log"):
-        InputLog.open(tmp_path, max_bytes=MIB)
-
-
 def test_a_directory_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputLogError, match="cannot be opened: Not a directory"):
@@ -337,127 +277,6 @@ def test_recover_1_what_was_synced_outlives_kill_9(tmp_path):
         held = log.next_sequence
         assert list(map(int, payloads_of(log, 0, held))) == list(range(held))
         log.close()
-
-
-APPENDS: list[list[list[Record]]] = [
-    [[Frame("p", b"one", 5), Frame("p", b"two", 5)], [Frame("p", b"three", 5)], [Tick(5)]],
-    [[Value("ä", b"one", 7), Value("ä", b"two", 7)], [Tick(1 << 60)], [End("ä", 1 << 61)]],
-    [[Tick(0)], [End("p", 1 << 60, "ValueError", "no", ends_run=True)], [Tick(1 << 61)]],
-]
-
-
-def a_log(
-    tmp_path: Path, *appends: list[bytes] | list[Record], first: int = 0
-) -> tuple[Path, list[int]]:
-    """Return the only file of a log, and where each of its blocks begins."""
-    log = InputLog.open(tmp_path / "log", max_bytes=64 * MIB)
-    log.append("p", [b""] * first)
-    begins = []
-    for payloads in appends:
-        begins.append(log.size)
-        log.append_records(
-            [Frame("p", item, 5) if isinstance(item, bytes) else item for item in payloads]
-        )
-    log.sync()
-    log.close()
-    (path,) = log.path.glob("*.log")
-    return path, begins
-
-
-@pytest.mark.parametrize("first", [0, 250])
-@pytest.mark.parametrize("appends", APPENDS, ids=["frames", "values", "ends"])
-def test_one_flipped_bit_before_the_last_append_is_refused_wherever_it_is(tmp_path, appends, first):
-    path, (begins, middle, last) = a_log(tmp_path, *appends, first=first)
-    data = path.read_bytes()
-    for place in range(begins, last):
-        for bit in (1, 128):
-            damaged = bytearray(data)
-            damaged[place] ^= bit
-            path.write_bytes(damaged)
-            with pytest.raises(InputLogError, match=f"{path} is damaged: .* at byte ") as caught:
-                InputLog.open(path.parent, max_bytes=MIB)
-            where = begins if place < middle else middle
-            assert f"truncate -s {where} {path}" in str(caught.value)
-            assert path.read_bytes() == damaged
-
-
-def test_the_line_that_gives_up_frames_gives_up_no_more(tmp_path):
-    path, (_, second, _) = a_log(tmp_path, [b"one"], [b"two"], [b"three"])
-    damaged = bytearray(path.read_bytes())
-    damaged[second + 28] ^= 1
-    path.write_bytes(damaged)
-    with pytest.raises(InputLogError, match="give up every record from 1 on with: ") as caught:
-        InputLog.open(path.parent, max_bytes=MIB)
-    subprocess.run(str(caught.value).rpartition("with: ")[2], shell=True, check=True)
-    log = InputLog.open(path.parent, max_bytes=MIB)
-    assert log.read(0, log.next_sequence) == [Frame("p", b"one", 5)]
-    log.close()
-
-
-def test_frames_far_behind_a_bad_block_are_found(tmp_path):
-    path, (begins, _, _) = a_log(
-        tmp_path, [bytes(3 * MIB)], [random.Random(1).randbytes(3 * MIB)], [b"x"]
-    )
-    damaged = bytearray(path.read_bytes())
-    damaged[begins] ^= 1  # its length: nobody can tell where it ends
-    path.write_bytes(damaged)
-    with pytest.raises(InputLogError, match=r"behind it, from byte \d+ \(record 1\)"):
-        InputLog.open(path.parent, max_bytes=MIB)
-
-
-def test_a_torn_append_that_holds_a_copy_of_a_log_is_dropped(tmp_path):
-    (tmp_path / "other").mkdir()
-    other, _ = a_log(tmp_path / "other", *[[b"x"]] * 5)
-    path, (last,) = a_log(tmp_path, [other.read_bytes() * 2])
-    data = path.read_bytes()
-    for cut in range(last, len(data)):
-        path.write_bytes(data[:cut])
-        log = InputLog.open(path.parent, max_bytes=MIB)
-        assert log.next_sequence == 0
-        log.close()
-
-
-@pytest.mark.parametrize("lost", [slice(0, None), slice(10, None), slice(100, 200)])
-def test_a_hole_of_zeros_in_the_last_append_is_a_torn_end(tmp_path, lost):
-    path, (_, last) = a_log(tmp_path, [b"one"], [b"x" * 300])
-    data = bytearray(path.read_bytes())
-    hole = range(last, len(data))[lost]
-    data[hole.start : hole.stop] = bytes(len(hole))
-    path.write_bytes(data + bytes(5000))
-    log = InputLog.open(path.parent, max_bytes=MIB)
-    assert log.read(0, log.next_sequence) == [Frame("p", b"one", 5)]
-    log.close()
-
-
-def test_a_block_with_a_number_that_belongs_elsewhere_is_refused(tmp_path):
-    path, (begins, second) = a_log(tmp_path, [b"one"], [b"two"])
-    data = path.read_bytes()
-    for doubled in (data + data[second:], data[:second] + data[begins:second]):
-        path.write_bytes(doubled)
-        with pytest.raises(InputLogError, match=r"record \d where \d belongs at byte"):
-            InputLog.open(path.parent, max_bytes=MIB)
-
-
-def test_a_damaged_header_of_the_last_file_is_refused(tmp_path):
-    path, (begins,) = a_log(tmp_path, [b"one"])
-    data = path.read_bytes()
-    assert begins == START
-    for place in range(START):
-        for flipped in (1, 3, 128):  # 3 makes the number of one format that of the other
-            damaged = bytearray(data)
-            damaged[place] ^= flipped
-            path.write_bytes(damaged)
-            with pytest.raises(InputLogError, match="no header of an input log at byte 0"):
-                InputLog.open(path.parent, max_bytes=MIB)
-    path.write_bytes(data[: START - 1])
-    with pytest.raises(InputLogError, match="no header of an input log at byte 0"):
-        InputLog.open(path.parent, max_bytes=MIB)
-
-
-def test_a_file_with_a_foreign_name_is_refused(tmp_path):
-    (tmp_path / "diary.log").touch()
-    with pytest.raises(InputLogError, match=r"diary\.log is not a file of an input log"):
-        InputLog.open(tmp_path, max_bytes=MIB)
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o077])
