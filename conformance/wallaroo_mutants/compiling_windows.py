@@ -23,7 +23,7 @@ from wallaroo_mutants.compiling import compiled_mutant
 _line = Program.line
 _combined = KeptWindows.combined
 _enter = Entities.enter
-_let_go = Times._let_go
+_released_at = Times._released_at
 
 
 def _only_the_first_copied(self: KeptWindows, parts: Sequence[Any], shared: int = 0) -> Any:
@@ -52,7 +52,7 @@ def _tuples_visited_once(self: Entities, key: Any, now: int) -> Any:
 def _since_the_first_record(self: Times, clock: Clock) -> float:
     last, clock.last_frame = clock.last_frame, None
     try:
-        return _let_go(self, clock)
+        return _released_at(self, clock)
     finally:
         clock.last_frame = last
 
@@ -124,7 +124,7 @@ COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
         "time-3",
         "silence counted from the first record",
         "frames without an event time are not heard",
-        (Times, "_let_go", _since_the_first_record),
+        (Times, "_released_at", _since_the_first_record),
     ),
     compiled_mutant(
         "window-4",

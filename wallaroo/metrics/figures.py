@@ -187,7 +187,7 @@ class WindowFigures:
     watermark: float = -math.inf
     moved: int | None = None
 
-    def tell(self, now: int, watermark: float) -> None:
+    def note_times(self, now: int, watermark: float) -> None:
         """Note the time of the last record's arrival, and the watermark; in nanoseconds."""
         if watermark != self.watermark or self.moved is None:
             self.watermark, self.moved = watermark, now

@@ -119,7 +119,7 @@ class Registry:
         self._rates: dict[Any, float] = {}
         self._places = {_place_of(application, node): i for i, node in enumerate(application.nodes)}
 
-    def partitions_are(self, number: int) -> None:
+    def set_partitions(self, number: int) -> None:
         """Set the number of partitions, which the engine has chosen."""
         for name in self.partitions:
             self.partitions[name] = PartitionFigures(number)

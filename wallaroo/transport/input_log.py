@@ -325,7 +325,7 @@ class InputLog:
                 )
             last = self._segments[-1]
             if last.next <= sequence and not last.empty:
-                self._let_go_of(last)
+                self._replace(last)
             while len(self._segments) > 1 and self._segments[0].next <= sequence:
                 try:
                     if self._kept is None or not self._kept.in_place:
@@ -384,7 +384,7 @@ class InputLog:
         self._broken = f"the input log {self.path} could not be synced: {error.strerror}"
         return InputLogError(self._broken)
 
-    def _let_go_of(self, last: Segment) -> None:
+    def _replace(self, last: Segment) -> None:
         """Begin a new file, if the last one is worth deleting."""
         if last.size >= self._segment_bytes or self._starved:
             try:

@@ -135,7 +135,7 @@ def describe_error(error: BaseException) -> str:
         raise
     except BaseException as inner:  # noqa: BLE001 - user code: its __str__ may raise anything
         text = f"(its text cannot be shown: {type(inner).__name__})"
-    return _cut(text, _LONGEST_ERROR)
+    return _shortened(text, _LONGEST_ERROR)
 
 
 def short_path(path: str | Path) -> str:
@@ -160,9 +160,9 @@ def _package(frame: FrameType) -> str:
 
 def _user_frame(code: CodeType, line: int | None) -> UserFrame:
     return UserFrame(
-        _cut(code.co_filename, _LONGEST_FILE),
+        _shortened(code.co_filename, _LONGEST_FILE),
         line or code.co_firstlineno,  # some code has no line numbers
-        _cut(code.co_qualname, _LONGEST_FUNCTION),
+        _shortened(code.co_qualname, _LONGEST_FUNCTION),
     )
 
 
@@ -188,7 +188,7 @@ def _cause(error: BaseException) -> tuple[BaseException | None, bool]:
 
 def _is_library(code: CodeType) -> bool:
     file = code.co_filename
-    return _is_file_of_library(file if type(file) is str else _cut(file, _LONGEST_FILE))
+    return _is_file_of_library(file if type(file) is str else _shortened(file, _LONGEST_FILE))
 
 
 @lru_cache(maxsize=4096)
@@ -196,7 +196,7 @@ def _is_file_of_library(file: str) -> bool:
     return file.startswith(_STANDARD_LIBRARY) or not _INSTALLED.isdisjoint(Path(file).parts)
 
 
-def _cut(text: str, longest: int) -> str:
+def _shortened(text: str, longest: int) -> str:
     """Return `text`, of bounded length, as a plain `str`: user code may give a subclass."""
     text = "".join([text])
     return text if len(text) <= longest else text[:longest] + "…"

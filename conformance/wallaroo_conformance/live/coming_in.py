@@ -100,7 +100,7 @@ def _ends_inside(run: Run, source: str) -> int:
 def _many_and_a_half_close(run: Run) -> None:
     """Half-close right behind many frames; the answer comes when all are received (frame-4)."""
     payloads = [b"%d" % number for number in range(_MANY)]
-    run.tell(f"send many {_MANY} frames in one piece, and half-close at once")
+    run.note(f"send many {_MANY} frames in one piece, and half-close at once")
     run.log += [("many", payload) for payload in payloads]
     sender = run.connect("many")
     sender.send(run.framed("many", payloads))

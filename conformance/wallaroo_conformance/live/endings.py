@@ -30,7 +30,7 @@ def dead_letters_and_a_sink_that_never_comes(
         file.write_text(json.dumps(_OLD) + "\n", encoding="utf-8")
         options = ServeOptions(isolation=isolation, dead_letters=file, stop_timeout=_GIVEN_UP)
         with Run(engine, reference, pipes, options, patience) as run:
-            run.tell("the second sink of away is away; dead letters go to a file that is not empty")
+            run.note("the second sink of away is away; dead letters go to a file that is not empty")
             run.peers["away", 1].go_away()
             run.send("frame-5", "checked", [b"a", *[BAD] * _OF_A_KIND, b"b", UNWRITABLE, b"c"])
             run.send("frame-5", "away", [b"kept", UNREADABLE, b"", UNWRITABLE, BAD, b"kept too"])
@@ -75,10 +75,10 @@ def _ends_by_itself(run: Run, rule: str, last: bytes, letters: int) -> None:
 
     One of the sinks is away and comes back: it must get the outputs before the end as well.
     """
-    run.tell("the second sink of checked is away, and comes back when frames are received")
+    run.note("the second sink of checked is away, and comes back when frames are received")
     run.peers["checked", 1].go_away()
     payloads = [b"first", b"second", last, b"after", last]
-    run.tell(f"send {payloads} in one piece")
+    run.note(f"send {payloads} in one piece")
     run.log += [("checked", payload) for payload in payloads]
     run.connect("checked").send(run.framed("checked", payloads))
     wait_until(lambda: run.handle.progress().received > 0, run.patience)

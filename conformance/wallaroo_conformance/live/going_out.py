@@ -72,7 +72,7 @@ def what_sinks_do(
         run.delivered("sink-3")
         # Only now: while one sink is away, an engine may let the others wait.
         run.peers["late", 0].go_away()
-        run.tell("the sink of late is away")
+        run.note("the sink of late is away")
         run.send("sink-3", "late", [b"early"] * _LATE)
         _stop_in_the_midst(run, most)
         run.delivered("sink-3", over=True)
@@ -89,7 +89,7 @@ def _breaks_off_twice(run: Run) -> None:
     run.send("sink-3", "broken", payloads)
     for _ in range(2):
         _wait_until_full(peer, run.patience)
-        run.tell("the sink of broken resets its connection in the midst of an output")
+        run.note("the sink of broken resets its connection in the midst of an output")
         peer.break_off()
     peer.read_on()
     run.delivered("sink-3")
@@ -105,7 +105,7 @@ def _full(run: Run, most: int) -> Iterator[None]:
         run: the run.
         most: large frames that are sent; an engine must not take `_TOO_MANY`.
     """
-    run.tell(f"send bulk payloads of {_LARGE} bytes; its sink reads nothing until nobody reads")
+    run.note(f"send bulk payloads of {_LARGE} bytes; its sink reads nothing until nobody reads")
     peer = run.peers["bulk", 0]
     peer.hold()
     sender = run.connect("bulk")
@@ -142,7 +142,7 @@ def _stop_in_the_midst(run: Run, most: int) -> None:
     with _full(run, most):
         sender = run.connect("together")
         payloads = [b"%d" % number for number in range(10)]
-        run.tell("send together 10 frames and stop at once; late's and bulk's sinks come back")
+        run.note("send together 10 frames and stop at once; late's and bulk's sinks come back")
         sender.send(run.framed("together", payloads))
         run.handle.stop()
         run.peers["bulk", 0].read_on()

@@ -72,7 +72,7 @@ def _line(message: Any) -> bytes:
 
 
 @wallaroo.encoder
-def _cried(message: Any) -> bytes:
+def _loud_line(message: Any) -> bytes:
     if message == UNWRITABLE:
         raise ValueError("this message cannot be written")
     return bytes(message) + b"!\n"
@@ -189,7 +189,7 @@ class Run:
         """
         sizes = [len(payload) for payload in payloads[:8]]
         and_so_on = f" and {len(payloads) - 8} more" if len(payloads) > 8 else ""
-        self.tell(f"send {source} payloads of {sizes}{and_so_on} bytes, behind them {behind!r}")
+        self.note(f"send {source} payloads of {sizes}{and_so_on} bytes, behind them {behind!r}")
         self.log += [(source, payload) for payload in payloads]
         sender = sender or self.connect(source)
         try:
@@ -279,7 +279,7 @@ class Run:
     def ended(self, rule: str, exit_code: int, *, stop: bool = False) -> Summary:
         """Wait until the run has ended, by itself or by a stop, and return its summary."""
         if stop:
-            self.tell("stop")
+            self.note("stop")
             self.handle.stop()
         summary = self.handle.wait(self.patience)
         if summary is None:
@@ -298,7 +298,7 @@ class Run:
         if is_ != must:
             self.broken(rule, f"the summary's {what}: {is_}, and there were {must}")
 
-    def tell(self, step: str) -> None:
+    def note(self, step: str) -> None:
         """Note what is done; a failure shows it."""
         self._story.append(step)
 
@@ -321,7 +321,7 @@ class Run:
                 [
                     wallaroo.TCPSinkConfig(
                         *self.peers[name, 0 if pipe.one_address else number].address,
-                        _cried if number else _line,
+                        _loud_line if number else _line,
                     )
                     for number in range(pipe.sinks)
                 ]

@@ -59,9 +59,9 @@ def _cases(application: Application, engine: Engine, logs: Sequence[InputLog]) -
     cases: list[Case] = []
     for number, log in enumerate(one for one in logs if one):
         whole = Case(application, log, isolation=isolation)  # type: ignore[arg-type]
-        cut = replace(whole, batches=[1, 2], partitions=3)
-        halves = replace(whole, batches=[len(log) // 2], partitions=2) if len(log) > 1 else cut
-        ways = [whole, *([cut, halves] if capabilities.batches else [])]
+        divided = replace(whole, batches=[1, 2], partitions=3)
+        halves = replace(whole, batches=[len(log) // 2], partitions=2) if len(log) > 1 else divided
+        ways = [whole, *([divided, halves] if capabilities.batches else [])]
         cases += ways if number < _WHOLE else [ways[number % len(ways)]]
         if "task" in capabilities.faults and number < _WITH_DEATHS:
             deaths = [

@@ -56,7 +56,7 @@ def _kinds(samples: tuple[bytes, ...]) -> list[list[bytes]]:
     return list(kinds.values())
 
 
-def _cut(draw: DrawFn, payload: bytes, _samples: Sequence[bytes]) -> bytes:
+def _shorter(draw: DrawFn, payload: bytes, _samples: Sequence[bytes]) -> bytes:
     return payload[: draw(st.integers(0, len(payload)))]
 
 
@@ -108,7 +108,7 @@ _CHANGES: tuple[Change, ...] = (
     _two_halves,
     _unexpected_field,
     _field_twice_or_never,
-    _cut,
+    _shorter,
     _number,
     _byte,
 )

@@ -58,7 +58,7 @@ class Conductor:
         self._on_report = on_report
         self._failed = failed
         self._inbox: queue.SimpleQueue[tuple[str, dict[str, Any]]] = queue.SimpleQueue()
-        self._heard: dict[str, set[str]] = {}
+        self._reported: dict[str, set[str]] = {}
 
     def inbox(self, node: str, report: dict[str, Any]) -> None:
         """Take a node's report; may be called from any thread."""
@@ -125,7 +125,7 @@ class Conductor:
         config = self.plan.config
         limit = self.plan.schedule.seconds + config.drain
         stopped_at: float | None = None
-        while not self._all_said("sent", senders):
+        while not self._all_reported("sent", senders):
             self._take(_LOOK_SECONDS)
             elapsed = (self._wall_clock() - self.started_ns) / NS
             if stopped_at is None and (self._stop.is_set() or elapsed > limit):
@@ -137,7 +137,7 @@ class Conductor:
 
     def _await(self, kind: str, nodes: Sequence[Node], seconds: float | None) -> None:
         deadline = None if seconds is None else time.monotonic() + seconds
-        while not self._all_said(kind, nodes):
+        while not self._all_reported(kind, nodes):
             self._take(_LOOK_SECONDS)
             if self._stop.is_set() and kind != "drained":
                 raise RunError("interrupted before the first message was sent")
@@ -145,11 +145,13 @@ class Conductor:
             if failure is not None:
                 raise RunError(failure)
             if deadline is not None and time.monotonic() > deadline:
-                silent = [node.name for node in nodes if kind not in self._heard.get(node.name, ())]
+                silent = [
+                    node.name for node in nodes if kind not in self._reported.get(node.name, ())
+                ]
                 raise RunError(f"not {kind} within {seconds:g} s: {', '.join(silent)}")
 
-    def _all_said(self, kind: str, nodes: Sequence[Node]) -> bool:
-        return all(kind in self._heard.get(node.name, ()) for node in nodes)
+    def _all_reported(self, kind: str, nodes: Sequence[Node]) -> bool:
+        return all(kind in self._reported.get(node.name, ()) for node in nodes)
 
     def _take(self, seconds: float) -> None:
         try:
@@ -157,7 +159,7 @@ class Conductor:
         except queue.Empty:
             return
         kind = report["kind"]
-        self._heard.setdefault(node, set()).add(kind)
+        self._reported.setdefault(node, set()).add(kind)
         if kind in {"writes", "outputs"}:
             self.collector.take(node, report)
             self._on_report()

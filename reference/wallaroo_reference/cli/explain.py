@@ -15,9 +15,7 @@ from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.text import escaped
 from wallaroo.topology import Application, SinkId
 from wallaroo_reference.cli.opening import opened, progress
-from wallaroo_reference.replay.explaining import Explanation, Replayed
-from wallaroo_reference.replay.rerunning import sink_of
-from wallaroo_reference.replay.telling import (
+from wallaroo_reference.replay.describing import (
     explanation_json,
     explanation_lines,
     steps_json,
@@ -25,6 +23,8 @@ from wallaroo_reference.replay.telling import (
     visits_json,
     visits_lines,
 )
+from wallaroo_reference.replay.explaining import Explanation, Replayed
+from wallaroo_reference.replay.rerunning import sink_of
 
 
 def explain(options: argparse.Namespace) -> int:
@@ -37,9 +37,9 @@ def explain(options: argparse.Namespace) -> int:
         application = load_named_application(options, placeholders=True)
         steps.know(application)
         log, until = opened(options)
-        tell = up.enter_context(progress(options, until))
+        show = up.enter_context(progress(options, until))
         replayed = Replayed(
-            application, log, until, options.on_error, lambda records: tell(records, 0, 0)
+            application, log, until, options.on_error, lambda records: show(records, 0, 0)
         )
         if options.entity is not None:
             partition, key = _entity(options)
@@ -49,15 +49,15 @@ def explain(options: argparse.Namespace) -> int:
             done = replayed.record(options.record)
             form, lines = {"steps": steps_json(done)}, steps_lines(done)
         elif options.dead_letter is not None:
-            told = replayed.dead_letter(options.dead_letter, options.visits)
-            form = {"dead_letter": options.dead_letter, **explanation_json(told)}
-            lines = [f"dead letter {options.dead_letter}:", *explanation_lines(told)]
+            explanation = replayed.dead_letter(options.dead_letter, options.visits)
+            form = {"dead_letter": options.dead_letter, **explanation_json(explanation)}
+            lines = [f"dead letter {options.dead_letter}:", *explanation_lines(explanation)]
         else:
             sink = _sink(options.sink, application)
-            told = replayed.output(sink, options.output, options.visits)
+            explanation = replayed.output(sink, options.output, options.visits)
             name = f"{sink[0]}/{sink[1]}"
-            form = {"sink": name, "output": options.output, **explanation_json(told)}
-            lines = [_title(name, options.output, told), *explanation_lines(told)]
+            form = {"sink": name, "output": options.output, **explanation_json(explanation)}
+            lines = [_title(name, options.output, explanation), *explanation_lines(explanation)]
     if options.json:
         print(json.dumps(form))
     else:
@@ -85,5 +85,5 @@ def _sink(named: str | None, application: Application) -> SinkId:
     return sinks[0]
 
 
-def _title(name: str, number: int, told: Explanation) -> str:
-    return f"output {number:,} of {name}: {told.end.written!r}"
+def _title(name: str, number: int, explanation: Explanation) -> str:
+    return f"output {number:,} of {name}: {explanation.end.written!r}"

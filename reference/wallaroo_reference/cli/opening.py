@@ -17,7 +17,7 @@ from wallaroo.transport.recording import RecordedLog
 
 _log = logging.getLogger("wallaroo.reference")
 
-Tell = Callable[[int, int, int], None]
+ShowProgress = Callable[[int, int, int], None]
 """Shows how many records have been processed, outputs and dead letters made."""
 
 
@@ -49,12 +49,12 @@ def buffered(results: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def progress(options: argparse.Namespace, until: int) -> Iterator[Tell]:
+def progress(options: argparse.Namespace, until: int) -> Iterator[ShowProgress]:
     """Yield a function that shows the progress; it may be called as often as wanted."""
     with progress_display(options.progress, sys.stderr) as show:
         shown = time.monotonic()
 
-        def tell(records: int, outputs: int, letters: int) -> None:
+        def update(records: int, outputs: int, letters: int) -> None:
             nonlocal shown
             now = time.monotonic()
             if now - shown >= show.interval:
@@ -62,4 +62,4 @@ def progress(options: argparse.Namespace, until: int) -> Iterator[Tell]:
                 percent = round(100 * records / max(1, until), 1)
                 show(Progress(records, outputs, 0, letters, {"percent": percent}))
 
-        yield tell
+        yield update

@@ -20,7 +20,7 @@ from wallaroo_reference.replay.rerunning import (
     LetterFile,
     Lines,
     Rerun,
-    Taker,
+    ResultWriter,
     sink_of,
 )
 
@@ -35,33 +35,33 @@ def rerun(options: argparse.Namespace) -> int:
         return against(options)
     began = time.monotonic()
     with ExitStack() as up:
-        takers: list[Taker] = []
+        writers: list[ResultWriter] = []
         results = up.enter_context(results_on(sys.stdout))
         steps = up.enter_context(application_output())
         application = load_named_application(options, placeholders=True)
         steps.know(application)
         log, until = opened(options)
-        told: JSONLines | None = None
+        json_lines: JSONLines | None = None
         if options.stdout:
             only = None if options.sink is None else sink_of(options.sink, application)
-            takers.append(Lines(up.enter_context(buffered(results)), only))
+            writers.append(Lines(up.enter_context(buffered(results)), only))
         if options.json:
-            told = JSONLines(up.enter_context(buffered(results)))
-            told.line({"begin": {"module": load_module(options.app).name, "records": until}})
-            takers.append(told)
+            json_lines = JSONLines(up.enter_context(buffered(results)))
+            json_lines.line({"begin": {"module": load_module(options.app).name, "records": until}})
+            writers.append(json_lines)
         if options.outputs is not None:
             files = Files(options.outputs, list(application.sinks))
             up.callback(files.close)
-            takers.append(files)
+            writers.append(files)
         if options.dead_letters is not None:
             letters = LetterFile(options.dead_letters)
             up.callback(letters.close)
-            takers.append(letters)
+            writers.append(letters)
         one = Rerun(application, log, until=until, on_error=options.on_error)
-        tell = up.enter_context(progress(options, until))
-        one.run(takers, lambda: tell(one.records, one.made, one.letters))
-        if told is not None:
-            told.end(one)
+        show = up.enter_context(progress(options, until))
+        one.run(writers, lambda: show(one.records, one.made, one.letters))
+        if json_lines is not None:
+            json_lines.end(one)
     if not options.json:
         stream_of_report = sys.stderr if options.stdout else sys.stdout
         for line in _report(one, time.monotonic() - began):

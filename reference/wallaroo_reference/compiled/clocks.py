@@ -188,7 +188,7 @@ class Times:
         everyone, someone = NEVER, FOREVER
         for source, delay in step.ways.items():
             comes = self._comes_to(self.clocks[source], int(step.next_due) + delay)
-            everyone = max(everyone, min(comes, self._let_go(self.clocks[source])))
+            everyone = max(everyone, min(comes, self._released_at(self.clocks[source])))
             someone = min(someone, comes)
         return max(everyone, someone)
 
@@ -218,14 +218,14 @@ class Times:
         if clock.by_arrival:
             return self.now
         if clock.greatest < 0:
-            return None if self.now >= self._let_go(clock) else NEVER
+            return None if self.now >= self._released_at(clock) else NEVER
         if clock.idle_after is not None and clock.last_frame is not None:
             silent = self.now - clock.last_frame
             if silent >= clock.idle_after:
                 return clock.greatest + silent
         return clock.greatest
 
-    def _let_go(self, clock: Clock) -> float:
+    def _released_at(self, clock: Clock) -> float:
         """Return the arrival time from which on a source without event times holds nothing back."""
         if clock.ended or clock.by_arrival or clock.idle_after is None or clock.greatest >= 0:
             return FOREVER

@@ -79,7 +79,7 @@ class MeasuredCompiled(Compiled):
         with self._looking():
             super().take(record)
 
-    def tell(self, metrics: Registry) -> None:
+    def copy_figures(self, metrics: Registry) -> None:
         """Copy the figures of entities, windows and time."""
         for name, store in self.stores.items():
             metrics.partitions[name].entities = len(store.entities)
@@ -87,7 +87,7 @@ class MeasuredCompiled(Compiled):
         for index, step in self._windows.items():
             windows = metrics.windows[index]
             windows.late = {"dropped": step.dropped, "partly": step.partly_late}
-            windows.tell(self._times.now, step.watermark)
+            windows.note_times(self._times.now, step.watermark)
             marks = {name: self._times.of({name: delay}) for name, delay in step.ways.items()}
             windows.held_by = min(marks, key=marks.__getitem__)
 

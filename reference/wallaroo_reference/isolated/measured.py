@@ -62,7 +62,7 @@ class MeasuredInterpreter(Interpreter):
         super().take(record)
         self.probes.looked(1)
 
-    def tell(self, metrics: Registry) -> None:
+    def copy_figures(self, metrics: Registry) -> None:
         """Copy the figures of entities, windows and time."""
         for name, store in self._stores.items():
             metrics.partitions[name].entities = len(store.entities)
@@ -70,7 +70,7 @@ class MeasuredInterpreter(Interpreter):
             metrics.windows.values(), self._windows.values(), strict=True
         ):
             windows.late = {"dropped": step.dropped, "partly": step.partly_late}
-            windows.tell(self._watermarks.now, step.watermark)
+            windows.note_times(self._watermarks.now, step.watermark)
             marks = {name: self._watermarks.of({name: delay}) for name, delay in ways.items()}
             windows.held_by = min(marks, key=marks.__getitem__)
 

@@ -26,10 +26,10 @@ _MESSAGES = 20  # of a window, that are shown in a text
 _ITEMS = 20  # of a multi output
 
 
-def explanation_lines(told: Explanation) -> list[str]:
+def explanation_lines(explanation: Explanation) -> list[str]:
     """Return where something comes from, as text."""
-    lines = steps_lines(told.end.way())
-    for visits in told.history:
+    lines = steps_lines(explanation.end.way())
+    for visits in explanation.history:
         lines += ["", *visits_lines(visits, "before")]
     return lines
 
@@ -44,11 +44,11 @@ def steps_json(steps: Sequence[Step]) -> list[dict[str, Any]]:
     return [_step_json(step) for step in steps]
 
 
-def explanation_json(told: Explanation) -> dict[str, Any]:
+def explanation_json(explanation: Explanation) -> dict[str, Any]:
     """Return where something comes from, as JSON values."""
     return {
-        "steps": steps_json(told.end.way()),
-        "history": [visits_json(visits) for visits in told.history],
+        "steps": steps_json(explanation.end.way()),
+        "history": [visits_json(visits) for visits in explanation.history],
     }
 
 
@@ -119,7 +119,7 @@ def _record(step: Step) -> str:
         case "end":
             return f"record {number}: source {step.source} ends at {_time(step.at)}"
         case "frame":
-            shown = _cut(repr(step.came))
+            shown = _shortened(repr(step.came))
             return f"record {number}: a frame of {step.source} at {_time(step.at)}: {shown}"
     return f"record {number}: a value of generator {step.source} at {_time(step.at)}"
 
@@ -146,7 +146,7 @@ def _what_lines(step: Step) -> Iterator[str]:
         case "sink":
             yield f"came {_shown(step.came)}"
             if step.written is not None:
-                yield f"wrote {_cut(repr(step.written))}"
+                yield f"wrote {_shortened(repr(step.written))}"
         case "computation":
             yield f"came {_shown(step.came)}"
             yield from _gave_lines(step)
@@ -262,10 +262,10 @@ def _shown(frozen: Any) -> str:
 
 
 def _text(structure: Any) -> str:
-    return _cut(readable.structure_text(structure))
+    return _shortened(readable.structure_text(structure))
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

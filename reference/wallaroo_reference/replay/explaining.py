@@ -18,10 +18,10 @@ from wallaroo_reference.replay.steps import ABSENT, Step, Watched
 EntityName: TypeAlias = tuple[str, bytes]
 """A state partition and a key, canonically encoded."""
 
-Told: TypeAlias = Callable[[int], None]
+Progress: TypeAlias = Callable[[int], None]
 """Is called from time to time with the number of records processed."""
 
-_TOLD_EVERY = 256  # records
+_EVERY = 256  # records
 
 
 @dataclass
@@ -63,14 +63,14 @@ class Replayed:
         log: the log.
         until: the number of the first record that is left out.
         on_error: ``stop`` ends the run at the first dead letter.
-        told: gets the progress.
+        progress: is called from time to time.
     """
 
     application: Application
     log: RecordedLog
     until: int
     on_error: str = "skip"
-    told: Told = lambda _: None
+    progress: Progress = lambda _: None
 
     def output(self, sink: SinkId, number: int, visits: int) -> Explanation:
         """Return where an output comes from.
@@ -199,8 +199,8 @@ class Replayed:
             machine.dead_letters.clear()
             if search is not None and search.found is not None:
                 return
-            if not number % _TOLD_EVERY:
-                self.told(number)
+            if not number % _EVERY:
+                self.progress(number)
 
 
 class _Search:

@@ -21,8 +21,8 @@ from wallaroo_reference.replay.feeding import feed
 _AT_ONCE = 64  # frames that are fed before what came out is taken
 
 
-class Taker(Protocol):
-    """Takes what comes out of a rerun.
+class ResultWriter(Protocol):
+    """Writes what comes out of a rerun.
 
     Attributes:
         each: it wants to be called after each record.
@@ -77,36 +77,36 @@ class Rerun:
         """Number of dead letters."""
         return self._letters
 
-    def run(self, takers: Sequence[Taker], told: Callable[[], None]) -> None:
+    def run(self, writers: Sequence[ResultWriter], progress: Callable[[], None]) -> None:
         """Run it to its end.
 
         Args:
-            takers: take what comes out.
-            told: called after some records.
+            writers: write what comes out.
+            progress: called after some records.
 
         Raises:
             WallarooError: the log cannot be read, or does not fit the application.
         """
         machine = self.machine
-        at_once = 1 if any(taker.each for taker in takers) else _AT_ONCE
+        at_once = 1 if any(writer.each for writer in writers) else _AT_ONCE
         for number in feed(
             self._application, self._log, machine, until=self._until, at_once=at_once
         ):
             self.records = number
             for sink, outputs in machine.outputs.items():
                 if outputs:
-                    for taker in takers:
-                        taker.outputs(number - 1, sink, self.outputs[sink], outputs)
+                    for writer in writers:
+                        writer.outputs(number - 1, sink, self.outputs[sink], outputs)
                     self.outputs[sink] += len(outputs)
                     outputs.clear()
             if machine.dead_letters:
-                self._take_letters(takers)
-            told()
+                self._take_letters(writers)
+            progress()
 
-    def _take_letters(self, takers: Sequence[Taker]) -> None:
+    def _take_letters(self, writers: Sequence[ResultWriter]) -> None:
         letters = self.machine.dead_letters
-        for taker in takers:
-            taker.letters(self._letters, letters)
+        for writer in writers:
+            writer.letters(self._letters, letters)
         self._letters += len(letters)
         for letter in letters:
             self.dead_letters[letter.pipeline, letter.step, letter.reason.value] += 1
@@ -128,14 +128,14 @@ class Lines:
         self._only = only
 
     def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
-        """See `Taker`."""
+        """See `ResultWriter`."""
         if self._only in (None, sink):
             write = self._stream.write
             for output in outputs:
                 write(output if output.endswith(b"\n") else output + b"\n")
 
     def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
-        """See `Taker`."""
+        """See `ResultWriter`."""
 
 
 class Files:
@@ -159,11 +159,11 @@ class Files:
             self.close = up.pop_all().close
 
     def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
-        """See `Taker`."""
+        """See `ResultWriter`."""
         self._files[sink].write(b"".join(outputs))
 
     def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
-        """See `Taker`."""
+        """See `ResultWriter`."""
 
 
 class LetterFile:
@@ -180,10 +180,10 @@ class LetterFile:
         self.close = self._file.close
 
     def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
-        """See `Taker`."""
+        """See `ResultWriter`."""
 
     def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
-        """See `Taker`."""
+        """See `ResultWriter`."""
         for letter in letters:
             print(json.dumps(letter.to_json()), file=self._file)
 
@@ -201,14 +201,14 @@ class JSONLines:
         self._stream = stream
 
     def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
-        """See `Taker`."""
+        """See `ResultWriter`."""
         for number, output in enumerate(outputs, first):
             data = base64.b64encode(output).decode("ascii")
             form = {"sink": f"{sink[0]}/{sink[1]}", "number": number, "record": record}
             self.line({"output": {**form, "data": data}})
 
     def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
-        """See `Taker`."""
+        """See `ResultWriter`."""
         for number, letter in enumerate(letters, first):
             self.line({"dead_letter": {"number": number, **letter.to_json()}})
 

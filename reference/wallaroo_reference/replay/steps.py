@@ -111,10 +111,10 @@ class Watched(Interpreter):
         thorough: bool = False,
     ) -> None:
         super().__init__(application, partitions=partitions, on_error=on_error, thorough=thorough)
-        self.on_output: Callable[[SinkId, Step], None] = _nobody
-        self.on_dead_letter: Callable[[Step], None] = _nobody
-        self.on_visit: Callable[[Step], None] = _nobody
-        self.on_step: Callable[[Step], None] = _nobody
+        self.on_output: Callable[[SinkId, Step], None] = _ignore
+        self.on_dead_letter: Callable[[Step], None] = _ignore
+        self.on_visit: Callable[[Step], None] = _ignore
+        self.on_step: Callable[[Step], None] = _ignore
         self._last: Step | None = None  # the step that is being done
         self._at = 0  # arrival time of the frames that are being fed
         self._panes = Panes(self._freeze)
@@ -250,5 +250,5 @@ class Watched(Interpreter):
 _PASSED: dict[type, What] = {Collect: "collect", Merge: "merge", Branch: "branch"}
 
 
-def _nobody(*_: object) -> None:
+def _ignore(*_: object) -> None:
     """Do nothing."""

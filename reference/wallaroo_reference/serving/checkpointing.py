@@ -143,7 +143,9 @@ class Checkpoints:
                 # The run before, or an attempt of this one, stored this position and then did not
                 # drop the records from the log. Nothing is read before that, so the position will
                 # not change.
-                self._worker.submit(lambda: self._cut(self._position), lambda _: self._on_stored())
+                self._worker.submit(
+                    lambda: self._drop_before(self._position), lambda _: self._on_stored()
+                )
             self._later(self._interval, self._begin)
             return
         self._busy = True
@@ -242,10 +244,10 @@ class Checkpoints:
             recovery.log.sync()
         self._dead_letters.sync()
         recovery.store.write(head, blobs)
-        self._cut(position)
+        self._drop_before(position)
         return head.next_blob
 
-    def _cut(self, position: int) -> None:
+    def _drop_before(self, position: int) -> None:
         """Drop the records before a stored position from the log."""
         try:
             self._recovery.log.drop_before(position)

@@ -101,7 +101,7 @@ class Durable:
         """Number of outputs made in this run, by sink."""
         return self._outbox.made()
 
-    def tell(self, metrics: Registry) -> None:
+    def copy_figures(self, metrics: Registry) -> None:
         """Copy the figures of the log and the checkpoint; in any thread."""
         log, checkpoints = self._log, self._checkpoints
         reasons = self._valve.reasons
@@ -139,7 +139,7 @@ class Durable:
                 interval=self._interval,
                 clock=self._clock,
                 failed=self._failed,
-                on_stored=self._log_was_cut,
+                on_stored=self._log_was_shortened,
             )
         self._journal = Journal(
             self._log,
@@ -212,7 +212,7 @@ class Durable:
         if self._checkpoints is not None:
             self._checkpoints.soon()
 
-    def _log_was_cut(self) -> None:
+    def _log_was_shortened(self) -> None:
         self._journal.room_was_made()
 
     def _generators(self) -> dict[str, LoggedSource]:

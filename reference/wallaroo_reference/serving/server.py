@@ -137,7 +137,7 @@ class Server:
             made = None if durable is None else (lambda: durable.made)
             self._feeder.watch = Watch(self._machine, self._edges, made)
             if durable is not None and metrics is not None:
-                metrics.before_tick(lambda: durable.tell(metrics))
+                metrics.before_tick(lambda: durable.copy_figures(metrics))
         self._edges.open(self._start)
 
     def _open(self, application: Application) -> Recovery | RecordedRun | None:

@@ -70,7 +70,7 @@ class Watch:
         if self._timer is not None:
             self._timer.cancel()
         self._machine.probes.settle()
-        self._machine.tell(self._metrics)
+        self._machine.copy_figures(self._metrics)
         self._metrics.heard = None
 
     def _look_again(self) -> None:
@@ -82,7 +82,7 @@ class Watch:
         began = time.monotonic()
         self._metrics.heard = self._metrics.monotonic()
         self._look_due = began + _LOOK
-        self._machine.tell(self._metrics)
+        self._machine.copy_figures(self._metrics)
         if self._metrics.windows and began >= self._count_due:
             self._machine.count_windows(self._metrics)
             done = time.monotonic()

@@ -42,7 +42,7 @@ class Figures:
         self._waiting = waiting
         self._size_due = 0.0
 
-    def tell(self, metrics: Registry) -> None:
+    def copy(self, metrics: Registry) -> None:
         """Copy what is known now; in any thread.
 
         If several state partitions or window steps are held together, each has no figure of its

@@ -12,17 +12,23 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from wallaroo.config import GenSourceConfig
+from wallaroo.topology import Application
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.private import write_durably
+from wallaroo_spark.live.checkpoint import Checkpoint
 
 _AT_ONCE = 4 << 20  # bytes of the log that are read at once
+
+_log = logging.getLogger("wallaroo.spark")
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,48 @@ def at_the_end_of(log: InputLog, resume: Resume) -> Mapping[str, LoggedSource]:
     return sources
 
 
+def resume_of(checkpoint: Checkpoint, application: Application) -> Resume | None:
+    """Return what a restart must know; `None`: this application needs nothing of it.
+
+    Raises:
+        CheckpointError: the file is damaged, or it is missing although Spark has committed
+            something.
+    """
+    if not _generators(application) and not application.time_decides:
+        return None
+    found = read_resume(checkpoint.resume)
+    if found is None:
+        checkpoint.check_new(checkpoint.resume)
+    return found or Resume()
+
+
+def sources_to_come(logged: Mapping[str, LoggedSource], application: Application) -> set[str]:
+    """Return the sources that can still give something: all but generators that have ended.
+
+    Args:
+        logged: what is known about the sources after the log.
+        application: the application.
+    """
+    ended = {name for name, source in logged.items() if source.ended}
+    generators = _generators(application)
+    for name in sorted(ended - generators):
+        _log.warning(
+            "source %r has ended in an earlier run on this checkpoint, with standard input: "
+            "whatever it receives now is too late for every window. Begin anew with an empty "
+            "directory",
+            name,
+        )
+    return set(application.sources) - (ended & generators)
+
+
+def _generators(application: Application) -> set[str]:
+    return {
+        name
+        for name, source in application.sources.items()
+        if isinstance(source.config, GenSourceConfig)
+    }
+
+
 def read_resume(path: Path) -> Resume | None:
     """Return what a file says; `None`: there is none.
 
@@ -86,13 +134,13 @@ def read_resume(path: Path) -> Resume | None:
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     try:
-        told: dict[str, Any] = json.loads(text)
-        due = told["due"]
+        form: dict[str, Any] = json.loads(text)
+        due = form["due"]
         sources = {
             name: LoggedSource(bool(ended), base64.b64decode(last), int(behind))
-            for name, (ended, last, behind) in told["sources"].items()
+            for name, (ended, last, behind) in form["sources"].items()
         }
-        return Resume(int(told["sequence"]), None if due is None else int(due), sources)
+        return Resume(int(form["sequence"]), None if due is None else int(due), sources)
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
         raise CheckpointError(
             f"{path} is damaged. Restore the checkpoint from a copy, or begin anew with an empty "
@@ -106,7 +154,7 @@ def write_resume(path: Path, resume: Resume) -> None:
     Raises:
         CheckpointError: it cannot be written.
     """
-    told = {
+    form = {
         "sequence": resume.sequence,
         "due": resume.due,
         "sources": {
@@ -115,6 +163,6 @@ def write_resume(path: Path, resume: Resume) -> None:
         },
     }
     try:
-        write_durably(path, json.dumps(told).encode())
+        write_durably(path, json.dumps(form).encode())
     except OSError as error:
         raise CheckpointError(f"{path} cannot be written: {error.strerror}") from error

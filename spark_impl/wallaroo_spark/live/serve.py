@@ -17,13 +17,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from wallaroo.config import GenSourceConfig
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.listener import Address
@@ -44,7 +42,8 @@ from wallaroo_spark.live.query import LiveQuery
 from wallaroo_spark.live.resume import (
     Resume,
     at_the_end_of,
-    read_resume,
+    resume_of,
+    sources_to_come,
     write_resume,
 )
 from wallaroo_spark.live.ticks import write_ticks
@@ -185,9 +184,9 @@ class Server:
         self._up.callback(log.close)
         checkpoint.begin(log.first_sequence, log.next_sequence)
         self._checkpoint = checkpoint
-        self._resume = self._read_resume(checkpoint)
+        self._resume = resume_of(checkpoint, self._application)
         logged = {} if self._resume is None else at_the_end_of(log, self._resume)
-        self._unended = self._sources_to_come(logged)
+        self._unended = sources_to_come(logged, self._application)
         case = CaseSpec(
             pickled,
             partitions=checkpoint.partitions,
@@ -250,43 +249,13 @@ class Server:
         if self._feed.full:
             self._edges.pause()
         if options.metrics is not None:
-            options.metrics.partitions_are(checkpoint.partitions)
+            options.metrics.set_partitions(checkpoint.partitions)
         self._edges.open()  # nothing after this can be refused
         self._up.callback(self._loop.stop)
         self._up.callback(lambda: self._loop.call(self._edges.close))
         if options.metrics is not None:
             options.metrics.state = "starting Spark"
         self._loop.post(self._start)
-
-    def _read_resume(self, checkpoint: Checkpoint) -> Resume | None:
-        """Return what a restart must know; `None`: this application needs nothing of it."""
-        generates = any(
-            isinstance(source.config, GenSourceConfig)
-            for source in self._application.sources.values()
-        )
-        if not generates and not self._application.time_decides:
-            return None
-        found = read_resume(checkpoint.resume)
-        if found is None:
-            checkpoint.check_new(checkpoint.resume)
-        return found or Resume()
-
-    def _sources_to_come(self, logged: Mapping[str, LoggedSource]) -> set[str]:
-        """Return the sources that can still give something: all but generators that have ended."""
-        ended = {name for name, source in logged.items() if source.ended}
-        generators = {
-            name
-            for name, source in self._application.sources.items()
-            if isinstance(source.config, GenSourceConfig)
-        }
-        for name in sorted(ended - generators):
-            _log.warning(
-                "source %r has ended in an earlier run on this checkpoint, with standard input: "
-                "what it receives now comes too late for every window. Begin anew with an empty "
-                "directory",
-                name,
-            )
-        return set(self._application.sources) - (ended & generators)
 
     def _warn_of_states_of_main(self) -> None:
         for partition, builder in states_of_main(self._application):

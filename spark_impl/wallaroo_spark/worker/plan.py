@@ -86,7 +86,7 @@ class Plan:
 def plan(application: Application) -> Plan:
     """Return where the application's state is held, and in which order it is visited."""
     feeds = _feeds(application)
-    groups = _circles(feeds)
+    groups = _cycles(feeds)
     of = {name: index for index, group in enumerate(groups) for name in group}
     levels: dict[int, int] = {}
 
@@ -146,7 +146,7 @@ def _feeds(application: Application) -> dict[Member, set[Member]]:
     return feeds
 
 
-def _circles(feeds: dict[Member, set[Member]]) -> list[tuple[Member, ...]]:
+def _cycles(feeds: dict[Member, set[Member]]) -> list[tuple[Member, ...]]:
     """Return the strongly connected groups of members, in the order of their first members."""
     reach = {name: set(_reached(feeds, name)) for name in feeds}
     groups: list[tuple[Member, ...]] = []

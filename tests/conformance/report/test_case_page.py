@@ -82,7 +82,9 @@ def test_an_engine_in_another_process_shows_what_came_out(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("{", "not JSON"), ('{"format": "x/1"}', "neither")], ids=["damaged", "other"]
+    ("text", "said"),
+    [("{", "not JSON"), ('{"format": "x/1"}', "neither")],
+    ids=["damaged", "other"],
 )
 def test_what_is_no_case_is_not_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str

@@ -179,8 +179,8 @@ def test_failing_messages_are_told_before_what_is_only_slow(registry, said):
 def test_a_source_that_holds_windows_back_is_named(registry, said):
     windows = registry.windows[2]
     windows.open, windows.held_by = 3, "orders"
-    windows.tell(1_000_000_000, 5)
-    windows.tell(41_000_000_000, 5)
+    windows.note_times(1_000_000_000, 5)
+    windows.note_times(41_000_000_000, 5)
     level, text, kind = said()
     assert (level, kind) == ("warning", "Step")
     assert text.startswith(

@@ -109,7 +109,7 @@ def _reductions(case: TimedCase) -> Iterator[TimedCase]:
             yield replace(case, inputs=case.inputs[:start] + case.inputs[start + length :])
         length //= 2
     for index, step in enumerate(case.steps):
-        yield replace(case, steps=_cut(case.steps, index))
+        yield replace(case, steps=_without(case.steps, index))
         for simpler in _steps(step):
             yield replace(case, steps=_put(case.steps, index, simpler))
     yield from _sources(case)
@@ -157,7 +157,7 @@ def _sources(case: TimedCase) -> Iterator[TimedCase]:
                 for entry in case.inputs
                 if entry.source != index or entry.what == "tick"
             )
-            yield replace(case, sources=_cut(case.sources, index), inputs=left)
+            yield replace(case, sources=_without(case.sources, index), inputs=left)
         for simpler in (
             SourceSpec(),
             replace(source, event_time=None),
@@ -215,10 +215,10 @@ def _runs(case: TimedCase) -> Iterator[TimedCase]:
     if case.batches is not None:
         yield replace(case, batches=(1,))
         for index in range(len(case.batches)):
-            yield replace(case, batches=_cut(case.batches, index) or None)
+            yield replace(case, batches=_without(case.batches, index) or None)
 
 
-def _cut(items: tuple[T, ...], index: int) -> tuple[T, ...]:
+def _without(items: tuple[T, ...], index: int) -> tuple[T, ...]:
     return items[:index] + items[index + 1 :]
 
 
