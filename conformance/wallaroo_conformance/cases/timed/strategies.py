@@ -182,8 +182,9 @@ def _step(byte: bytes, *, tame: bool) -> TimedStep:
 
 def _window(byte: bytes, operator: str) -> WindowSpec:
     kind = _pick(byte[0], ("range", "range", "range", "session", "session", "count"))
-    if operator == "number" and kind == "session":
-        kind = "range"  # it has no combine
+    combines = operator in COMBINING
+    if kind == "session" and not combines:
+        kind = "range"
     if kind == "count":
         return WindowSpec("count", _pick(byte[1], (2, 3, 1)), timeout=_pick(byte[2], (None, 10, 5)))
     delay, late = _pick(byte[3], _DELAYS), _pick(byte[4], _POLICIES)
@@ -191,7 +192,7 @@ def _window(byte: bytes, operator: str) -> WindowSpec:
         allowed = "drop" if late == "place-in-oldest-window" else late
         return WindowSpec("session", _pick(byte[1], (5, 3, 8)), delay=delay, late=allowed)
     size, slide = _pick(byte[1], _RANGES)
-    return WindowSpec("range", size, None if operator == "number" else slide, delay, late)
+    return WindowSpec("range", size, slide if combines else None, delay, late)
 
 
 def _inputs(

@@ -22,6 +22,7 @@ from wallaroo_conformance.cases.timed.case import (
 from wallaroo_conformance.cases.timed.operators import (
     AGGREGATIONS,
     ALTERING,
+    COMBINING,
     KEYS,
     MARKS,
     STATEFUL,
