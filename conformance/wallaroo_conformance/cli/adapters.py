@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 import wallaroo
 import wallaroo_conformance
 from wallaroo.errors import WallarooError
@@ -58,7 +60,7 @@ def adapter_command(script: Path) -> tuple[list[str], dict[str, str]]:
         return [sys.executable, str(script)], dict(os.environ)
     wanted = requirements.read_bytes() + sys.version.encode()
     name = f"{script.stem}-{hashlib.sha256(wanted).hexdigest()[:12]}"
-    place = _cache() / name
+    place = user_cache_path("wallaroo-adapters") / name
     if not (place / "ready").exists():
         _make(place, requirements)
     links = place / "wallaroo"
@@ -68,11 +70,6 @@ def adapter_command(script: Path) -> tuple[list[str], dict[str, str]]:
         _link(links / package.__name__, Path(package.__file__).parent)
     python = str(place / "bin" / "python")
     return [python, str(script)], {**os.environ, "PYTHONPATH": str(links)}
-
-
-def _cache() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "wallaroo-adapters"
 
 
 def _make(place: Path, requirements: Path) -> None:
