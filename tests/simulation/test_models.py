@@ -6,8 +6,8 @@ import os
 import random
 
 import pytest
-from simulation.calls import Machine, running
 from simulation.disk import File, Folder
+from simulation.machine import Machine, running
 from simulation.plans import Life
 from simulation.search import quiet
 from simulation.world import Crash, World

@@ -14,24 +14,20 @@ import fcntl
 import io
 import mmap
 import os
-import random
 import socket
 import sqlite3
 import stat
 import termios
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
 from simulation.database import Database
-from simulation.disk import Disk, File, Folder, Node
-from simulation.network import Network, Socket
-from simulation.plans import Life
-from simulation.world import FIRST_DESCRIPTOR, Crash, World
-
-ROOT = "/sim"
+from simulation.disk import File, Folder, Node
+from simulation.files import map_file, open_file
+from simulation.machine import Machine, Opened, here, machine_of, simulated
+from simulation.network import Socket
 
 # fmt: off  # one name a line says nothing more
 _NAMES = (
@@ -41,138 +37,12 @@ _NAMES = (
 )
 # fmt: on
 _real: dict[str, Any] = {name: getattr(os, name) for name in _NAMES}
-_real_open = io.open
 _real_monotonic = time.monotonic
 _real_time_ns = time.time_ns
 _real_sleep = time.sleep
 _real_flock, _real_ioctl = fcntl.flock, fcntl.ioctl
-_real_mmap = mmap.mmap
 _real_socket, _real_getaddrinfo = socket.socket, socket.getaddrinfo
 _real_connect = sqlite3.connect
-
-
-class _Here(threading.local):
-    """What answers in this thread; other threads of the process reach the real system."""
-
-    machine: Machine | None = None
-
-
-_here = _Here()
-
-
-class Machine:
-    """The machine that runs: its world, disk, network, and the descriptors of its process.
-
-    Attributes:
-        troubled: a call has failed in this life.
-        lost: the disk holds what no engine can make sense of.
-        unsynced: kinds of nodes for which `fsync` does nothing: a planted fault.
-    """
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.disk = Disk()
-        self.network = Network(world)
-        self.files: dict[int, Opened] = {}
-        self.locks: dict[int, int] = {}  # descriptor of the holder, by the file's id
-        self.troubled = False
-        self.lost = False
-        self.chance = world.chance("machine")
-        self.unsynced: set[type] = set()
-        self._faults: set[tuple[str, str, int]] = set()
-        self._counts: dict[tuple[str, str], int] = {}
-
-    def begin(self, life: Life) -> None:
-        """Begin a life."""
-        self._faults, self._counts = set(life.faults), {}
-        self.troubled = False
-        self.network.accept_fails = life.accept_fails
-        self.chance = self.world.chance("machine", self.world.life + 1)
-        random.seed(self.chance.random())
-        self.world.begin(life.crash_at)
-        if life.full is not None:
-            after, room, seconds = life.full
-            self.world.at(after, lambda: self._fill(room))
-            self.world.at(after + seconds, self._empty)
-
-    def _fill(self, room: int) -> None:
-        self.disk.room = self.disk.used() + room
-
-    def _empty(self) -> None:
-        self.disk.room = None
-
-    def end(self) -> Crash:
-        """End the life, as a process that gives up does; raise what is returned."""
-        self.world.dead = True
-        return Crash()
-
-    def crash(self, *, power: bool) -> None:
-        """End the process, wherever it is; without power the disk loses what was not synced."""
-        self.world.dead = True
-        self.files.clear()
-        self.locks.clear()
-        self.network.crash(power=power)
-        if power:
-            self.disk.lose_power(self.world.chance("power", self.world.life))
-
-    def fails(self, what: str, path: str) -> bool:
-        """Whether this call of its kind is one that fails."""
-        area = _area(path)
-        number = self._counts[what, area] = self._counts.get((what, area), 0) + 1
-        fails = (what, area, number) in self._faults
-        self.troubled = self.troubled or fails
-        return fails
-
-    def must(self, what: str, path: str) -> None:
-        """Fail as the plan says.
-
-        Raises:
-            OSError: it does.
-        """
-        if self.fails(what, path):
-            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-
-    def no_room(self, path: str) -> OSError:
-        """Return the error of a full disk."""
-        self.troubled = True
-        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-
-    def file(self, fd: int) -> Opened:
-        """Return what a descriptor stands for.
-
-        Raises:
-            Crash: the process is dead.
-            OSError: nothing.
-        """
-        if fd not in self.files:
-            if self.world.dead:
-                raise Crash
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        return self.files[fd]
-
-
-def _area(path: str) -> str:
-    """Return which kind of file a path is: calls are counted by it, to let one of them fail."""
-    if path.endswith(".log"):
-        return "log"
-    return "letters" if path.endswith(".jsonl") else "other"
-
-
-class Opened:
-    """An open file or folder; descriptors made by `dup` share it."""
-
-    def __init__(self, node: Node, path: str, flags: int) -> None:
-        self.node = node
-        self.path = path
-        self.appends = bool(flags & os.O_APPEND)
-        self.at = 0
-
-    @property
-    def file(self) -> File:
-        """The file."""
-        if not isinstance(self.node, File):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.path)
-        return self.node
 
 
 @contextlib.contextmanager
@@ -183,14 +53,14 @@ def installed() -> Iterator[None]:
             function = globals().get(f"_{name}") or _about_path(name)
             stack.enter_context(mock.patch.object(os, name, function))
         for module, name, function in (
-            (io, "open", _open_file),
-            (builtins, "open", _open_file),
+            (io, "open", open_file),
+            (builtins, "open", open_file),
             (time, "monotonic", _monotonic),
             (time, "time_ns", _time_ns),
             (time, "sleep", _sleep),
             (fcntl, "flock", _flock),
             (fcntl, "ioctl", _ioctl),
-            (mmap, "mmap", _mmap),
+            (mmap, "mmap", map_file),
             (socket, "socket", _socket),
             (socket, "getaddrinfo", _getaddrinfo),
             (sqlite3, "connect", _connect),
@@ -199,66 +69,28 @@ def installed() -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def running(machine: Machine) -> Iterator[None]:
-    """Let a machine answer."""
-    _here.machine = machine
-    state = random.getstate()
-    try:
-        yield
-    finally:
-        _here.machine = None
-        random.setstate(state)
-
-
-@contextlib.contextmanager
-def not_syncing(*kinds: type) -> Iterator[None]:
-    """Let `fsync` do nothing for files or folders, as if it had been left out here."""
-    assert _here.machine is not None
-    before, _here.machine.unsynced = _here.machine.unsynced, set(kinds)
-    try:
-        yield
-    finally:
-        _here.machine.unsynced = before
-
-
-def _simulated(path: Any) -> str | None:
-    """Return a path as text if it lies on the simulated disk."""
-    if _here.machine is None or isinstance(path, int):
-        return None
-    text = os.fspath(path)
-    if not isinstance(text, str):
-        return None
-    return text if text in (ROOT, "/") or text.startswith(ROOT + "/") else None
-
-
-def _machine(fd: Any) -> Machine | None:
-    """Return the machine if a descriptor is one of its."""
-    return _here.machine if isinstance(fd, int) and fd >= FIRST_DESCRIPTOR else None
-
-
 # -- os --------------------------------------------------------------------------------------------
 
 
 def _open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-    if (name := _simulated(path)) is None or _here.machine is None:
+    if (name := simulated(path)) is None or here.machine is None:
         return _real["open"](path, flags, mode, dir_fd=dir_fd)
-    _here.machine.world.call(f"open {name}")
-    fresh = flags & os.O_CREAT and _here.machine.disk.free() == 0
+    here.machine.world.call(f"open {name}")
+    fresh = flags & os.O_CREAT and here.machine.disk.free() == 0
     if fresh:
         with contextlib.suppress(FileNotFoundError):
-            _here.machine.disk.find(name)
+            here.machine.disk.find(name)
             fresh = False
     if fresh:
-        raise _here.machine.no_room(name)
-    _here.machine.must("open", name)
-    fd = _here.machine.world.descriptor()
-    _here.machine.files[fd] = Opened(_here.machine.disk.open(name, flags, mode), name, flags)
+        raise here.machine.no_room(name)
+    here.machine.must("open", name)
+    fd = here.machine.world.descriptor()
+    here.machine.files[fd] = Opened(here.machine.disk.open(name, flags, mode), name, flags)
     return fd
 
 
 def _close(fd: int) -> None:
-    if (machine := _machine(fd)) is None:
+    if (machine := machine_of(fd)) is None:
         return _real["close"](fd)
     machine.file(fd)
     machine.world.call("close")
@@ -268,7 +100,7 @@ def _close(fd: int) -> None:
 
 
 def _read(fd: int, count: int) -> bytes:
-    if (machine := _machine(fd)) is None:
+    if (machine := machine_of(fd)) is None:
         return _real["read"](fd, count)
     opened = machine.file(fd)
     machine.world.call("read")
@@ -278,7 +110,7 @@ def _read(fd: int, count: int) -> bytes:
 
 
 def _pread(fd: int, count: int, offset: int) -> bytes:
-    if (machine := _machine(fd)) is None:
+    if (machine := machine_of(fd)) is None:
         return _real["pread"](fd, count, offset)
     opened = machine.file(fd)
     machine.world.call("read")
@@ -286,7 +118,7 @@ def _pread(fd: int, count: int, offset: int) -> bytes:
 
 
 def _write(fd: int, data: Any) -> int:
-    if (machine := _machine(fd)) is None:
+    if (machine := machine_of(fd)) is None:
         return _real["write"](fd, data)
     opened = machine.file(fd)
     offset = len(opened.file.data) if opened.appends else opened.at
@@ -296,7 +128,7 @@ def _write(fd: int, data: Any) -> int:
 
 
 def _pwrite(fd: int, data: Any, offset: int) -> int:
-    if (machine := _machine(fd)) is None:
+    if (machine := machine_of(fd)) is None:
         return _real["pwrite"](fd, data, offset)
     return _written(machine, machine.file(fd), bytes(data), offset)
 
@@ -323,7 +155,7 @@ def _written(machine: Machine, opened: Opened, data: bytes, offset: int) -> int:
 
 
 def _lseek(fd: int, position: int, how: int) -> int:
-    if (machine := _machine(fd)) is None:
+    if (machine := machine_of(fd)) is None:
         return _real["lseek"](fd, position, how)
     opened = machine.file(fd)
     base = {os.SEEK_SET: 0, os.SEEK_CUR: opened.at, os.SEEK_END: len(opened.file.data)}[how]
@@ -332,7 +164,7 @@ def _lseek(fd: int, position: int, how: int) -> int:
 
 
 def _dup(fd: int) -> int:
-    if (machine := _machine(fd)) is None:
+    if (machine := machine_of(fd)) is None:
         return _real["dup"](fd)
     opened = machine.file(fd)
     machine.world.call("dup")
@@ -342,22 +174,22 @@ def _dup(fd: int) -> int:
 
 
 def _fstat(fd: int) -> os.stat_result:
-    if (machine := _machine(fd)) is None:
+    if (machine := machine_of(fd)) is None:
         return _real["fstat"](fd)
     return _described(machine.file(fd).node)
 
 
 def _stat(path: Any, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> os.stat_result:
-    if (machine := _machine(path)) is not None:
+    if (machine := machine_of(path)) is not None:
         return _described(machine.file(path).node)
-    if (name := _simulated(path)) is None or _here.machine is None:
+    if (name := simulated(path)) is None or here.machine is None:
         return _real["stat"](path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
-    _here.machine.world.call("stat")
-    return _described(_here.machine.disk.find(name))
+    here.machine.world.call("stat")
+    return _described(here.machine.disk.find(name))
 
 
 def _lstat(path: Any, *, dir_fd: int | None = None) -> os.stat_result:
-    if _simulated(path) is None:
+    if simulated(path) is None:
         return _real["lstat"](path, dir_fd=dir_fd)
     return _stat(path)
 
@@ -369,7 +201,7 @@ def _described(node: Node) -> os.stat_result:
 
 def _fsync(fd: Any) -> None:
     number = fd if isinstance(fd, int) else fd.fileno()
-    if (machine := _machine(number)) is None:
+    if (machine := machine_of(number)) is None:
         return _real["fsync"](fd)
     opened = machine.file(number)
     node = opened.node
@@ -387,7 +219,7 @@ _fdatasync = _fsync
 
 
 def _ftruncate(fd: int, size: int) -> None:
-    if (machine := _machine(fd)) is None:
+    if (machine := machine_of(fd)) is None:
         return _real["ftruncate"](fd, size)
     opened = machine.file(fd)
     machine.world.call(f"truncate {size}")
@@ -398,9 +230,9 @@ def _ftruncate(fd: int, size: int) -> None:
 
 
 def _truncate(path: Any, size: int) -> None:
-    if _machine(path) is not None:
+    if machine_of(path) is not None:
         return _ftruncate(path, size)
-    if _simulated(path) is None:
+    if simulated(path) is None:
         return _real["truncate"](path, size)
     fd = _open(path, os.O_WRONLY)
     try:
@@ -414,9 +246,9 @@ def _about_path(name: str) -> Callable[..., Any]:
     """Return a function of `os` that is given paths first, for the simulated disk too."""
 
     def call(*arguments: Any, **more: Any) -> Any:
-        if not arguments or (path := _simulated(arguments[0])) is None or _here.machine is None:
+        if not arguments or (path := simulated(arguments[0])) is None or here.machine is None:
             return _real[name](*arguments, **more)
-        return _PATHS[name](_here.machine, path, *arguments[1:])
+        return _PATHS[name](here.machine, path, *arguments[1:])
 
     return call
 
@@ -520,126 +352,30 @@ class _Scan:
 
 
 def _urandom(size: int) -> bytes:
-    return _real["urandom"](size) if _here.machine is None else _here.machine.chance.randbytes(size)
-
-
-# -- files as objects ------------------------------------------------------------------------------
-
-
-class _Raw(io.RawIOBase):
-    """The unbuffered file below what `open` returns. A dead process writes nothing, in silence.
-
-    Python closes forgotten files when it likes, and that must not end another life.
-    """
-
-    def __init__(self, fd: int, path: Any, *, reads: bool, writes: bool, closes: bool) -> None:
-        self.name = path
-        self._fd, self._reads, self._writes, self._closes = fd, reads, writes, closes
-
-    def _is_dead(self) -> bool:
-        return (
-            _here.machine is None or self._fd not in _here.machine.files or _here.machine.world.dead
-        )
-
-    def fileno(self) -> int:
-        return self._fd
-
-    def readable(self) -> bool:
-        return self._reads
-
-    def writable(self) -> bool:
-        return self._writes
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = _read(self._fd, len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def write(self, data: Any) -> int:
-        return len(data) if self._is_dead() else _write(self._fd, data)
-
-    def seek(self, position: int, how: int = os.SEEK_SET) -> int:
-        return position if self._is_dead() else _lseek(self._fd, position, how)
-
-    def tell(self) -> int:
-        return self.seek(0, os.SEEK_CUR)
-
-    def truncate(self, size: int | None = None) -> int:
-        _ftruncate(self._fd, size := self.tell() if size is None else size)
-        return size
-
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            if self._closes and not self._is_dead():
-                _close(self._fd)
-
-
-def _open_file(
-    file: Any,
-    mode: str = "r",
-    buffering: int = -1,
-    encoding: str | None = None,
-    errors: str | None = None,
-    newline: str | None = None,
-    closefd: bool = True,
-    opener: Callable[[str, int], int] | None = None,
-) -> Any:
-    path = _simulated(file)
-    if path is None and _machine(file) is None:
-        return _real_open(file, mode, buffering, encoding, errors, newline, closefd, opener)
-    reads, writes = "r" in mode or "+" in mode, mode[0] in "wax" or "+" in mode
-    flags = os.O_RDWR if reads and writes else os.O_WRONLY if writes else os.O_RDONLY
-    flags |= {"w": os.O_CREAT | os.O_TRUNC, "a": os.O_CREAT | os.O_APPEND}.get(mode[0], 0)
-    flags |= os.O_CREAT | os.O_EXCL if mode[0] == "x" else 0
-    opens = opener or _open
-    fd = file if path is None else opens(path, flags)
-    raw = _Raw(fd, file, reads=reads, writes=writes, closes=closefd)
-    if buffering == 0:
-        return raw
-    kind = io.BufferedRandom if reads and writes else io.BufferedWriter
-    buffered = kind(raw) if writes else io.BufferedReader(raw)
-    if "b" in mode:
-        return buffered
-    return io.TextIOWrapper(buffered, encoding or "utf-8", errors, newline)
-
-
-def _mmap(fd: int, length: int, *arguments: Any, **more: Any) -> Any:
-    if (machine := _machine(fd)) is None:
-        return _real_mmap(fd, length, *arguments, **more)
-    data = machine.file(fd).file.data
-    if not data:
-        raise ValueError("cannot mmap an empty file")
-    machine.world.call("mmap")
-    copy = _real_mmap(-1, len(data))
-    copy[:] = bytes(data)
-    return copy
+    return _real["urandom"](size) if here.machine is None else here.machine.chance.randbytes(size)
 
 
 # -- time, locks, sockets, databases ---------------------------------------------------------------
 
 
 def _monotonic() -> float:
-    return _real_monotonic() if _here.machine is None else _here.machine.world.now
+    return _real_monotonic() if here.machine is None else here.machine.world.now
 
 
 def _time_ns() -> int:
-    return _real_time_ns() if _here.machine is None else _here.machine.world.time_ns()
+    return _real_time_ns() if here.machine is None else here.machine.world.time_ns()
 
 
 def _sleep(seconds: float) -> None:
-    if _here.machine is None:
+    if here.machine is None:
         return _real_sleep(seconds)
-    _here.machine.world.call("sleep")
-    return _here.machine.world.pass_time(seconds)
+    here.machine.world.call("sleep")
+    return here.machine.world.pass_time(seconds)
 
 
 def _flock(fd: Any, operation: int) -> None:
     number = fd if isinstance(fd, int) else fd.fileno()
-    if (machine := _machine(number)) is None:
+    if (machine := machine_of(number)) is None:
         return _real_flock(fd, operation)
     node = id(machine.file(number).node)
     machine.world.call("flock")
@@ -650,7 +386,7 @@ def _flock(fd: Any, operation: int) -> None:
 
 def _ioctl(fd: Any, request: int, argument: Any = 0, mutate: bool = True) -> Any:
     number = fd if isinstance(fd, int) else fd.fileno()
-    if (machine := _machine(number)) is None:
+    if (machine := machine_of(number)) is None:
         return _real_ioctl(fd, request, argument, mutate)
     machine.world.call("ioctl")
     link = machine.network.sockets[number].link
@@ -660,14 +396,14 @@ def _ioctl(fd: Any, request: int, argument: Any = 0, mutate: bool = True) -> Any
 
 
 def _socket(*arguments: Any, **more: Any) -> Any:
-    if _here.machine is None:
+    if here.machine is None:
         return _real_socket(*arguments, **more)
-    _here.machine.world.call("socket")
-    return Socket(_here.machine.network)
+    here.machine.world.call("socket")
+    return Socket(here.machine.network)
 
 
 def _getaddrinfo(host: Any, port: Any, *arguments: Any, **more: Any) -> Any:
-    if _here.machine is None:
+    if here.machine is None:
         return _real_getaddrinfo(host, port, *arguments, **more)
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))]
 
@@ -677,18 +413,18 @@ def _connect(database: Any, *arguments: Any, **more: Any) -> Any:
     if more.get("uri") and isinstance(database, str) and database.startswith("file://"):
         name, _, options = database.removeprefix("file://").partition("?")
         mode = options.partition("mode=")[2] or mode
-    if (path := _simulated(name)) is None or _here.machine is None:
+    if (path := simulated(name)) is None or here.machine is None:
         return _real_connect(database, *arguments, **more)
-    _here.machine.world.call(f"sqlite {path}")
+    here.machine.world.call(f"sqlite {path}")
     try:
-        _here.machine.must("open", path)
+        here.machine.must("open", path)
         flags = os.O_RDWR | (os.O_CREAT if mode == "rwc" else 0)
-        node = _here.machine.disk.open(path, flags, 0o644)
+        node = here.machine.disk.open(path, flags, 0o644)
     except OSError as error:
         raise sqlite3.OperationalError("unable to open database file") from error
-    folder, _ = _here.machine.disk.folder_of(path)
+    folder, _ = here.machine.disk.folder_of(path)
     assert isinstance(node, File)
     more.pop("uri", None)
     connection = _real_connect(":memory:", *arguments, factory=Database, **more)
-    connection.attach(_here.machine, node, folder)
+    connection.attach(here.machine, node, folder)
     return connection

@@ -13,7 +13,7 @@ from simulation.disk import File, Folder
 from simulation.world import Crash
 
 if TYPE_CHECKING:
-    from simulation.calls import Machine
+    from simulation.machine import Machine
 
 
 class Database(sqlite3.Connection):

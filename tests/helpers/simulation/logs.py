@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal, TypeAlias
 
-from simulation.calls import Machine, running
+from simulation.machine import Machine, running
 from simulation.plans import Life, drawn_life, smaller_lives
 from simulation.world import Broken, Crash, World
 from wallaroo.records import Frame, Record, Tick, with_times_that_never_decrease

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from simulation.calls import Machine
+from simulation.machine import Machine
 from simulation.world import Broken, Crash
 
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-from simulation.calls import not_syncing
+from simulation.machine import not_syncing
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.serving.server import Server
 
 from simulation import application
-from simulation.calls import Machine, running
 from simulation.disk import File
 from simulation.loop import Loop
+from simulation.machine import Machine, running
 from simulation.peers import Receiver, Sender
 from simulation.plans import Life, Plan
 from simulation.world import Broken, Crash, World
