@@ -41,8 +41,8 @@ def register(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "checkpoint",
         help="tell what a checkpoint or a recording holds, and whether it is whole",
-        description="Tell whose a checkpoint is and what it holds, print its state entities, or "
-        "read all of it.",
+        description="Tell what run a checkpoint belongs to and what it holds, print its state "
+        "entities, or read all of it.",
         usage="wallaroo checkpoint DIR [--entities [PARTITION [KEY]] | --verify | "
         "--migrate MODULE:FUNCTION]",
         epilog=_EXAMPLES,

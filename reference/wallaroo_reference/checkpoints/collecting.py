@@ -44,8 +44,8 @@ class PackError(Exception):
         key = key_of_name(name, cells.kind)
         super().__init__(
             f"the checkpoint cannot be made: {what} {cells.name!r}, key {key!r:.80}, cannot be "
-            f"pickled: {type(error).__name__}: {error}. Say with __getstate__ what of it is to be "
-            "kept, or run without --checkpoint"
+            f"pickled: {type(error).__name__}: {error}. Write a __getstate__ that returns what "
+            "is to be kept, or run without --checkpoint"
         )
 
 

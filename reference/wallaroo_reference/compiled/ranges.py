@@ -376,7 +376,7 @@ class RangePanes(KeptWindows):
         return sorted([one for one in self._numbers if first <= one < end])
 
     def _divided(self, number: int, inside: list[int]) -> tuple[list[_Pane], list[_Pane]]:
-        """Return a window's panes: those that end with it, and those of further windows too."""
+        """Return a window's panes: those of this window only, and those of later windows too."""
         needed = (number + 1) * self._panes_in_slide
         ending = [self._of(pane) for pane in inside if pane < needed]
         return ending, [self._of(pane) for pane in inside if pane >= needed]

@@ -241,7 +241,7 @@ class Observer:
             lineage,
             entity.key,
             f"it altered the state and then {how}; the state is as it was before the call. "
-            "Return (output, True) to keep what it did",
+            "Return (output, True) to keep the change",
         )
 
     def _add_finding(

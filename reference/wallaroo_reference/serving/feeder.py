@@ -369,16 +369,16 @@ def _described(ended: Ended) -> str:
     if ended.error_type == TooMuchOutputError.__name__:
         return (
             f"one message made more than {MOST_OF_A_MESSAGE / 2**20:g} MiB of outputs, which is "
-            f"more than the engine holds at once: {place}. What was made before it is "
-            "delivered, nothing that it made. Let the step give less for one message, or send "
-            "smaller messages"
+            f"more than the engine holds at once: {place}. The outputs before it are "
+            "delivered, its own are not. Let the step give less for one message, or send smaller "
+            "messages"
         )
     if ended.error_type == TooManyItemsError.__name__:
         return (
             f"one result gave more than {MOST_OF_A_MESSAGE / 2**20:g} MiB of messages, which is "
-            f"more than the engine holds at once, and had not come to its end: {place}. What "
-            "precedes it is delivered. Let the step give less for one message, or see whether what "
-            "it returns ever ends"
+            f"more than the engine holds at once, and did not end: {place}. The outputs before it "
+            "are delivered. Let the step give less for one message, or check whether what it "
+            "returns ever ends"
         )
     if ended.kind == "exit":
         return f"{ended.error_type} ended the run: {place} (dead-3)"

@@ -79,8 +79,8 @@ def _error_about_component(application: Application, error: Exception) -> Shippi
                 "build-2",
                 use.component.name,
                 f"application {application.name!r}: the {use.role} of {use.where} cannot be "
-                f"pickled, so no worker can have it: {type(reason).__name__}: "
-                f"{reason}. Give it, in its attributes and in what its functions refer to, "
-                "nothing that is bound to this process",
+                f"pickled, so it cannot be sent to workers: {type(reason).__name__}: "
+                f"{reason}. Neither its attributes nor the objects that its functions refer to "
+                "may be bound to this process",
             )
     return ShippingError("build-2", application.name, f"it cannot be pickled: {error}")

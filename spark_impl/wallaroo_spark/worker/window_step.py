@@ -57,7 +57,7 @@ class WindowStep:
         self._follow = follow
 
     def take(self, lineage: Lineage, key: bytes, value: Any, _: Any) -> None:
-        """Put a message into its windows; if it fires one, process what that gives at once."""
+        """Put a message into its windows; if one fires, process its message at once."""
         calls, kind, context = self._calls, self._kind, self._calls.context
         assert context is not None  # time decides in this application
         calls.printer.step = self._place.name

@@ -63,7 +63,7 @@ def outputs(answer: object) -> object:
         ("garbage", r"^garbage: a line that is not JSON .*Traceback"),
         ("nothing", r"^garbage: a job is done with 1 cases unanswered$"),
         ("stranger", r"^garbage: an answer that nobody asked for"),
-        ("no trace", r"^garbage: no trace"),
+        ("no trace", r"^garbage: not a trace"),
         ("crash", r"^ValueError: no$"),
     ],
 )

@@ -100,7 +100,7 @@ def test_a_trace_comes_back(case: object) -> None:
     ],
 )
 def test_what_is_no_trace_is_refused(form: object) -> None:
-    with pytest.raises(ValueError, match="no trace"):
+    with pytest.raises(ValueError, match="not a trace"):
         Trace.from_json(form)
 
 

@@ -60,7 +60,7 @@ def test_a_single_message_that_makes_too_much_ends_the_run_and_is_named(
     assert summary.exit_code == 1
     assert summary.problem.startswith(
         "one message made more than 8 MiB of outputs, which is more than the engine holds at once: "
-        f"pipeline p, step {'again, message 2.' if deep else 'multiply, message 2. What was made'}"
+        f"pipeline p, step {'again, message 2.' if deep else 'multiply, message 2. The '}"
     )
 
 
@@ -94,4 +94,4 @@ def test_a_generator_without_end_ends_the_run_and_is_named(
     assert receiver.data == b"a\n"
     assert summary.exit_code == 1
     assert summary.problem.startswith("one result gave more than 8 MiB of messages, which is more")
-    assert "had not come to its end: pipeline p, step give, message 1." in summary.problem
+    assert "did not end: pipeline p, step give, message 1." in summary.problem
