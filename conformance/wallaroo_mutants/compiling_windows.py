@@ -6,16 +6,15 @@ from collections.abc import Hashable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-import wallaroo_reference.compiled.gaps
 import wallaroo_reference.compiled.machine
 import wallaroo_reference.compiled.ranges
+import wallaroo_reference.compiled.sessions
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.compiled.clocks import Clock, Times
 from wallaroo_reference.compiled.codegen import Program
 from wallaroo_reference.compiled.counts import Counts
 from wallaroo_reference.compiled.entities import Entities
-from wallaroo_reference.compiled.gaps import Counts
-from wallaroo_reference.compiled.ranges import Firing, KeptWindows, key_of, own
+from wallaroo_reference.compiled.windows import Firing, KeptWindows, key_of, own
 
 from wallaroo.times import event_time_from
 from wallaroo_mutants.compiling import compiled_mutant

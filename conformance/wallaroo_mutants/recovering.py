@@ -11,7 +11,7 @@ from wallaroo_reference.checkpoints.collecting import Collector, Packed
 from wallaroo_reference.checkpoints.head import Head
 from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.checkpoints.store import Store
-from wallaroo_reference.compiled.gaps import Counts
+from wallaroo_reference.compiled.counts import Counts
 from wallaroo_reference.serving.checkpointing import Checkpoints
 from wallaroo_reference.serving.outbox import Outbox
 

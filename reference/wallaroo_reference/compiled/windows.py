@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from wallaroo.aggregations import AggregationRecord
@@ -170,7 +170,7 @@ class KeptWindows(ABC):
         form = self._form(known)
         return None if form is None else pickle.dumps(form, PROTOCOL)
 
-    def unpack(self, cells: Iterable[tuple[bytes, bytes]]) -> None:
+    def unpack(self, cells: Sequence[tuple[bytes, bytes]]) -> None:
         """Put in cells that were packed."""
         for name, value in cells:
             try:

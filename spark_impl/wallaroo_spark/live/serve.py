@@ -238,7 +238,7 @@ class Server:
                 lambda: self._intake.waiting,
             )
             self._delivery.watch = Watch(
-                options.metrics, self._edges.sinks, lambda: self._backlog, figures.tell
+                options.metrics, self._edges.sinks, lambda: self._backlog, figures.copy
             )
             self._up.callback(self._delivery.watch.close)
             self._feed.choose = self._delivery.watch.choose

@@ -34,7 +34,7 @@ MARKS = {
 
 _PARTS = 3
 _NUMBERS: dict[str, Any] = {"yes": True, "half": 0.5, "below": -1}
-"""What is no event time, though it compares with numbers."""
+"""A value that is not an event time, although it can be compared with numbers."""
 
 _ERRORS: Final = (ValueError, TypeError, StopIteration, KeyError)
 """What marks raise, by the number before them; engines catch some of these themselves."""
@@ -110,20 +110,8 @@ def time_that_alters(message: Any) -> Any:
 EVENT_TIMES = {function.__name__: function for function in (own_time, time_that_alters, own_moment)}
 
 
-class _Operator:
-    """The traits of an operator, which generation asks for: nothing else knows it by name.
-
-    Attributes:
-        alters: it alters what it must only read: `trusting` mode is not promised to it.
-        modelled: the plain model of `judge.window_model` knows what it gives.
-    """
-
-    alters: ClassVar[bool] = False
-    modelled: ClassVar[bool] = True
-
-
 @dataclass(frozen=True)
-class ByLetter(_Operator):
+class ByLetter:
     """A key extractor: the message's letter."""
 
     __name__: str
@@ -136,10 +124,9 @@ class ByLetter(_Operator):
 
 
 @dataclass(frozen=True)
-class ByNumber(_Operator):
+class ByNumber:
     """A key extractor: whether the number is odd; it alters the message."""
 
-    alters = True
     __name__: str
 
     def extract_key(self, message: Any) -> Any:
@@ -150,7 +137,7 @@ class ByNumber(_Operator):
 
 
 @dataclass(frozen=True)
-class ByPair(_Operator):
+class ByPair:
     """A key extractor: a tuple, of the letter and a number."""
 
     __name__: str
@@ -314,9 +301,6 @@ class Texts(_Named):
 class AlteredTexts(Texts):
     """The same, and it alters all that it is given, also where it raises."""
 
-    alters = True
-    modelled = False
-
     def update(self, message: Any, accumulator: Any) -> None:
         """Add the text, and alter the message, before a mark fails."""
         accumulator.append(message[2])
@@ -338,8 +322,6 @@ class AlteredTexts(Texts):
 
 class Greatest(Texts):
     """An aggregation that keeps the accumulator whose first text is greater, perhaps the later."""
-
-    modelled = False
 
     def combine(self, earlier: Any, later: Any) -> Any:
         """Return the later texts if they are greater; else add the first of them to the others."""
@@ -398,8 +380,6 @@ class Parity(_Named):
 class Halves(_Named):
     """An aggregation in which order and grouping show to the last bit; without bounds."""
 
-    modelled = False
-
     def initial_accumulator(self) -> Any:
         """Return nothing so far."""
         return 0.0
@@ -449,12 +429,10 @@ AGGREGATIONS = {
 }
 KEYS = {"by_letter": ByLetter, "by_number": ByNumber, "by_pair": ByPair, "by_any": ByAny}
 GRAPH = ("collect", "merge")
-ALTERING = tuple(name for name, kind in {**AGGREGATIONS, **KEYS}.items() if kind.alters)
-"""Operators that alter what they must only read: `trusting` mode is not promised to them."""
+ALTERING = ("altered_texts", "by_number")
+"""Operators that alter what they are only to read: `trusting` mode is not promised to them."""
 COMBINING = tuple(name for name, kind in AGGREGATIONS.items() if hasattr(kind, "combine"))
 """Aggregations that sliding windows and sessions can have."""
-MODELLED = tuple(name for name, kind in AGGREGATIONS.items() if kind.modelled)
-"""Aggregations whose windows a plain model knows."""
 OPERATORS = (*STATELESS, *STATEFUL, *KEYS, *AGGREGATIONS, *GRAPH)
 
 _CLASSES = {**STATELESS, **KEYS, **AGGREGATIONS}

@@ -21,7 +21,7 @@ from wallaroo_conformance.cases.timed.case import (
     What,
     WindowSpec,
 )
-from wallaroo_conformance.cases.timed.operators import AGGREGATIONS, MARKS
+from wallaroo_conformance.cases.timed.operators import AGGREGATIONS, COMBINING, MARKS
 
 T = TypeVar("T")
 
@@ -142,7 +142,7 @@ def _plain_steps(byte: int, steps: list[TimedStep]) -> list[TimedStep]:
     last = next((step for step in steps if step.window is not None), TimedStep("remember"))
     last = replace(last, origin=0, other=0, route=None, sink=False)
     alone = byte % 3 == 0
-    if last.window is not None and (last.operator != "number" or not alone):
+    if last.window is not None and (last.operator in COMBINING or not alone):
         last = replace(last, operator="texts")
     return [last] if alone else [TimedStep("by_letter"), last]
 
@@ -182,9 +182,8 @@ def _step(byte: bytes, *, tame: bool) -> TimedStep:
 
 def _window(byte: bytes, operator: str) -> WindowSpec:
     kind = _pick(byte[0], ("range", "range", "range", "session", "session", "count"))
-    combines = operator in COMBINING
-    if kind == "session" and not combines:
-        kind = "range"
+    if operator not in COMBINING and kind == "session":
+        kind = "range"  # it has no combine
     if kind == "count":
         return WindowSpec("count", _pick(byte[1], (2, 3, 1)), timeout=_pick(byte[2], (None, 10, 5)))
     delay, late = _pick(byte[3], _DELAYS), _pick(byte[4], _POLICIES)
@@ -192,7 +191,7 @@ def _window(byte: bytes, operator: str) -> WindowSpec:
         allowed = "drop" if late == "place-in-oldest-window" else late
         return WindowSpec("session", _pick(byte[1], (5, 3, 8)), delay=delay, late=allowed)
     size, slide = _pick(byte[1], _RANGES)
-    return WindowSpec("range", size, slide if combines else None, delay, late)
+    return WindowSpec("range", size, slide if operator in COMBINING else None, delay, late)
 
 
 def _inputs(

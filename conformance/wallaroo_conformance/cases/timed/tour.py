@@ -82,8 +82,8 @@ def timed_tour(*, tame: bool) -> list[TimedCase]:
 def _cases() -> Iterator[TimedCase]:
     for window, aggregation, key in product(_WINDOWS, AGGREGATIONS, (None, *KEYS)):
         plain = window.kind == "count" or (window.kind == "range" and window.slide is None)
-        if aggregation == "number" and not plain:
-            continue  # it has no `combine`
+        if aggregation not in COMBINING and not plain:
+            continue
         if aggregation not in _FEWER and key not in _FEWER:
             yield _case(key, TimedStep(aggregation, window=window))
     for window, (aggregation, key) in product((*_RANGES, *_SESSIONS, *_COUNTS), _FEW):
