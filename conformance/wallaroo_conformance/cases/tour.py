@@ -50,6 +50,7 @@ _PLAIN = PipelineSpec()
 [_EXACT] = ENCODERS.having(Trait.EXACT)
 _STATEFUL = tuple(STATEFUL)[: len(PIPELINES)]  # the plainest
 _NARROW = tuple([name for name in STEPS.having(Trait.NARROW) if name in STATELESS])
+[_NESTED] = ROUTES.having(Trait.TUPLES)
 [_LISTS] = DECODERS.having(Trait.LISTS)
 _PARTITIONS = 5
 
@@ -91,6 +92,7 @@ def _cases(tone: Tone) -> Iterator[ConformanceCase]:
     for builder in _those(BUILDERS, tone):
         yield _shared(PartitionSpec("keyed", builder))
         yield _shared(PartitionSpec("single", builder))
+        yield _with_state(_STATEFUL[0], PartitionSpec("keyed", builder), _NESTED)
         for operator in _those(PLAIN_PAIRS, tone):
             if PLAIN_PAIRS.has(operator, Trait.ALTERS_SILENTLY):
                 pipeline = PipelineSpec(steps=(StepSpec(operator),), sinks=(_EXACT,))

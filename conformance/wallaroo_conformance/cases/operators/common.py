@@ -64,8 +64,12 @@ def leave(message: Any) -> None:
 
 
 def alter(value: Any, mark: str) -> None:
-    """Leave a mark in a value, if it can be altered; in a tuple, in its items."""
+    """Leave a mark in a value that can be altered; in a tuple or a list of lists, in its items."""
     if isinstance(value, list):
+        for item in value:
+            if isinstance(item, list) and item is not value:
+                alter(item, mark)
+                return
         value.append(mark)
         del value[:-3]
     elif isinstance(value, dict):

@@ -97,7 +97,7 @@ def first_of_any(message: Any) -> Any:
     return str(message)[:1]
 
 
-@ROUTES.add()
+@ROUTES.add(Trait.TUPLES)
 @wallaroo.partition
 def nested(message: Any) -> Any:
     """Return tuples in tuples, many of which look alike when they are flattened."""

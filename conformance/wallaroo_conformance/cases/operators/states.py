@@ -103,6 +103,15 @@ class Indexed(Notebook):
 
 
 @BUILDERS.add()
+class Boxed(Notebook):
+    """Holds a list with a list in it, behind something plain."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = ["boxed", []]
+
+
+@BUILDERS.add()
 class Folded(Notebook):
     """Holds a tuple with a list in it, which it holds once more."""
 

@@ -20,6 +20,7 @@ class Trait(enum.Enum):
     EXACT = "of an encoder: tells messages apart that look alike"
     NARROW = "of a multi computation: gives one or two messages, so that many can stand in a row"
     NUMBERS = "of a partition function: gives numbers, as 64-bit partitions want them"
+    TUPLES = "of a partition function: gives tuples"
     REMEMBERS = "keeps something from call to call: each case gets one of its own"
     ANNOTATED = "of an encoder: says what it returns, and does not always"
     FALSY_STATE = "of a builder: builds a state that is false"
