@@ -103,6 +103,15 @@ class Indexed(Notebook):
 
 
 @BUILDERS.add()
+class Buffered(Notebook):
+    """Holds bytes that can be altered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = bytearray(b"old")
+
+
+@BUILDERS.add()
 class Boxed(Notebook):
     """Holds a list with a list in it, behind something plain."""
 

@@ -39,6 +39,12 @@ _LAWS: tuple[Law, ...] = (
         frozenset({"windows"}),
     ),
     law(
+        "window-5/panes", {Fact.PANES_COMBINED},
+        "a window's accumulator is that of its panes, combined in order of time",
+        "they are combined in another order, or one accumulator stands in two windows",
+        frozenset({"changed"}),
+    ),
+    law(
         "window-6/partly", {Fact.LATE_PARTLY},
         "a message for which some windows have fired joins the others, and is counted",
         "it is counted as late, or not counted at all",
@@ -209,12 +215,6 @@ _LAWS: tuple[Law, ...] = (
         "a tick takes a sequence number, and fires what is due",
         "ticks are not counted, or nothing fires without a message",
         KINDS,
-    ),
-    law(
-        "window-5/panes", {Fact.PANES_COMBINED},
-        "a window's accumulator is that of its panes, combined in order of time",
-        "they are combined in another order, or one accumulator stands in two windows",
-        frozenset({"changed"}),
     ),
     law(
         "window-2/sliding", {Fact.FIRED_SLIDING},
