@@ -86,7 +86,7 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         (Watermarks, "arrive", _t.only_own_frames),
     ),
     altered(
-        "window-4", "delays on the way forgotten", "one watermark for all steps",
+        "time-3", "delays on the way forgotten", "one watermark for all steps",
         (Watermarks, "of", _t.delays_ignored),
     ),
     _steps("time-4", "windows due together in any order", "a hash table's order", _w.AnyOrder),

@@ -19,12 +19,6 @@ PLAIN_LAWS: tuple[Law, ...] = (
         STATE,
     ),
     law(
-        "state-3/falsy", {Fact.FALSY_STATE, Fact.MET_AGAIN},
-        "a state that is false is a state like any other",
-        "the state is tested for truth to learn whether there is an entity",
-        STATE,
-    ),
-    law(
         "route-6/single", {Fact.SINGLE_MET_AGAIN},
         "to_stateful has one entity",
         "messages are routed where there is nothing to route by",

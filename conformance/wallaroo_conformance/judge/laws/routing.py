@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wallaroo_conformance.judge.fact import Fact
-from wallaroo_conformance.judge.law import Law, law
+from wallaroo_conformance.judge.law import STATE, Law, law
 
 ROUTING_LAWS: tuple[Law, ...] = (
     law(
@@ -35,6 +35,12 @@ ROUTING_LAWS: tuple[Law, ...] = (
         "route-5/extreme", {Fact.EXTREME_U64_KEY},
         "keys up to 2**64 - 1 are keys",
         "they are stored as signed 64-bit integers",
+    ),
+    law(
+        "state-3/falsy", {Fact.FALSY_STATE, Fact.MET_AGAIN},
+        "a state that is false is a state like any other",
+        "the state is tested for truth to learn whether there is an entity",
+        STATE,
     ),
     law(
         "route-2/unusual", {Fact.UNUSUAL_KEY},

@@ -39,9 +39,14 @@ _LAWS: tuple[Law, ...] = (
         frozenset({"windows"}),
     ),
     law(
-        "window-5/panes", {Fact.PANES_COMBINED},
-        "a window's accumulator is that of its panes, combined in order of time",
-        "they are combined in another order, or one accumulator stands in two windows",
+        "window-4/false", {Fact.AGGREGATION_FALSY},
+        "an accumulator or a result that is false counts as any other; None alone is special",
+        "it is asked for its truth, and what is false taken for None, or for nothing",
+    ),
+    law(
+        "window-5/partly", {Fact.PANES_COMBINED, Fact.LATE_PARTLY},
+        "panes are combined in order of time, also those into which messages came late",
+        "they are combined in the order in which they were begun",
         frozenset({"changed"}),
     ),
     law(
@@ -99,11 +104,6 @@ _LAWS: tuple[Law, ...] = (
         "window-4/nothing", {Fact.WINDOW_GIVES_NONE},
         "None from output gives nothing",
         "None is passed on as a message",
-    ),
-    law(
-        "window-4/false", {Fact.AGGREGATION_FALSY},
-        "an accumulator or a result that is false counts as any other; None alone is special",
-        "it is asked for its truth, and what is false taken for None, or for nothing",
     ),
     law(
         "key-1/failed", {Fact.KEY_EXTRACTOR_LETTER},
@@ -171,6 +171,7 @@ _LAWS: tuple[Law, ...] = (
         "time-3/delays", {Fact.DELAYED_WAY},
         "a step's watermark is its sources', less the delays of the windows on the way",
         "what a delayed window gives comes when the next step's windows have fired",
+        frozenset({"missing", "extra", "letters", "windows", "late"}), {"letters"},
     ),
     law(
         "window-4/chained", {Fact.CHAINED},
@@ -215,6 +216,12 @@ _LAWS: tuple[Law, ...] = (
         "a tick takes a sequence number, and fires what is due",
         "ticks are not counted, or nothing fires without a message",
         KINDS,
+    ),
+    law(
+        "window-5/panes", {Fact.PANES_COMBINED},
+        "a window's accumulator is that of its panes, combined in order of time",
+        "they are combined in another order, or one accumulator stands in two windows",
+        frozenset({"changed"}),
     ),
     law(
         "window-2/sliding", {Fact.FIRED_SLIDING},
