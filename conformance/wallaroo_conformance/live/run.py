@@ -31,7 +31,7 @@ _CLOSING = 2.0  # seconds that a server has for a stop when something broke
 
 
 def _decoded(payload: bytes) -> Any:
-    if payload == UNREADABLE:
+    if type(payload) is not bytes or payload == UNREADABLE:  # decode-1
         raise ValueError("this payload cannot be read")
     return payload
 
