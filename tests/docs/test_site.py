@@ -42,6 +42,7 @@ def test_programs_that_read_text_find_every_page(site):
     pages = {page for page in pages if not page.startswith("assets/")}  # a report, no text to read
     assert {link.removesuffix(".md") + ".html" for link in linked} == pages
     assert all((site / link).is_file() for link in linked)
+    assert not re.search(r"^- .*:$|: Date", told, re.MULTILINE)  # whole sentences
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,8 @@ def _first_sentence(text: str) -> str:
     """Return a page's first sentence, as plain text."""
     body = re.sub(r"^---\n.*?\n---\n", "", text, flags=re.DOTALL).partition("\n# ")[2] or text
     paragraph = next(
-        part for part in body.split("\n\n")[1:] if re.match(r"[A-Z`*\[]", part.lstrip())
+        part for part in body.split("\n\n")[1:] if re.match(r"(?!Date:)[A-Z`*\[]", part.lstrip())
     )
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
-    return re.match(r".*?[.:](?= |$)|.*", plain)[0].replace("*", "")  # type: ignore[index]
+    sentence = re.match(r".*?[.?](?= |$)|.*", plain)[0]  # type: ignore[index]
+    return sentence.replace("*", "").removesuffix(":")
