@@ -88,7 +88,7 @@ class _Query:
     def run(self, job: StreamJob) -> None:
         """Run a job to its end."""
         operators: dict[tuple[int, int], Any] = {}
-        make: Any = wallaroo_spark.plans.stream._Level
+        make: Any = wallaroo_spark.plans.stream.Level
         while (blocks := job.next_batch()) is not None:
             rows: list[Row] = []
             for block in blocks:
@@ -101,7 +101,7 @@ class _Query:
                     operator = operators.get((level, shard))
                     if operator is None:
                         operator = make(level, _SHARDS, self._shipment)
-                        operator._store = MemoryMap()
+                        operator.store = MemoryMap()
                         operators[level, shard] = operator
                     given = operator.handleInputRows((shard,), iter(group), None)
                     rows += [Row(*row) for row in given]

@@ -106,7 +106,7 @@ def trace_of(
     windows: list[OpenWindow] = []
     for address, entity, structure, state in entities:
         component = plan.components[address.component]
-        member, encoded = entity_of(component, entity)
+        member, encoded = entity_of(component.members, entity)
         if isinstance(member, int):
             windows += open_windows(case.application, member, encoded, state)
             continue

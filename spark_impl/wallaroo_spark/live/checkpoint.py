@@ -8,7 +8,8 @@ from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointDirectory
 from wallaroo.transport.identity import IDENTITY, CheckpointError, damaged
 from wallaroo.transport.private import make_private
-from wallaroo_spark.live.spark_part import read_spark_part
+from wallaroo_spark.live.layout import LAYOUT, layout_of, write_layout
+from wallaroo_spark.live.spark_part import read_spark_part, settle
 
 RESUME = "resume"
 """The file with what a restart has to know."""
@@ -44,6 +45,7 @@ class Checkpoint(CheckpointDirectory):
         try:
             super().__init__(directory, ENGINE)
             self._spark_part = read_spark_part(self.spark)
+            self._layout = layout_of(application)
             if self.spark.exists() and not any(self.input_log.glob("*.log")):
                 # Refused before an empty log is made: a copy that is restored would mix with it.
                 raise self.half_deleted("it has no input", self.input_log)
@@ -94,6 +96,8 @@ class Checkpoint(CheckpointDirectory):
             )
         try:
             make_private(self.spark)  # the files that Spark makes in it follow the umask
+            settle(self.spark, self.spark)
+            write_layout(self.directory / LAYOUT, self._layout)
         except OSError as error:
             raise self._not_written(error) from error
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 import tempfile
+from pathlib import Path
 
-from wallaroo_spark.live.checkpoint import Checkpoint
+from wallaroo_spark.live.checkpoint import ENGINE
 from wallaroo_spark.worker.stored import StateError
 
-_ERROR = re.compile(r"^(?:Caused by: )?([\w.$]+(?:Error|Exception)\w*)(?:: (.*))?$", re.MULTILINE)
+_ERROR = re.compile(
+    r"^(?:Caused by: |: )?([\w.$]+(?:Error|Exception)\w*)(?:: (.*))?$", re.MULTILINE
+)
 _WRAPPERS = ("py4j.", "pyspark.", "org.apache.spark.", "java.util.concurrent.")
 _PREFIX = re.compile(r"^(?:\[STREAM_FAILED\] )?Query \[.*?\] terminated with exception: ")
 _QUERY = "\n=== Streaming Query ==="
@@ -22,29 +25,29 @@ _DAMAGED = ("ChecksumException", "EOFException", "FileNotFoundException", "Rocks
 _RESTORE = "Restore it from a copy, or begin anew with an empty directory"
 
 
-def explained(text: str, checkpoint: Checkpoint) -> str:
+def explained(text: str, directory: Path) -> str:
     """Return the text for a failure of Spark.
 
     Args:
         text: Spark's whole error text.
-        checkpoint: the run's checkpoint.
+        directory: the checkpoint's directory.
     """
     kind, cause = _cause(text)
     if any(full in text for full in _FULL):
         return (
-            f"the disk is full: {cause}. Spark writes to {checkpoint.spark} and to "
+            f"the disk is full: {cause}. Spark writes to {directory / ENGINE} and to "
             f"{tempfile.gettempdir()}: make room, and start again; nothing that was received "
             "is lost to the checkpoint"
         )
     if kind == StateError.__name__:
-        return f"the checkpoint {checkpoint.directory} does not fit the application: {cause}"
+        return f"the checkpoint {directory} does not fit the application: {cause}"
     if kind == "OutOfMemoryError":
         return (
             f"Spark's JVM ran out of memory: {cause}. Give it more, with --conf "
             "spark.driver.memory=4g, or take smaller batches, with --batch-bytes"
         )
     if kind in _DAMAGED or "CANNOT_LOAD_STATE_STORE" in text:
-        return f"the checkpoint {checkpoint.directory} is damaged: {cause}. {_RESTORE}"
+        return f"the checkpoint {directory} is damaged: {cause}. {_RESTORE}"
     return f"Spark failed: {': '.join(filter(None, (kind, cause)))}"
 
 

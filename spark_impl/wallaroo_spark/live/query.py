@@ -96,7 +96,7 @@ class LiveQuery:
                     # The error's text can be read only while Spark runs.
                     _log.debug("Spark failed", exc_info=error)
                     text = str(error) or type(error).__name__
-                    raise WallarooError(explained(text, self._checkpoint)) from error
+                    raise WallarooError(explained(text, self._checkpoint.directory)) from error
         except Exception:
             if not self.over.is_set():
                 raise  # errors after `end` was called are ignored

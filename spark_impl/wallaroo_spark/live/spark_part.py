@@ -3,15 +3,22 @@
 For each micro-batch Spark writes two files, named by the batch's number: one in ``offsets`` before
 the batch begins, one in ``commits`` when it is done. The first has three lines: a version, the
 settings that the query was made with, and the offset at which the batch ends.
+
+Of each stateful operator Spark also keeps a file that names another one by its whole path. So a
+checkpoint that was moved, or restored elsewhere, could not be used: `settle` puts that right.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from wallaroo.transport.identity import CheckpointError
+from wallaroo.transport.identity import CheckpointError, damaged
+from wallaroo.transport.private import write_durably
 
 
 class SparkPart(NamedTuple):
@@ -49,6 +56,75 @@ def read_spark_part(directory: Path) -> SparkPart:
     end, partitions = _read(planned[last], done == last)
     before = end if done == last else _read(planned[done], True)[0] if done >= 0 else 0
     return SparkPart(before, end, partitions)
+
+
+def settle(directory: Path, place: Path) -> None:
+    """Make Spark's part in `directory` one that lies at `place`.
+
+    Raises:
+        CheckpointError: it is damaged.
+        OSError: it cannot be written.
+    """
+    for path, text in _misplaced(directory, place):
+        # Spark checks the file if there is a checksum, and takes it if there is none.
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        write_durably(path, text.encode())
+
+
+@contextlib.contextmanager
+def seen_from(directory: Path) -> Iterator[Path]:
+    """Yield a directory from which Spark can read its part in `directory`, which is not changed.
+
+    Raises:
+        CheckpointError: it is damaged.
+    """
+    if not any(_misplaced(directory, directory)):
+        yield directory
+        return
+    with tempfile.TemporaryDirectory(prefix="wallaroo-look-") as name:
+        view = Path(name)
+        changed = [path.parent for path, _ in _misplaced(directory, view)]
+        _link(directory, view, changed)
+        settle(view, view)
+        yield view
+
+
+def _misplaced(directory: Path, place: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files that say that Spark's part lies elsewhere, and what they ought to say."""
+    for path in sorted(directory.glob("state/*/_metadata/v2/*")):
+        if not path.name.isdecimal():
+            continue
+        try:
+            version, _, told = path.read_text(encoding="utf-8").partition("\n")
+            form = json.loads(told)
+            stores = form["stateStoreInfo"]
+            before = [store["stateSchemaFilePaths"] for store in stores]
+            after = [[_placed(one, place) for one in some] for some in before]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise damaged(path, f"it does not say where its schema is ({error!r:.80})") from error
+        if before != after:
+            for store, paths in zip(stores, after, strict=True):
+                store["stateSchemaFilePaths"] = paths
+            yield path, f"{version}\n{json.dumps(form)}"
+
+
+def _placed(schema: str, place: Path) -> str:
+    return f"file:{place.absolute()}/state/{schema.rpartition('/state/')[2]}"
+
+
+def _link(directory: Path, view: Path, changed: list[Path]) -> None:
+    """Fill `view` with links to what is in `directory`, and with copies of some of its folders."""
+    for one in directory.iterdir():
+        there = view / one.name
+        if one in changed:
+            there.mkdir()
+            for file in one.iterdir():
+                (there / file.name).write_bytes(file.read_bytes())
+        elif any(path.is_relative_to(one) for path in changed):
+            there.mkdir()
+            _link(one, there, changed)
+        else:
+            there.symlink_to(one.absolute())
 
 
 def _batches(directory: Path) -> dict[int, Path]:

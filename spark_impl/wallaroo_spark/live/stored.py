@@ -1,18 +1,48 @@
-"""The engine's part of a checkpoint, for `wallaroo checkpoint`; no JVM is started for it."""
+"""The engine's part of a checkpoint, for `wallaroo checkpoint`.
+
+How far it is, files tell. The states are in files that only Spark can read; so to show, check or
+change them, Spark is started, once something was committed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from wallaroo.errors import WallarooError
-from wallaroo.keys import Key
-from wallaroo.trace import Entity
+from wallaroo.keys import decode_key, encoded_partition_number
+from wallaroo.trace import Entity, sorted_entities
+from wallaroo.transport.identity import IDENTITY, CheckpointError, read_identity
+from wallaroo.transport.migrating import Change, changed, copied_beside
+from wallaroo.transport.private import make_private
+from wallaroo.transport.shadows import structure_of
 from wallaroo.transport.stored import Overview
+from wallaroo_spark.jvm.java import JavaNotFoundError
+from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import ENGINE, RESUME
+from wallaroo_spark.live.failures import explained
+from wallaroo_spark.live.layout import LAYOUT, LayoutMissingError, read_layout
 from wallaroo_spark.live.resume import read_resume
-from wallaroo_spark.live.spark_part import read_spark_part
+from wallaroo_spark.live.spark_part import read_spark_part, seen_from, settle
+from wallaroo_spark.plans.states import levels_in, store_segments, stored_segments
+from wallaroo_spark.wire.shards import Address
+from wallaroo_spark.worker.segments import Entities, MemoryMap, stored
+from wallaroo_spark.worker.states import entity_of
+from wallaroo_spark.worker.stored import Stored, rewrapped, unwrapped
+
+_log = logging.getLogger("wallaroo.spark")
+
+
+class _Found(NamedTuple):
+    """A state entity."""
+
+    partition: str
+    name: bytes  # its key, encoded
+    state: Stored
 
 
 class StoredOnSpark:
@@ -23,8 +53,8 @@ class StoredOnSpark:
     """
 
     def __init__(self, directory: Path) -> None:
+        self._directory = directory
         self._part = directory / ENGINE
-        self._resume = directory / RESUME
 
     def overview(self) -> Overview:
         """See `StoredCheckpoint.overview`."""
@@ -33,32 +63,123 @@ class StoredOnSpark:
         commits = self._part / "commits"
         done = [path.stat().st_mtime_ns for path in commits.glob("*") if path.name.isdecimal()]
         size = sum([file.st_size for file in files])
-        return Overview(found.committed, max(done, default=None), {"state": size}, None)
+        counts: Counter[str] | None = None
+        if found.committed:
+            try:
+                counts = Counter([one.partition for one in self._found()])
+            except (JavaNotFoundError, LayoutMissingError) as error:
+                _log.warning("the entities cannot be counted: %s", error)
+        return Overview(found.committed, max(done, default=None), {"state": size}, counts)
 
     def entities(self) -> Iterator[Entity]:
-        """Refuse: the states are in files of RocksDB, which only a running Spark can read.
-
-        Raises:
-            WallarooError: always.
-        """
-        raise WallarooError(
-            f"the states in {self._part} are in files of RocksDB, which only a running Spark can "
-            "read; wallaroo checkpoint shows those of the reference engine"
+        """See `StoredCheckpoint.entities`."""
+        number = read_identity(self._directory / IDENTITY).partitions
+        yield from sorted_entities(
+            [
+                Entity(
+                    one.partition,
+                    decode_key(one.name),
+                    encoded_partition_number(one.name, number),
+                    structure_of(one.state.blob),
+                )
+                for one in self._found()
+            ]
         )
 
     def verify(self) -> str:
-        """See `StoredCheckpoint.verify`; Spark checks its own files when it reads them."""
-        read_spark_part(self._part)
-        read_resume(self._resume)
-        return f"the states in {self._part}, which Spark checks when a run reads them"
+        """See `StoredCheckpoint.verify`."""
+        read_resume(self._directory / RESUME)
+        if read_spark_part(self._part).committed:
+            with contextlib.suppress(LayoutMissingError):
+                operators = read_layout(self._directory / LAYOUT).operators
+                if levels_in(self._part) != operators:
+                    raise CheckpointError(
+                        f"{self._part / 'state'} is half deleted: it has the states of "
+                        f"{levels_in(self._part)} operators, not of {operators}. Restore it from a "
+                        "copy, or begin anew with an empty directory"
+                    )
+        for _ in self._stored():
+            pass
+        return ""
 
-    def migrate(self, target: Path, change: Callable[[str, Key, Any], Any]) -> int:
-        """Refuse, as `entities` does.
+    def migrate(self, target: Path, change: Change) -> int:
+        """See `StoredCheckpoint.migrate`."""
+        with copied_beside(self._directory, target, ENGINE) as copy:
+            make_private(copy / ENGINE)
+            part = read_spark_part(self._part)
+            if not part.committed:
+                return 0
+            identity = read_identity(copy / IDENTITY)
+            layout = read_layout(copy / LAYOUT)
+            count = 0
+            maps: dict[tuple[int, int], MemoryMap] = {}
+            holders: dict[Address, Entities] = {}
+            for shard, address, name, blob in self._stored():
+                if address not in holders:
+                    where = (shard, layout.levels[address.component])
+                    holders[address] = Entities(maps.setdefault(where, MemoryMap()), address)
+                member, key = entity_of(layout.members[address.component], name)
+                new = blob
+                if isinstance(member, str):
+                    state = unwrapped(blob).blob
+                    state = changed(change, member, decode_key(key), state, coded=identity.coded)
+                    new = rewrapped(blob, state)
+                    count += 1
+                holders[address].put(name, new)
+            for holder in holders.values():
+                holder.flush()
+            with self._explained():
+                spark = session()
+                store_segments(
+                    spark.spark,
+                    copy / ENGINE,
+                    maps,
+                    levels=layout.operators,
+                    partitions=identity.partitions,
+                    position=part.committed,
+                    sockets=spark.directory,
+                )
+            settle(copy / ENGINE, target / ENGINE)
+            return count
 
-        Raises:
-            WallarooError: always.
+    def _found(self) -> Iterator[_Found]:
+        """Yield the state entities; of those that expire, the ones still there at the last record.
+
+        When the last record came is not stored: it is taken to be the last visit of all.
         """
-        raise WallarooError(
-            f"the states in {self._part} are in files of RocksDB, which only a running Spark can "
-            f"write: they cannot be migrated to {target}"
-        )
+        layout = read_layout(self._directory / LAYOUT)
+        found = []
+        for _, address, name, blob in self._stored():
+            member, key = entity_of(layout.members[address.component], name)
+            if isinstance(member, str):
+                found.append(_Found(member, key, unwrapped(blob)))
+        now = max([one.state.visited for one in found], default=0)
+        for one in found:
+            expire_after = layout.expire_after.get(one.partition)
+            if expire_after is None or now - one.state.visited < expire_after:
+                yield one
+
+    def _stored(self) -> Iterator[tuple[int, Address, bytes, bytes]]:
+        """Yield all that shards hold at the last micro-batch that is committed.
+
+        Of each value: the shard, the address, the id, and the value.
+        """
+        if not read_spark_part(self._part).committed or not levels_in(self._part):
+            return
+        shards: dict[int, MemoryMap] = {}
+        with self._explained(), seen_from(self._part) as part:
+            for shard, key, value in stored_segments(session().spark, part):
+                shards.setdefault(shard, MemoryMap()).put(key, value)
+        for shard, segments in shards.items():
+            for address, name, blob in stored(segments):
+                yield shard, address, name, blob
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except WallarooError:
+            raise
+        except Exception as error:
+            _log.debug("Spark failed", exc_info=error)
+            raise WallarooError(explained(str(error), self._directory)) from error

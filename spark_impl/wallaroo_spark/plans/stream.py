@@ -24,6 +24,9 @@ from wallaroo_spark.wire.rows import to_batch
 from wallaroo_spark.worker.modules import Shipment
 from wallaroo_spark.worker.operators import list_entities, run_head, run_level
 
+SEGMENTS = "segments"
+"""The name of the one state variable of each operator."""
+
 _KEY = StructType([StructField("key", BinaryType())])
 _VALUE = StructType([StructField("value", BinaryType())])
 
@@ -31,7 +34,14 @@ _numbers = itertools.count()
 
 
 def streaming_rows(
-    spark: SparkSession, feed_address: str, *, levels: int, shards: int, shipment: Shipment
+    spark: SparkSession,
+    feed_address: str,
+    *,
+    levels: int,
+    shards: int,
+    shipment: Shipment,
+    reader: type[Reader] | None = None,
+    operator: type[Level] | None = None,
 ) -> DataFrame:
     """Return the rows of a streaming query, all of them `FINISHED`.
 
@@ -41,17 +51,20 @@ def streaming_rows(
         levels: number of stateful operators.
         shards: number of groups and of tasks of each.
         shipment: how workers find the applications' modules.
+        reader: what reads the blocks; the default is `Reader`.
+        operator: what holds a level's state; the default is `Level`.
     """
     name = f"wallaroo{next(_numbers)}"
     # A data source gets only options, which are strings; so this is an attribute of a class.
     given = {"address": feed_address, "levels": levels, "shards": shards, "shipment": shipment}
+    given["made"] = reader or Reader
     source = type("WallarooSource", (_Source,), {"name": classmethod(lambda _: name), **given})
     spark.dataSource.register(source)
     spark.conf.set("spark.sql.shuffle.partitions", str(shards))
     rows = spark.readStream.format(name).load()
     for level in range(levels):
         rows = rows.groupBy("shard").transformWithState(
-            _Level(level, shards, shipment), ROW_SCHEMA, "append", "none"
+            (operator or Level)(level, shards, shipment), ROW_SCHEMA, "append", "none"
         )
     return rows
 
@@ -63,16 +76,17 @@ class _Source(DataSource):
     levels: int
     shards: int
     shipment: Shipment
+    made: type[Reader]
 
     def schema(self) -> str:
         return ROW_SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         del schema
-        return _Reader(self.address, self.levels, self.shards, self.shipment)
+        return self.made(self.address, self.levels, self.shards, self.shipment)
 
 
-class _Reader(DataSourceStreamReader):
+class Reader(DataSourceStreamReader):
     """Plans batches beside the driver; `read` runs in tasks."""
 
     def __init__(self, address: str, levels: int, shards: int, shipment: Shipment) -> None:
@@ -82,37 +96,44 @@ class _Reader(DataSourceStreamReader):
         self._shipment = shipment
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """See Spark's class."""
         return {"next": self._feed.first()}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """See Spark's class."""
         del limit  # the feed decides how much a batch holds
         return {"next": self._feed.latest(start["next"])}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """See Spark's class."""
         return [InputPartition(block) for block in self._feed.blocks(start["next"], end["next"])]
 
     def commit(self, end: dict[str, int]) -> None:
+        """See Spark's class."""
         self._feed.commit(end["next"])
 
     def stop(self) -> None:
+        """See Spark's class."""
         self._feed.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """See Spark's class."""
         self._shipment.unpack()
         yield to_batch(run_head(unpack(partition.value), self._shards, self._levels))
 
 
-class _Level(StatefulProcessor):
+class Level(StatefulProcessor):
     """One level of state; a group is a shard."""
 
     def __init__(self, level: int, shards: int, shipment: Shipment) -> None:
-        self._level = level
+        self.level = level
         self._shards = shards
         self._shipment = shipment
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        """See Spark's class."""
         # One state variable: each costs some 10 ms a task.
-        self._store = _StateMap(handle.getMapState("segments", _KEY, _VALUE))
+        self.store = _StateMap(handle.getMapState(SEGMENTS, _KEY, _VALUE))
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
@@ -120,11 +141,12 @@ class _Level(StatefulProcessor):
         rows: Iterator[SparkRow],
         timerValues: Any,  # noqa: N803 - Spark's name
     ) -> Iterator[SparkRow]:
+        """See Spark's class."""
         del timerValues
         blocks = []
         listing = False
         for row in rows:
-            if row[1] != self._level:
+            if row[1] != self.level:
                 yield row
             elif row[2] is None:
                 listing = True
@@ -133,12 +155,12 @@ class _Level(StatefulProcessor):
         shard = key[0]
         if blocks:
             self._shipment.unpack()
-            for made in run_level(shard, map(unpack, blocks), self._store, self._shards):
+            for made in run_level(shard, map(unpack, blocks), self.store, self._shards):
                 yield SparkRow(**made._asdict())
         if listing:
             self._shipment.unpack()
-            yield SparkRow(**list_entities(shard, self._store)._asdict())
-            self._store.clear()
+            yield SparkRow(**list_entities(shard, self.store)._asdict())
+            self.store.clear()
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""

@@ -11,7 +11,7 @@ next message comes (key-4).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from wallaroo_spark.worker.plan import Component, Member
@@ -77,11 +77,11 @@ def entity_id(component: Component, member: Member, key: bytes) -> bytes:
     return component.members.index(member).to_bytes(2, "big") + key
 
 
-def entity_of(component: Component, entity: bytes) -> tuple[Member, bytes]:
-    """Return the member and the encoded key of an entity id."""
-    if len(component.members) == 1:
-        return component.members[0], entity
-    return component.members[int.from_bytes(entity[:2], "big")], entity[2:]
+def entity_of(members: Sequence[Member], entity: bytes) -> tuple[Member, bytes]:
+    """Return the member, of those of its component, and the encoded key of an entity id."""
+    if len(members) == 1:
+        return members[0], entity
+    return members[int.from_bytes(entity[:2], "big")], entity[2:]
 
 
 class _Visits:

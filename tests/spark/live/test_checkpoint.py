@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from wallaroo_spark.live.checkpoint import Checkpoint
+from wallaroo_spark.live.spark_part import seen_from
 
 import wallaroo
 from wallaroo.cli.main import main
@@ -268,7 +269,7 @@ def test_another_engines_checkpoint_is_refused_in_a_line(tmp_path, opened):
 
 
 def test_the_command_tells_whose_it_is_and_how_far_it_is(tmp_path, opened, capsys):
-    opened(partitions=2)
+    begun(opened(partitions=2))
     spark_wrote(tmp_path / "c", {0: 5, 1: 9}, [0], partitions=2)
     shutil.rmtree(tmp_path / "c" / "input")
     InputLog.open(tmp_path / "c" / "input", 1 << 20).close()
@@ -276,20 +277,80 @@ def test_the_command_tells_whose_it_is_and_how_far_it_is(tmp_path, opened, capsy
     out = capsys.readouterr().out
     assert "spark" in out
     assert "record 5; the input log holds 0 behind it" in out
-    assert main(["checkpoint", str(tmp_path / "c"), "--entities"]) == 1
-    assert "only a running Spark can read" in capsys.readouterr().err
     assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 1
-    assert "half deleted: its state knows the records before 5" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "spark/state is half deleted: it has the states of 0 operators, not of 1" in said
     (tmp_path / "c" / "resume").write_text("{")
     assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 1
     assert "resume is damaged" in capsys.readouterr().err
 
 
-def test_verify_says_what_only_spark_can_read(tmp_path, opened, capsys):
+def test_nothing_is_read_by_spark_before_it_has_committed(tmp_path, opened, capsys):
     begun(opened(partitions=2))
     assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 0
-    out = capsys.readouterr().out
-    assert "is whole; not read: the states in " in out
+    assert "is whole" in capsys.readouterr().out
+    assert main(["checkpoint", str(tmp_path / "c"), "--entities"]) == 1
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_input_log_that_is_older_than_sparks_part_is_found(tmp_path, capsys):
+    stateless = wallaroo.ApplicationBuilder("app").new_pipeline(
+        "p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode)
+    )
+    made = Checkpoint(tmp_path / "c", stateless.done().build(), partitions=2, default_partitions=2)
+    begun(made).close()
+    spark_wrote(tmp_path / "c", {0: 5}, [0])
+    shutil.rmtree(tmp_path / "c" / "input")
+    InputLog.open(tmp_path / "c" / "input", 1 << 20).close()
+    assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 1
+    assert "half deleted: its state knows the records before 5" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"layout": "{}", "checksum": 0}', "\0" * 9])
+def test_a_layout_that_is_damaged_is_said_so_and_a_run_writes_it_again(
+    tmp_path, opened, capsys, text
+):
+    begun(opened())
+    spark_wrote(tmp_path / "c", {0: 5}, [0])
+    layout = tmp_path / "c" / "layout.json"
+    before = layout.read_text()
+    layout.write_text(text)
+    assert main(["checkpoint", str(tmp_path / "c"), "--entities"]) == 1
+    assert "layout.json is damaged" in capsys.readouterr().err
+    layout.unlink()
+    assert main(["checkpoint", str(tmp_path / "c"), "--entities"]) == 1
+    assert "layout.json is missing" in capsys.readouterr().err
+    opened().begin(0, 5)
+    assert layout.read_text() == before
+
+
+def metadata(directory, place):
+    """Write what Spark writes of an operator: where its schema lies."""
+    path = directory / "spark" / "state" / "0" / "_metadata" / "v2" / "0"
+    path.parent.mkdir(parents=True)
+    schema = f"file:{place}/spark/state/0/_stateSchema/default/0_a"
+    path.write_text("v2\n" + json.dumps({"stateStoreInfo": [{"stateSchemaFilePaths": [schema]}]}))
+    path.with_name(".0.crc").touch()
+    return path
+
+
+def test_recover_1_a_checkpoint_that_was_moved_names_its_new_place(tmp_path, opened):
+    begun(opened())
+    spark_wrote(tmp_path / "c", {0: 5}, [0])
+    moved = metadata(tmp_path / "c", "/elsewhere/c")
+    before = moved.read_text()
+    with seen_from(tmp_path / "c" / "spark") as view:
+        seen = json.loads((view / "state/0/_metadata/v2/0").read_text().splitlines()[1])
+        (schema,) = seen["stateStoreInfo"][0]["stateSchemaFilePaths"]
+        assert schema == f"file:{view}/state/0/_stateSchema/default/0_a"
+        assert (view / "offsets" / "0").exists()
+    assert moved.read_text() == before
+    opened().begin(0, 5)
+    assert f"file:{tmp_path}/c/spark/state/0/_stateSchema/default/0_a" in moved.read_text()
+    assert not moved.with_name(".0.crc").exists()
+    moved.write_text("v2\n{}")
+    with pytest.raises(CheckpointError, match="v2/0 is damaged"):
+        opened().begin(0, 5)
 
 
 def test_recover_1_an_identity_that_spark_contradicts_is_refused(tmp_path, opened):
@@ -315,7 +376,13 @@ def test_a_checkpoint_is_for_its_owner_alone(tmp_path, opened):
     finally:
         os.umask(before)
     modes = {path.name: path.stat().st_mode & 0o777 for path in found.directory.iterdir()}
-    assert modes == {"identity.json": 0o600, "input": 0o700, "lock": 0o600, "spark": 0o700}
+    assert modes == {
+        "identity.json": 0o600,
+        "input": 0o700,
+        "layout.json": 0o600,
+        "lock": 0o600,
+        "spark": 0o700,
+    }
     assert found.directory.stat().st_mode & 0o777 == 0o700
 
 

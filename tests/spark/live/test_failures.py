@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from wallaroo_spark.live.failures import explained
 
-CHECKPOINT = SimpleNamespace(directory=Path("/c"), spark=Path("/c/spark"))
+CHECKPOINT = Path("/c")
 
 QUERY = "[STREAM_FAILED] Query [id = 096e-e6, runId = 6f-87] terminated with exception: "
 IN_BATCH = (

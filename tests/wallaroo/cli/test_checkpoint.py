@@ -178,3 +178,60 @@ def test_a_class_that_is_gone_is_migrated(copy, capsys):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("2 states; the new checkpoint is ")
     assert run(copy / "c.migrated", app, "az\nbz\n") == "az 3\nbz 2\n"
+
+
+OWN_CODEC = """
+import json
+import wallaroo
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return payload.decode()
+
+class Count:
+    def __init__(self, count=0):
+        self.count = count
+
+@wallaroo.state_computation(name="count", state=Count)
+def count(message, state):
+    state.count += 1
+    return f"{message} {state.count}"
+
+@wallaroo.encoder
+def encode(message):
+    return message + "\\n"
+
+def serialize(value):
+    kind, plain = ("count", value.count) if isinstance(value, Count) else ("plain", value)
+    return json.dumps([kind, plain]).encode()
+
+def deserialize(data):
+    kind, plain = json.loads(data)
+    return Count(plain) if kind == "count" else plain
+
+def application_setup(args):
+    (source,), (sink,) = (
+        wallaroo.tcp_parse_input_addrs(args), wallaroo.tcp_parse_output_addrs(args)
+    )
+    words = wallaroo.source("words", wallaroo.TCPSourceConfig(*source, decode))
+    return wallaroo.build_application(
+        "coded", words.to(count).to_sink(wallaroo.TCPSinkConfig(*sink, encode))
+    )
+
+def change(partition, key, data):
+    return data.replace(b"2", b"40")
+
+def no_bytes(partition, key, data):
+    return 40
+"""
+
+
+def test_states_by_the_applications_own_codec_are_migrated_as_bytes(tmp_path, capsys):
+    app = tmp_path / "coded.py"
+    app.write_text(OWN_CODEC)
+    run(tmp_path / "c", app, "a\na\n")
+    assert main(["checkpoint", str(tmp_path / "c"), "--migrate", f"{app}:no_bytes"]) == 1
+    assert "so it must be bytes, not 40" in capsys.readouterr().err
+    assert not list(tmp_path.glob("c.*"))
+    assert main(["checkpoint", str(tmp_path / "c"), "--migrate", f"{app}:change"]) == 0
+    assert run(tmp_path / "c.migrated", app, "a\n") == "a 41\n"

@@ -1,0 +1,102 @@
+"""What the states in a checkpoint are: the file ``layout.json``, for those who look at them.
+
+States are stored by component, and a component is a number in the application's plan. Whoever looks
+at a checkpoint has no application; so each run writes down what the components hold. A run itself
+does not need it.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from wallaroo.topology import Application
+from wallaroo.transport.identity import CheckpointError
+from wallaroo.transport.private import write_durably
+from wallaroo_spark.worker.plan import Member, plan
+
+LAYOUT = "layout.json"
+"""The file's name in a checkpoint's directory."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the components of a plan hold.
+
+    Args:
+        levels: of each component, the operator that holds it (`worker.plan.Component.level`).
+        members: of each component, what it holds (`worker.plan.Component.members`).
+        expire_after: nanoseconds after which a state partition's entities expire, of those whose
+            entities do (key-4).
+    """
+
+    levels: tuple[int, ...]
+    members: tuple[tuple[Member, ...], ...]
+    expire_after: Mapping[str, int]
+
+    @property
+    def operators(self) -> int:
+        """The number of stateful operators."""
+        return 1 + max(self.levels, default=-1)
+
+
+class LayoutMissingError(CheckpointError):
+    """The file is not there."""
+
+
+def layout_of(application: Application) -> Layout:
+    """Return the layout of an application's states."""
+    components = plan(application).components
+    return Layout(
+        tuple([component.level for component in components]),
+        tuple([component.members for component in components]),
+        {
+            partition.name: partition.expire_after
+            for partition in application.partitions
+            if partition.expire_after is not None
+        },
+    )
+
+
+def write_layout(path: Path, layout: Layout) -> None:
+    """Write the file, if it does not say that yet.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    text = json.dumps(asdict(layout))
+    data = json.dumps({"layout": text, "checksum": zlib.crc32(text.encode())}).encode()
+    if not path.exists() or path.read_bytes() != data:
+        write_durably(path, data)
+
+
+def read_layout(path: Path) -> Layout:
+    """Return what a file says.
+
+    Raises:
+        LayoutMissingError: it is missing.
+        CheckpointError: it is damaged, or cannot be read.
+    """
+    try:
+        told: dict[str, Any] = json.loads(path.read_bytes())
+        if zlib.crc32(told["layout"].encode()) != told["checksum"]:
+            raise ValueError("its checksum does not fit")
+        layout = json.loads(told["layout"])
+        members = tuple(map(tuple, layout["members"]))
+        return Layout(tuple(layout["levels"]), members, layout["expire_after"])
+    except FileNotFoundError:
+        raise LayoutMissingError(
+            f"{path} is missing, so nobody knows what the states are: an earlier version made "
+            "this checkpoint. Run the application on it once; each run writes that file"
+        ) from None
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{path} is damaged ({error!r:.80}). Run the application on the checkpoint once; each "
+            "run writes that file"
+        ) from error

@@ -1,0 +1,167 @@
+"""The states of a query's checkpoint without the query: read, and written as a new checkpoint's.
+
+Spark's own source of data, ``statestore``, reads them as of the last micro-batch that is committed;
+a run may be writing meanwhile. Spark has none to write them. So a new checkpoint gets its states
+from a query of the same operators, of one micro-batch: instead of messages, its rows bring
+segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Row as SparkRow
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import InputPartition
+
+from wallaroo_spark.plans.feed import FeedServer
+from wallaroo_spark.plans.stream import SEGMENTS, Level, Reader, streaming_rows
+from wallaroo_spark.wire.job import Row, pack, unpack
+from wallaroo_spark.wire.rows import to_batch
+from wallaroo_spark.worker.modules import Shipment
+
+_BLOCK = 1 << 20  # bytes of segments from which a row is full
+
+
+def levels_in(directory: Path) -> int:
+    """Return the number of stateful operators that a query's checkpoint has states of."""
+    try:
+        return len([one for one in (directory / "state").iterdir() if one.name.isdecimal()])
+    except FileNotFoundError:
+        return 0
+
+
+def stored_segments(spark: SparkSession, directory: Path) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield the segments that all operators have stored: the shard, the key and the value.
+
+    Args:
+        spark: a session.
+        directory: the query's checkpoint.
+
+    Raises:
+        Exception: Spark's; they cannot be read.
+    """
+    for operator in range(levels_in(directory)):  # Spark numbers them in an order of its own
+        rows = (
+            spark.read.format("statestore")
+            .option("path", str(directory))
+            .option("operatorId", operator)
+            .option("stateVarName", SEGMENTS)
+            .load()
+            .selectExpr("key.shard", "user_map_key.key", "user_map_value.value")
+        )
+        for shard, key, value in rows.toLocalIterator():
+            yield shard, bytes(key), bytes(value)
+
+
+def store_segments(
+    spark: SparkSession,
+    directory: Path,
+    segments: Mapping[tuple[int, int], Mapping[bytes, bytes]],
+    *,
+    levels: int,
+    partitions: int,
+    position: int,
+    sockets: Path,
+) -> None:
+    """Write a query's checkpoint which has these states.
+
+    Args:
+        spark: a session.
+        directory: the checkpoint; it does not exist yet.
+        segments: keys and values of the segments, by shard and level.
+        levels: number of stateful operators.
+        partitions: number of tasks of each.
+        position: the offset up to which the states know the input.
+        sockets: directory for a socket.
+
+    Raises:
+        Exception: Spark's; they cannot be written.
+    """
+    with FeedServer(_Once(segments, position), sockets) as server:
+        rows = streaming_rows(
+            spark,
+            server.address,
+            levels=levels,
+            shards=partitions,
+            shipment=Shipment(),
+            reader=_Loading,
+            operator=_Filled,
+        )
+        query = (
+            rows.writeStream.foreachBatch(lambda batch, _: batch.toArrow())
+            .option("checkpointLocation", str(directory))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+
+class _Once:
+    """A feed with one micro-batch: the segments."""
+
+    def __init__(
+        self, segments: Mapping[tuple[int, int], Mapping[bytes, bytes]], position: int
+    ) -> None:
+        self._segments = segments
+        self._position = position
+
+    def first(self) -> int:
+        """See `Feed`."""
+        return 0
+
+    def latest(self, start: int) -> int:
+        """See `Feed`."""
+        return max(start, self._position)
+
+    def blocks(self, start: int, end: int) -> list[bytes]:
+        """Return a block for each task, which is one row."""
+        del start, end
+        return [
+            pack(Row(shard, level, pack(part)))
+            for (shard, level), segments in self._segments.items()
+            for part in _parts(segments)
+        ]
+
+    def commit(self, end: int) -> None:
+        """See `Feed`."""
+
+
+def _parts(segments: Mapping[bytes, bytes]) -> Iterator[Sequence[tuple[bytes, bytes]]]:
+    part: list[tuple[bytes, bytes]] = []
+    size = 0
+    for one in segments.items():
+        part.append(one)
+        size += len(one[1])
+        if size >= _BLOCK:
+            yield part
+            part, size = [], 0
+    yield part
+
+
+class _Loading(Reader):
+    """Reads blocks that are rows."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield to_batch([unpack(partition.value)])
+
+
+class _Filled(Level):
+    """A level of state that is given its segments."""
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,
+        rows: Iterator[SparkRow],
+        timerValues: Any,  # noqa: N803 - Spark's name
+    ) -> Iterator[SparkRow]:
+        del key, timerValues
+        for row in rows:
+            if row[1] != self.level:
+                yield row
+                continue
+            for name, value in unpack(row[2]):
+                self.store.put(name, value)

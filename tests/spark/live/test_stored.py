@@ -1,0 +1,180 @@
+"""`wallaroo checkpoint` on a checkpoint of Spark that was moved: shown, checked, migrated."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from live_on_spark import send
+from receiving import eventually
+from wallaroo_spark.jvm.session import session
+from wallaroo_spark.jvm.temporary import TemporaryDirectory
+from wallaroo_spark.live.options import spark_options
+from wallaroo_spark.live.serve import Server
+
+import wallaroo
+from wallaroo.cli.main import main
+from wallaroo.engine import ServeOptions
+
+SECOND = 10**9
+NOON = 1_772_452_800 * SECOND
+PATIENCE = 250.0
+
+
+class Clock:
+    """A clock that stands still until the test moves it."""
+
+    def __init__(self):
+        self.now = NOON
+
+    def __call__(self):
+        return self.now
+
+
+class Count:
+    """What the first version of the application has as a state."""
+
+    def __init__(self):
+        self.count = 0
+
+
+class Total:
+    """What its second version has: the same with another name."""
+
+    def __init__(self, total=0):
+        self.total = total
+
+
+def change(partition, key, state):
+    """Migrate."""
+    return Total(state.count + 100) if partition == "counts" else state
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def text(payload):
+    return payload.decode()
+
+
+@wallaroo.encoder
+def line(message):
+    return f"{message}\n"
+
+
+@wallaroo.key_extractor
+def whole(message):
+    return message.split()[0]
+
+
+def numbered(message, state):
+    if isinstance(state, Total):
+        state.total += 1
+        return f"{message} {state.total}"
+    state.count += 1
+    return f"{message} {state.count}"
+
+
+def application(port, builder):
+    """Count words for ever, for ten seconds after their last visit, and in a window."""
+    config = wallaroo.TCPSourceConfig("127.0.0.1", 0, text)
+    sink = wallaroo.TCPSinkConfig("127.0.0.1", port, line)
+    count = wallaroo.state_computation(name="counts", state=builder)(numbered)
+    fading = wallaroo.state_computation(
+        name="fading", state=Count, expire_after=wallaroo.seconds(10)
+    )(numbered)
+    windows = wallaroo.session_windows(wallaroo.seconds(30)).over(Words)
+    words = wallaroo.source("p", config).key_by(whole)
+    return wallaroo.build_application(
+        "stored", words.to(count).to(fading).to(windows).to_sink(sink)
+    )
+
+
+class Words:
+    """The messages of a window."""
+
+    def initial_accumulator(self):
+        return ()
+
+    def update(self, message, words):
+        return (*words, message)
+
+    def combine(self, earlier, later):
+        return earlier + later
+
+    def output(self, key, words):
+        return " | ".join(words)
+
+
+def served(app, clock, checkpoint=None):
+    """Serve in the session that the tests share: a run with `--checkpoint` has one of its own."""
+    temporary = TemporaryDirectory("run")
+    if checkpoint is not None:
+        checkpoint.rename(temporary.path / "checkpoint")
+    options = ServeOptions(partitions=2, stop_timeout=PATIENCE)
+    handle = Server(app, options, spark_options({}), temporary=temporary, clock=clock)
+    return handle, temporary.path / "checkpoint"
+
+
+def is_idle(handle, checkpoint):
+    """Whether Spark has committed all that was received."""
+    planned, done = (
+        {int(path.name) for path in (checkpoint / "spark" / part).glob("[0-9]*")}
+        for part in ("offsets", "commits")
+    )
+    return handle.progress().details["backlog"] == 0 and planned == done != set()
+
+
+def shown(capsys, *arguments):
+    code = main(["checkpoint", *map(str, arguments)])
+    return code, capsys.readouterr()
+
+
+@pytest.fixture
+def made(spark_engine, receiver, tmp_path):
+    """A checkpoint of a run; the entity of b in `fading` has expired since."""
+    session()
+    clock = Clock()
+    handle, checkpoint = served(application(receiver.port, Count), clock)
+    send(handle, "a", "b", "a")
+    clock.now += 10 * SECOND
+    send(handle, "a")
+    eventually(lambda: is_idle(handle, checkpoint), PATIENCE)
+    shutil.copytree(checkpoint, tmp_path / "c")
+    handle.stop()
+    handle.wait(PATIENCE)
+    return tmp_path / "c", clock
+
+
+@pytest.mark.xdist_group("spark")
+def test_states_are_shown_checked_and_changed(made, receiver, capsys):
+    directory, clock = made
+    code, told = shown(capsys, directory)
+    assert code == 0
+    assert "entities of counts  2\n" in told.out
+    assert "entities of fading  1\n" in told.out
+
+    code, told = shown(capsys, directory, "--entities")
+    assert code == 0
+    lines = [json.loads(line) for line in told.out.splitlines()]
+    found = {(one["partition"], one["key"]["str"]): one for one in lines}
+    assert {name: one["state"][3] for name, one in found.items()} == {
+        ("counts", "a"): ["dict", [[["str", "count"], ["int", "0x3"]]]],
+        ("counts", "b"): ["dict", [[["str", "count"], ["int", "0x1"]]]],
+        ("fading", "a"): ["dict", [[["str", "count"], ["int", "0x1"]]]],
+    }
+    code, told = shown(capsys, directory, "--entities", "counts", "b")
+    assert [json.loads(told.out)] == [found["counts", "b"]]
+
+    code, told = shown(capsys, directory, "--verify")
+    assert (code, told.out) == (0, f"all of {directory} is whole\n")
+
+    code, told = shown(capsys, directory, "--migrate", f"{__name__}:change")
+    assert told.out.startswith("4 states; the new checkpoint is ")
+    handle, _ = served(application(receiver.port, Total), clock, directory.with_name("c.migrated"))
+    send(handle, "a", "b")
+    clock.now += 31 * SECOND
+    eventually(lambda: handle.progress().written == 2, PATIENCE)
+    handle.stop()
+    assert handle.wait(PATIENCE).exit_code == 0
+    _, last = receiver.got(2)
+    assert last == b"a 1 1 | a 2 2 | a 3 1 | a 104 2\nb 1 1 | b 102 1\n"
