@@ -59,7 +59,11 @@ class MeasuredInterpreter(Interpreter):
         """See `Machine.take`."""
         source = record.source if isinstance(record, Value) else ""
         self.probes.should_look(source, 1)
+        if self.follower is not None and isinstance(record, Value):
+            self.follower.begin(source, self.sequence)
         super().take(record)
+        if self.follower is not None:
+            self.follower.end()
         self.probes.looked(1)
 
     def copy_figures(self, metrics: Registry) -> None:
@@ -84,6 +88,10 @@ class MeasuredInterpreter(Interpreter):
     def _decode(self, place: Place, payload: bytes, lineage: Lineage) -> None:
         self._lineage = lineage
         super()._decode(place, payload, lineage)
+
+    def _generate(self, record: Value, lineage: Lineage) -> None:
+        self._lineage = lineage
+        super()._generate(record, lineage)
 
     def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
         self._lineage = lineage

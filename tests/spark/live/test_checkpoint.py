@@ -145,7 +145,7 @@ def spark_wrote(directory, offsets, commits, partitions=2):
     [
         ({}, [], 0, 0, None),
         ({}, [], 0, 9, None),
-        ({}, [], 100, 200, r"begins at frame 100, .* before 0 only. Restore .*/spark from"),
+        ({}, [], 100, 200, r"begins at frame 100, .* only those before 0. Restore .*/spark from"),
         ({0: 5}, [], 0, 5, None),
         ({0: 5}, [], 0, 4, r"ends before frame 4, .* given those before 5. Restore .*/input from"),
         ({0: 5}, [0], 5, 5, None),

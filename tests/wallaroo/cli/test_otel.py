@@ -148,13 +148,14 @@ def test_figures_and_traces_come_to_a_collector(app, mode):
             assert span.end_time_unix_nano <= frame.end_time_unix_nano
 
 
-def test_a_collector_that_is_away_costs_a_line_and_nothing_else(app):
+def test_a_collector_that_is_away_costs_two_lines_and_nothing_else(app):
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
     with running(app, "--otel", url, outputs=b"a 1\nb 1\n") as (process, _):
         said = process.stderr.read()
-    assert said.count(url) == 1
-    assert f"figures and traces are not taken at {url}: " in said
+    assert said.count(url) == 2
+    assert f"figures are not taken at {url}: " in said
+    assert f"traces are not taken at {url}: " in said
     assert "opentelemetry" not in said
     assert "p: 1 in, 2 out" in said
 
