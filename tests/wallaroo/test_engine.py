@@ -54,7 +54,8 @@ def test_engine_what_is_offered_must_be_one(monkeypatch):
         for name, value in (("odd", f"{__name__}:NoEngine"), ("away", "no_such_module:Engine"))
     )
     monkeypatch.setattr(
-        "importlib.metadata.entry_points", lambda **params: offered.select(**params) if params else offered
+        "importlib.metadata.entry_points",
+        lambda **params: offered.select(**params) if params else offered,
     )
     with pytest.raises(EngineNotFoundError, match=r"NoEngine is not an engine: see"):
         load_engine("odd")
