@@ -4,9 +4,10 @@ A key is a `str`, `bytes`, `int` or a `tuple` of keys, exactly these types (rout
 encoding is self-delimiting and type-tagged, so two keys are the same exactly when their encodings
 are; the partition number is a stable hash of it (route-4). Encoding::
 
-    str "s" LENGTH UTF-8 (lone surrogates as three bytes each) bytes "b" LENGTH the bytes int "i"
-    LENGTH two's complement, big-endian, in the fewest bytes (0 is one byte) tuple "t" COUNT the
-    items' encodings
+    str    "s" LENGTH UTF-8 (lone surrogates as three bytes each)
+    bytes  "b" LENGTH the bytes
+    int    "i" LENGTH two's complement, big-endian, in the fewest bytes (0 is one byte)
+    tuple  "t" COUNT  the items' encodings
 
 where LENGTH and COUNT are four bytes, big-endian. Nested tuples are walked without recursion:
 64 KiB hold some 13,000 levels.

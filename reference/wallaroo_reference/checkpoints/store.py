@@ -250,7 +250,7 @@ def latest(
     """
     seen: list[set[bytes]] = [set() for _ in range(count)]
     for place, cells in blobs:
-        known = seen[place]
-        fresh = [cell for cell in cells if cell[0] not in known]
-        known.update([name for name, _ in fresh])
-        yield place, [(name, value) for name, value in fresh if value is not None]
+        known, names = seen[place], [name for name, _ in cells]
+        fresh = cells if known.isdisjoint(names) else [it for it in cells if it[0] not in known]
+        known.update(names)
+        yield place, [it for it in fresh if it[1] is not None]  # type: ignore[misc]  # so no None
