@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from wallaroo_conformance.cases.timed.aggregations import Texts
 from wallaroo_conformance.cases.timed.operators import (
     ByLetter,
     Tally,
-    Texts,
     line,
     message,
     state_computation,

@@ -36,6 +36,7 @@ from wallaroo_conformance.cases.operators import (
 )
 from wallaroo_conformance.cases.payloads import PAYLOADS
 from wallaroo_conformance.cases.timed import operators as timed
+from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
 
 FORMAT = "wallaroo-catalogue/1"
 
@@ -99,7 +100,7 @@ def _timed_operators() -> Iterator[dict[str, Any]]:
     for name, function in timed.EVENT_TIMES.items():
         told = _told(name, function, "event time")
         yield {**told, "vectors": [_vector(one, function, _copy(one)) for one in messages]}
-    for name in timed.AGGREGATIONS:
+    for name in AGGREGATIONS:
         yield _told(name, timed.component(name, "step"), "aggregation")
     for name, kind_of in timed.STATEFUL.items():
         yield _told(name, kind_of, "state computation")

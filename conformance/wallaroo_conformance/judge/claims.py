@@ -16,9 +16,9 @@ from wallaroo.trace import Trace, lineage_order
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.cases.operators import STATEFUL
+from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
 from wallaroo_conformance.cases.timed.building import origins
 from wallaroo_conformance.cases.timed.case import TimedCase
-from wallaroo_conformance.cases.timed.operators import AGGREGATIONS
 from wallaroo_conformance.cases.timed.operators import STATEFUL as TIMED_STATEFUL
 from wallaroo_conformance.judge.differences import Crash, Result
 from wallaroo_conformance.judge.fact import Fact, Facts

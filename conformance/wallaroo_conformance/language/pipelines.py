@@ -9,7 +9,8 @@ from wallaroo_conformance.cases.operators import STEPS
 from wallaroo_conformance.cases.operators.decoding import text
 from wallaroo_conformance.cases.operators.encoding import line
 from wallaroo_conformance.cases.operators.states import Notebook
-from wallaroo_conformance.cases.timed.operators import ByLetter, Number, Same, component
+from wallaroo_conformance.cases.timed.aggregations import Number
+from wallaroo_conformance.cases.timed.operators import ByLetter, Same, component
 from wallaroo_conformance.judge.law import PlainLaw
 from wallaroo_conformance.language.refusal import Refusal
 

@@ -16,9 +16,9 @@ from wallaroo.engine import Case, Engine, Handle, Isolation, ServeOptions
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.topology import Application, SinkId
 from wallaroo.windows import Windows
+from wallaroo_conformance.cases.timed.aggregations import Texts
 from wallaroo_conformance.cases.timed.operators import (
     ByLetter,
-    Texts,
     line,
     message,
     own_time,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -108,6 +109,7 @@ class _Parent:
         self._printed.seek(0)
         overdue = threading.Timer(_TIMEOUT, self._kill)
         overdue.start()
+        began = time.monotonic()
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
@@ -118,6 +120,8 @@ class _Parent:
             overdue.cancel()
         answer = json.loads(line) if line.endswith(b"\n") else None
         if answer is None:
+            if time.monotonic() - began >= _TIMEOUT:
+                return f"it has not answered within {_TIMEOUT:g} s"
             self._printed.seek(0)
             lines = self._printed.read().decode(errors="replace").strip().splitlines()
             return lines[-1] if lines else "it said nothing"

@@ -10,15 +10,10 @@ from typing import Any
 import pytest
 from wallaroo_conformance.cases.either import engine_case, from_json, module_text, size
 from wallaroo_conformance.cases.reading import BadCaseError
+from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
 from wallaroo_conformance.cases.timed.case import Entry, TimedCase, TimedStep, WindowSpec
-from wallaroo_conformance.cases.timed.operators import (
-    AGGREGATIONS,
-    KEYS,
-    MARKS,
-    OPERATORS,
-    STATEFUL,
-    STATELESS,
-)
+from wallaroo_conformance.cases.timed.marks import MARKS
+from wallaroo_conformance.cases.timed.operators import KEYS, OPERATORS, STATEFUL, STATELESS
 from wallaroo_conformance.cases.timed.reducing import timed_reductions
 from wallaroo_conformance.cases.timed.strategies import generate_timed
 from wallaroo_conformance.cases.timed.tour import timed_tour

@@ -11,9 +11,9 @@ import wallaroo
 from wallaroo.topology import Application
 from wallaroo.windows import WindowedAggregation
 from wallaroo_conformance.cases.case import APPLICATION
+from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
 from wallaroo_conformance.cases.timed.case import SOURCES, SourceSpec, TimedCase, TimedStep
 from wallaroo_conformance.cases.timed.operators import (
-    AGGREGATIONS,
     CODEC,
     EVENT_TIMES,
     KEYS,

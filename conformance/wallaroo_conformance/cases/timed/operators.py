@@ -1,50 +1,26 @@
 """The components of timed cases; a step's component has the step's own name (graph-5).
 
 A message is a list: a letter, which is a key; a number, which is an event time; and a text. Letters
-in the text are marks that make a component fail, each at one place: `MARKS`.
+in the text are marks that make a component fail (`marks`). Aggregations have a module of their own.
 """
 
 from __future__ import annotations
 
 import pickle
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import wallaroo
 from wallaroo.components import OwnState
 from wallaroo.topology import Codec
-
-MARKS = {
-    "e": "its event time raises",
-    "k": "key extractors raise",
-    "f": "key extractors give what is no key",
-    "d": "a computation drops it",
-    "b": "a state computation raises before it has altered anything",
-    "s": "a state computation raises",
-    "u": "update raises",
-    "c": "combine raises",
-    "o": "output raises",
-    "n": "output gives nothing",
-    "w": "the encoder raises",
-    "p": "the case's own codec refuses it",
-}
+from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS, Named
+from wallaroo_conformance.cases.timed.marks import fail
 
 _PARTS = 3
 _NUMBERS: dict[str, Any] = {"yes": True, "half": 0.5, "below": -1}
 """A value that is not an event time, although it can be compared with numbers."""
-
-_ERRORS: Final = (ValueError, TypeError, StopIteration, KeyError)
-"""What marks raise, by the number before them; engines catch some of these themselves."""
-
-
-def _fail(text: str) -> NoReturn:
-    """Raise what a mark in `text` is for."""
-    number = re.match(r"\d*", text)
-    assert number is not None  # no digits are found too
-    raise _ERRORS[int(number[0] or 0) % len(_ERRORS)](text)
 
 
 def decoded(payload: bytes) -> Any:
@@ -65,7 +41,7 @@ def message(payload: bytes) -> Any:
 def line(message: Any) -> Any:
     """Return a message as a line."""
     if "w" in message[2]:
-        _fail(message[2])
+        fail(message[2])
     return f"{message[0]} {message[1]} {message[2]}\n"
 
 
@@ -84,7 +60,7 @@ class Values:
 def own_time(message: Any) -> Any:
     """Return the message's number."""
     if "e" in message[2]:
-        _fail(message[2])
+        fail(message[2])
     return message[1]
 
 
@@ -119,7 +95,7 @@ class ByLetter:
     def extract_key(self, message: Any) -> Any:
         """Return the letter; two marks in the text go wrong."""
         if "k" in message[2]:
-            _fail(message[2])
+            fail(message[2])
         return 1.5 if "f" in message[2] else message[0]
 
 
@@ -164,16 +140,7 @@ class ByAny:
         return keys.get(message[0], ("",))[number % 4]
 
 
-@dataclass(frozen=True)
-class _Named:
-    step: str
-
-    def name(self) -> str:
-        """Return the step's name."""
-        return self.step
-
-
-class Same(_Named):
+class Same(Named):
     """A computation that changes nothing."""
 
     def compute(self, message: Any) -> Any:
@@ -181,7 +148,7 @@ class Same(_Named):
         return message
 
 
-class Drop(_Named):
+class Drop(Named):
     """A computation that filters by a mark, and else lengthens the text."""
 
     def compute(self, message: Any) -> Any:
@@ -189,7 +156,7 @@ class Drop(_Named):
         return None if "d" in message[2] else [message[0], message[1], message[2] + "'"]
 
 
-class Twice(_Named):
+class Twice(Named):
     """A multi computation: two messages, with a gap between them."""
 
     def compute_multi(self, message: Any) -> Any:
@@ -204,7 +171,7 @@ class Tally:
         self.seen: list[str] = []
 
 
-class Remember(_Named):
+class Remember(Named):
     """A state computation that remembers texts, and sends nothing for every second one."""
 
     own_state: OwnState[Any]
@@ -212,16 +179,16 @@ class Remember(_Named):
     def compute(self, message: Any, tally: Any) -> Any:
         """Return the message with all texts so far."""
         if "b" in message[2]:
-            _fail(message[2])
+            fail(message[2])
         tally.seen.append(message[2])
         if "s" in message[2]:
-            _fail(message[2])
+            fail(message[2])
         if len(tally.seen) % 2 == 0:
             return None
         return [message[0], message[1], "+".join(tally.seen)]
 
 
-class RememberEach(_Named):
+class RememberEach(Named):
     """The same as a multi state computation: one message for each text."""
 
     own_state: OwnState[Any]
@@ -229,210 +196,48 @@ class RememberEach(_Named):
     def compute_multi(self, message: Any, tally: Any) -> Any:
         """Return messages with each text so far."""
         if "b" in message[2]:
-            _fail(message[2])
+            fail(message[2])
         tally.seen.append(message[2])
         if "s" in message[2]:
-            _fail(message[2])
+            fail(message[2])
         return [[message[0], message[1], text] for text in tally.seen[-2:]]
 
 
-class RememberPair(_Named):
+class RememberPair(Named):
     """`Remember` in the builder's form."""
 
     def compute(self, message: Any, tally: Any) -> Any:
         """Return the same, and that the state has changed."""
         if "b" in message[2]:
-            _fail(message[2])
+            fail(message[2])
         tally.seen.append(message[2])
         if "s" in message[2]:
-            _fail(message[2])
+            fail(message[2])
         if len(tally.seen) % 2 == 0:
             return None, True
         return [message[0], message[1], "+".join(tally.seen)], True
 
 
-class RememberEachPair(_Named):
+class RememberEachPair(Named):
     """`RememberEach` in the builder's form."""
 
     def compute_multi(self, message: Any, tally: Any) -> Any:
         """Return the same, and that the state has changed."""
         if "b" in message[2]:
-            _fail(message[2])
+            fail(message[2])
         tally.seen.append(message[2])
         if "s" in message[2]:
-            _fail(message[2])
+            fail(message[2])
         return [[message[0], message[1], text] for text in tally.seen[-2:]], True
-
-
-def _letter(key: Any) -> str:
-    return key if isinstance(key, str) else "-" if key == () else ascii(key).replace(" ", "")
-
-
-class Texts(_Named):
-    """An aggregation that tells all texts, in their order, and the window's bounds."""
-
-    def initial_accumulator(self) -> Any:
-        """Return no texts."""
-        return []
-
-    def update(self, message: Any, accumulator: Any) -> None:
-        """Add the text, in place."""
-        if "u" in message[2]:
-            _fail(message[2])
-        accumulator.append(message[2])
-
-    def combine(self, earlier: Any, later: Any) -> None:
-        """Add the later texts, in place."""
-        for text in later:
-            if "c" in text:
-                _fail(text)
-        earlier += later
-
-    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
-        """Return all texts; marks fail or give nothing."""
-        text = "+".join(accumulator)
-        if "o" in text:
-            _fail(text)
-        if "n" in text:
-            return None
-        return [_letter(key), window.end, f"{text}@{window.start}-{window.end}"]
-
-
-class AlteredTexts(Texts):
-    """The same, and it alters all that it is given, also where it raises."""
-
-    def update(self, message: Any, accumulator: Any) -> None:
-        """Add the text, and alter the message, before a mark fails."""
-        accumulator.append(message[2])
-        text, message[2] = message[2], "altered"
-        if "u" in text:
-            _fail(text)
-
-    def combine(self, earlier: Any, later: Any) -> None:
-        """Add the later texts, and more to these."""
-        super().combine(earlier, later)
-        later.append("altered")
-
-    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
-        """Return all texts, and add to them."""
-        given = super().output(key, accumulator, window)
-        accumulator.append("altered")
-        return given
-
-
-class Greatest(Texts):
-    """An aggregation that keeps the accumulator whose first text is greater, perhaps the later."""
-
-    def combine(self, earlier: Any, later: Any) -> Any:
-        """Return the later texts if they are greater; else add the first of them to the others."""
-        if later[0] > earlier[0]:
-            return later
-        earlier.append(later[0])
-        return None
-
-
-class Prepended(Texts):
-    """An aggregation that puts what is earlier before the later, and gives that; it adds in output.
-
-    Accumulators are isolated: what it does to them shows in no other window.
-    """
-
-    def combine(self, earlier: Any, later: Any) -> Any:
-        """Return the later texts, with the earlier before them."""
-        later[:0] = earlier
-        return later
-
-    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
-        """Return all texts, and add to them."""
-        given = super().output(key, accumulator, window)
-        accumulator.append("added")
-        return given
-
-
-class Blank(list[Any]):
-    """A message that is false, and a message all the same."""
-
-    def __bool__(self) -> bool:
-        return False
-
-
-class Parity(_Named):
-    """An aggregation whose accumulators, results and messages are false as often as not."""
-
-    def initial_accumulator(self) -> Any:
-        """Return 1."""
-        return 1
-
-    def update(self, message: Any, accumulator: Any) -> Any:
-        """Return 1 or 0, by the text's last character."""
-        return (accumulator + ord(message[2][-1])) % 2
-
-    def combine(self, earlier: Any, later: Any) -> Any:
-        """Return 0 where the two are alike."""
-        return earlier ^ later
-
-    def output(self, key: Any, accumulator: Any) -> Any:
-        """Return a message that is as true as the accumulator."""
-        given = [_letter(key), 0, str(accumulator)]
-        return given if accumulator else Blank(given)
-
-
-class Halves(_Named):
-    """An aggregation in which order and grouping show to the last bit; without bounds."""
-
-    def initial_accumulator(self) -> Any:
-        """Return nothing so far."""
-        return 0.0
-
-    def update(self, message: Any, accumulator: Any) -> Any:
-        """Return a number made of the last one."""
-        return accumulator / 3 + len(message[2])
-
-    def combine(self, earlier: Any, later: Any) -> Any:
-        """Return a number made of both."""
-        return earlier / 7 + later
-
-    def output(self, key: Any, accumulator: Any) -> Any:
-        """Return the number as text."""
-        return [_letter(key), 0, repr(accumulator)]
-
-
-class Number(_Named):
-    """An aggregation without combine: how many messages there are."""
-
-    def initial_accumulator(self) -> Any:
-        """Return none so far."""
-        return 0
-
-    def update(self, message: Any, accumulator: Any) -> Any:
-        """Count one more."""
-        if "u" in message[2]:
-            _fail(message[2])
-        return accumulator + 1
-
-    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
-        """Return the number as text."""
-        return [_letter(key), window.end, f"{accumulator}@{window.start}-{window.end}"]
 
 
 STATELESS = {"same": Same, "drop": Drop, "twice": Twice}
 STATEFUL = {"remember": Remember, "remember_each": RememberEach}
 PAIRS = {"remember": RememberPair, "remember_each": RememberEachPair}
-AGGREGATIONS = {
-    "texts": Texts,
-    "altered_texts": AlteredTexts,
-    "halves": Halves,
-    "greatest": Greatest,
-    "number": Number,
-    "prepended": Prepended,
-    "parity": Parity,
-}
 KEYS = {"by_letter": ByLetter, "by_number": ByNumber, "by_pair": ByPair, "by_any": ByAny}
 GRAPH = ("collect", "merge")
 ALTERING = ("altered_texts", "by_number")
 """Operators that alter what they are only to read: `trusting` mode is not promised to them."""
-COMBINING = tuple(name for name, kind in AGGREGATIONS.items() if hasattr(kind, "combine"))
-"""Aggregations that sliding windows and sessions can have."""
 OPERATORS = (*STATELESS, *STATEFUL, *KEYS, *AGGREGATIONS, *GRAPH)
 
 _CLASSES = {**STATELESS, **KEYS, **AGGREGATIONS}
@@ -460,7 +265,7 @@ def state_computation(
 def serialize(value: Any) -> bytes:
     """Return a value as bytes; a mark in a message is refused (key-5)."""
     if isinstance(value, list) and len(value) == _PARTS and "p" in str(value[2]):
-        _fail(str(value[2]))
+        fail(str(value[2]))
     return b"own" + pickle.dumps(value)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
+from types import ModuleType
 
 from wallaroo.records import End, Frame, Tick, Value
-from wallaroo_conformance.cases.timed import operators
+from wallaroo_conformance.cases.timed import aggregations, operators
 from wallaroo_conformance.cases.timed.building import calls
 from wallaroo_conformance.cases.timed.case import TimedCase
 
@@ -39,16 +39,14 @@ def timed_readable(case: TimedCase, heading: str = "") -> str:
     """Return the case as the text of a Python module that prints what the reference gives."""
     records = ",\n    ".join(map(repr, case.input_log))
     kinds = ", ".join(kind.__name__ for kind in (End, Frame, Tick, Value))
-    codec = "serialize, deserialize, " * case.codec
-    names = [name for name, value in vars(operators).items() if _is_component(name, value)]
+    codec = ["serialize", "deserialize"] * case.codec
     parts = [
         *([f'"""{heading}"""', ""] if heading else []),
         "import wallaroo",
         "import wallaroo.testing",
         f"from wallaroo.records import {kinds}",
-        "from wallaroo_conformance.cases.timed.operators import (",
-        f"    {codec}{', '.join(names)},",
-        ")",
+        *_imports(aggregations, []),
+        *_imports(operators, codec),
         "",
         "",
         timed_application_text(case),
@@ -66,8 +64,13 @@ def timed_readable(case: TimedCase, heading: str = "") -> str:
     return "\n".join(parts) + "\n"
 
 
-def _is_component(name: str, value: object) -> bool:
-    if name.startswith("_") or name.isupper() or name in ("serialize", "deserialize", "decoded"):
+def _imports(module: ModuleType, others: list[str]) -> list[str]:
+    """Return the lines that import a module's components, and what else is named."""
+    names = [name for name, value in vars(module).items() if _is_component(module, name, value)]
+    return [f"from {module.__name__} import (", f"    {', '.join([*others, *names])},", ")"]
+
+
+def _is_component(module: ModuleType, name: str, value: object) -> bool:
+    if name.startswith("_") or name in ("serialize", "deserialize", "decoded"):
         return False
-    ours = getattr(value, "__module__", "") == operators.__name__
-    return ours and (inspect.isclass(value) or callable(value))
+    return callable(value) and getattr(value, "__module__", "") == module.__name__

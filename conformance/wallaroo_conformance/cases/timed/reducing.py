@@ -8,7 +8,8 @@ from itertools import accumulate, combinations
 from typing import Any, TypeVar
 
 from wallaroo_conformance.cases.timed.case import Entry, SourceSpec, TimedCase, TimedStep
-from wallaroo_conformance.cases.timed.operators import MARKS, OPERATORS
+from wallaroo_conformance.cases.timed.marks import MARKS
+from wallaroo_conformance.cases.timed.operators import OPERATORS
 
 T = TypeVar("T")
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS, COMBINING
 from wallaroo_conformance.cases.timed.case import (
     Entry,
     SourceSpec,
@@ -21,7 +22,7 @@ from wallaroo_conformance.cases.timed.case import (
     What,
     WindowSpec,
 )
-from wallaroo_conformance.cases.timed.operators import AGGREGATIONS, COMBINING, MARKS
+from wallaroo_conformance.cases.timed.marks import MARKS
 
 T = TypeVar("T")
 

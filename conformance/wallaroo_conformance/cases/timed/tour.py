@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Final
 
+from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS, COMBINING
 from wallaroo_conformance.cases.timed.case import (
     Entry,
     SourceSpec,
@@ -19,15 +20,8 @@ from wallaroo_conformance.cases.timed.case import (
     TimedStep,
     WindowSpec,
 )
-from wallaroo_conformance.cases.timed.operators import (
-    AGGREGATIONS,
-    ALTERING,
-    COMBINING,
-    KEYS,
-    MARKS,
-    STATEFUL,
-    STATELESS,
-)
+from wallaroo_conformance.cases.timed.marks import MARKS
+from wallaroo_conformance.cases.timed.operators import ALTERING, KEYS, STATEFUL, STATELESS
 
 _POLICIES: Final = ("dead-letter", "drop", "fire-per-message", "place-in-oldest-window")
 _RANGES: Final = (

@@ -1,0 +1,183 @@
+"""The aggregations of timed cases: what their windows make of messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo_conformance.cases.timed.marks import fail
+
+
+@dataclass(frozen=True)
+class Named:
+    """A component with the name of its step (graph-5)."""
+
+    step: str
+
+    def name(self) -> str:
+        """Return the step's name."""
+        return self.step
+
+
+def _letter(key: Any) -> str:
+    return key if isinstance(key, str) else "-" if key == () else ascii(key).replace(" ", "")
+
+
+class Texts(Named):
+    """An aggregation that tells all texts, in their order, and the window's bounds."""
+
+    def initial_accumulator(self) -> Any:
+        """Return no texts."""
+        return []
+
+    def update(self, message: Any, accumulator: Any) -> None:
+        """Add the text, in place."""
+        if "u" in message[2]:
+            fail(message[2])
+        accumulator.append(message[2])
+
+    def combine(self, earlier: Any, later: Any) -> None:
+        """Add the later texts, in place."""
+        for text in later:
+            if "c" in text:
+                fail(text)
+        earlier += later
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return all texts; marks fail or give nothing."""
+        text = "+".join(accumulator)
+        if "o" in text:
+            fail(text)
+        if "n" in text:
+            return None
+        return [_letter(key), window.end, f"{text}@{window.start}-{window.end}"]
+
+
+class AlteredTexts(Texts):
+    """The same, and it alters all that it is given, also where it raises."""
+
+    def update(self, message: Any, accumulator: Any) -> None:
+        """Add the text, and alter the message, before a mark fails."""
+        accumulator.append(message[2])
+        text, message[2] = message[2], "altered"
+        if "u" in text:
+            fail(text)
+
+    def combine(self, earlier: Any, later: Any) -> None:
+        """Add the later texts, and more to these."""
+        super().combine(earlier, later)
+        later.append("altered")
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return all texts, and add to them."""
+        given = super().output(key, accumulator, window)
+        accumulator.append("altered")
+        return given
+
+
+class Greatest(Texts):
+    """An aggregation that keeps the accumulator whose first text is greater, perhaps the later."""
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return the later texts if they are greater; else add the first of them to the others."""
+        if later[0] > earlier[0]:
+            return later
+        earlier.append(later[0])
+        return None
+
+
+class Prepended(Texts):
+    """An aggregation that puts what is earlier before the later, and gives that; it adds in output.
+
+    Accumulators are isolated: what it does to them shows in no other window.
+    """
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return the later texts, with the earlier before them."""
+        later[:0] = earlier
+        return later
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return all texts, and add to them."""
+        given = super().output(key, accumulator, window)
+        accumulator.append("added")
+        return given
+
+
+class Blank(list[Any]):
+    """A message that is false, and a message all the same."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class Parity(Named):
+    """An aggregation whose accumulators, results and messages are false as often as not."""
+
+    def initial_accumulator(self) -> Any:
+        """Return 1."""
+        return 1
+
+    def update(self, message: Any, accumulator: Any) -> Any:
+        """Return 1 or 0, by the text's last character."""
+        return (accumulator + ord(message[2][-1])) % 2
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return 0 where the two are alike."""
+        return earlier ^ later
+
+    def output(self, key: Any, accumulator: Any) -> Any:
+        """Return a message that is as true as the accumulator."""
+        given = [_letter(key), 0, str(accumulator)]
+        return given if accumulator else Blank(given)
+
+
+class Halves(Named):
+    """An aggregation in which order and grouping show to the last bit; without bounds."""
+
+    def initial_accumulator(self) -> Any:
+        """Return nothing so far."""
+        return 0.0
+
+    def update(self, message: Any, accumulator: Any) -> Any:
+        """Return a number made of the last one."""
+        return accumulator / 3 + len(message[2])
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return a number made of both."""
+        return earlier / 7 + later
+
+    def output(self, key: Any, accumulator: Any) -> Any:
+        """Return the number as text."""
+        return [_letter(key), 0, repr(accumulator)]
+
+
+class Number(Named):
+    """An aggregation without combine: how many messages there are."""
+
+    def initial_accumulator(self) -> Any:
+        """Return none so far."""
+        return 0
+
+    def update(self, message: Any, accumulator: Any) -> Any:
+        """Count one more."""
+        if "u" in message[2]:
+            fail(message[2])
+        return accumulator + 1
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return the number as text."""
+        return [_letter(key), window.end, f"{accumulator}@{window.start}-{window.end}"]
+
+
+AGGREGATIONS = {
+    "texts": Texts,
+    "altered_texts": AlteredTexts,
+    "halves": Halves,
+    "greatest": Greatest,
+    "number": Number,
+    "prepended": Prepended,
+    "parity": Parity,
+}
+COMBINING = tuple(name for name, kind in AGGREGATIONS.items() if hasattr(kind, "combine"))
+"""Aggregations that sliding windows and sessions can have."""
