@@ -166,7 +166,7 @@ def _entities(stored: StoredCheckpoint, asked: list[str]) -> int:
 
 def _verify(directory: Path, stored: StoredCheckpoint, log: LogPart) -> int:
     unread = stored.verify()
-    position = stored.overview().position
+    position = stored.position()
     if not log.first <= position <= log.following:
         raise CheckpointError(
             f"the checkpoint {directory} is half deleted: its state knows the records before "

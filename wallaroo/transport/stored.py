@@ -77,6 +77,13 @@ class Overview:
 class StoredCheckpoint(Protocol):
     """An engine's part of a checkpoint."""
 
+    def position(self) -> int:
+        """Return the number of the first record whose effect is not in the state.
+
+        Raises:
+            WallarooError: it is damaged.
+        """
+
     def overview(self) -> Overview:
         """Return what it holds.
 

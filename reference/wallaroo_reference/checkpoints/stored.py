@@ -33,6 +33,12 @@ class ReferenceCheckpoint:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
+    def position(self) -> int:
+        """See `StoredCheckpoint.position`."""
+        with self._open() as store:
+            head = store.head()
+        return 0 if head is None else head.moment.sequence
+
     def overview(self) -> Overview:
         """See `StoredCheckpoint.overview`."""
         with self._open() as store:

@@ -51,7 +51,7 @@ class Figures:
         held = self._delivery.held_by_component
         for component in self._components:
             holding = held.get(component.index, Holding())
-            all_told = len(holding.numbers) == self._checkpoint.partitions
+            all_told = len(holding.numbers) == component.divided(self._checkpoint.partitions)
             known = all_told or not self._checkpoint.restarts
             if len(component.members) == 1 and component.partitions:
                 partition = metrics.partitions[component.partitions[0]]

@@ -4,7 +4,7 @@ For each micro-batch Spark writes two files, named by the batch's number: one in
 the batch begins, one in ``commits`` when it is done. The first has three lines: a version, the
 settings that the query was made with, and the offset at which the batch ends.
 
-Of each stateful operator Spark also keeps a file that names another one by its whole path. So a
+Of each stateful operator Spark also keeps a file that names its schema file by the full path. So a
 checkpoint that was moved, or restored elsewhere, could not be used: `settle` puts that right.
 """
 

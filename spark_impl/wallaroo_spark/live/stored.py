@@ -10,6 +10,7 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from wallaroo_spark.jvm.java import JavaNotFoundError
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import ENGINE, RESUME
 from wallaroo_spark.live.failures import explained
-from wallaroo_spark.live.layout import LAYOUT, LayoutMissingError, read_layout
+from wallaroo_spark.live.layout import LAYOUT, Layout, LayoutMissingError, read_layout
 from wallaroo_spark.live.resume import read_resume
 from wallaroo_spark.live.spark_part import read_spark_part, seen_from, settle
 from wallaroo_spark.plans.states import levels_in, store_segments, stored_segments
@@ -63,12 +64,13 @@ class StoredOnSpark:
         commits = self._part / "commits"
         done = [path.stat().st_mtime_ns for path in commits.glob("*") if path.name.isdecimal()]
         size = sum([file.st_size for file in files])
-        counts: Counter[str] | None = None
+        counts: Counter[str] | None = Counter()
         if found.committed:
             try:
                 counts = Counter([one.partition for one in self._found()])
-            except (JavaNotFoundError, LayoutMissingError) as error:
+            except (JavaNotFoundError, CheckpointError) as error:
                 _log.warning("the entities cannot be counted: %s", error)
+                counts = None
         return Overview(found.committed, max(done, default=None), {"state": size}, counts)
 
     def entities(self) -> Iterator[Entity]:
@@ -86,18 +88,15 @@ class StoredOnSpark:
             ]
         )
 
+    def position(self) -> int:
+        """See `StoredCheckpoint.position`."""
+        return read_spark_part(self._part).committed
+
     def verify(self) -> str:
         """See `StoredCheckpoint.verify`."""
         read_resume(self._directory / RESUME)
-        if read_spark_part(self._part).committed:
-            with contextlib.suppress(LayoutMissingError):
-                operators = read_layout(self._directory / LAYOUT).operators
-                if levels_in(self._part) != operators:
-                    raise CheckpointError(
-                        f"{self._part / 'state'} is half deleted: it has the states of "
-                        f"{levels_in(self._part)} operators, not of {operators}. Restore it from a "
-                        "copy, or begin anew with an empty directory"
-                    )
+        with contextlib.suppress(LayoutMissingError):
+            self._layout()
         for _ in self._stored():
             pass
         return ""
@@ -106,11 +105,11 @@ class StoredOnSpark:
         """See `StoredCheckpoint.migrate`."""
         with copied_beside(self._directory, target, ENGINE) as copy:
             make_private(copy / ENGINE)
-            part = read_spark_part(self._part)
-            if not part.committed:
+            position = self.position()
+            if not position:
                 return 0
-            identity = read_identity(copy / IDENTITY)
-            layout = read_layout(copy / LAYOUT)
+            identity = read_identity(self._directory / IDENTITY)
+            layout = self._layout()
             count = 0
             maps: dict[tuple[int, int], MemoryMap] = {}
             holders: dict[Address, Entities] = {}
@@ -121,9 +120,8 @@ class StoredOnSpark:
                 member, key = entity_of(layout.members[address.component], name)
                 new = blob
                 if isinstance(member, str):
-                    state = unwrapped(blob).blob
-                    state = changed(change, member, decode_key(key), state, coded=identity.coded)
-                    new = rewrapped(blob, state)
+                    of = partial(changed, change, member, decode_key(key), coded=identity.coded)
+                    new = rewrapped(blob, of)
                     count += 1
                 holders[address].put(name, new)
             for holder in holders.values():
@@ -136,7 +134,7 @@ class StoredOnSpark:
                     maps,
                     levels=layout.operators,
                     partitions=identity.partitions,
-                    position=part.committed,
+                    position=position,
                     sockets=spark.directory,
                 )
             settle(copy / ENGINE, target / ENGINE)
@@ -147,7 +145,7 @@ class StoredOnSpark:
 
         When the last record came is not stored: it is taken to be the last visit of all.
         """
-        layout = read_layout(self._directory / LAYOUT)
+        layout = self._layout()
         found = []
         for _, address, name, blob in self._stored():
             member, key = entity_of(layout.members[address.component], name)
@@ -158,6 +156,22 @@ class StoredOnSpark:
             expire_after = layout.expire_after.get(one.partition)
             if expire_after is None or now - one.state.visited < expire_after:
                 yield one
+
+    def _layout(self) -> Layout:
+        """Return the layout, once the states that it tells of are there.
+
+        Raises:
+            LayoutMissingError: it is missing.
+            CheckpointError: it is damaged, or states are missing.
+        """
+        layout = read_layout(self._directory / LAYOUT)
+        if self.position() and (levels := levels_in(self._part)) != layout.operators:
+            raise CheckpointError(
+                f"{self._part / 'state'} is half deleted: it has the states of {levels} "
+                f"operators, not of {layout.operators}. Restore it from a copy, or begin anew with "
+                "an empty directory"
+            )
+        return layout
 
     def _stored(self) -> Iterator[tuple[int, Address, bytes, bytes]]:
         """Yield all that shards hold at the last micro-batch that is committed.

@@ -44,10 +44,13 @@ def stored_segments(spark: SparkSession, directory: Path) -> Iterator[tuple[int,
     Raises:
         Exception: Spark's; they cannot be read.
     """
+    # A run may commit while operators are read; all of them are read as of one micro-batch.
+    batch = max([int(one.name) for one in (directory / "commits").glob("[0-9]*")])
     for operator in range(levels_in(directory)):  # Spark numbers them in an order of its own
         rows = (
             spark.read.format("statestore")
             .option("path", str(directory))
+            .option("batchId", batch)
             .option("operatorId", operator)
             .option("stateVarName", SEGMENTS)
             .load()
@@ -71,7 +74,7 @@ def store_segments(
 
     Args:
         spark: a session.
-        directory: the checkpoint; it does not exist yet.
+        directory: the checkpoint: an empty directory that only its owner can use.
         segments: keys and values of the segments, by shard and level.
         levels: number of stateful operators.
         partitions: number of tasks of each.

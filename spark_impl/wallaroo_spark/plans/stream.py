@@ -57,7 +57,7 @@ def streaming_rows(
     name = f"wallaroo{next(_numbers)}"
     # A data source gets only options, which are strings; so this is an attribute of a class.
     given = {"address": feed_address, "levels": levels, "shards": shards, "shipment": shipment}
-    given["made"] = reader or Reader
+    given["reader_type"] = reader or Reader
     source = type("WallarooSource", (_Source,), {"name": classmethod(lambda _: name), **given})
     spark.dataSource.register(source)
     spark.conf.set("spark.sql.shuffle.partitions", str(shards))
@@ -76,14 +76,14 @@ class _Source(DataSource):
     levels: int
     shards: int
     shipment: Shipment
-    made: type[Reader]
+    reader_type: type[Reader]
 
     def schema(self) -> str:
         return ROW_SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         del schema
-        return self.made(self.address, self.levels, self.shards, self.shipment)
+        return self.reader_type(self.address, self.levels, self.shards, self.shipment)
 
 
 class Reader(DataSourceStreamReader):

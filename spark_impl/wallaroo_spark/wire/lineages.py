@@ -31,8 +31,8 @@ def numbering(
 ) -> Callable[[Lineage], wallaroo.trace.Lineage]:
     """Return a function that puts the numbers of windows into lineages.
 
-    The number of a window is how many fired before it in its turn. It may itself be missing from
-    `fired`, as that of the call in which workers die.
+    The number of a window is how many fired before it in its turn. A window may be missing from
+    `fired` and still get its number: the one whose call killed the workers was not reported.
 
     Args:
         fired: the windows that fired in each turn, in all shards, in any order.

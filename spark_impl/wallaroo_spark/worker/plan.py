@@ -7,7 +7,7 @@ holds and processes depth first. Every other partition is a component of its own
 key. Components are put on *levels*, each after every level that feeds it, with one Spark operator
 per level.
 
-The windows of a window step are held like a state partition.
+The windows of a window step are held like a state partition, and divided by key.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Component:
         return (*self.partitions, *self.windows)
 
     def divided(self, partitions: int) -> int:
-        """Return the number of partitions that its keys are divided into.
+        """Return the number of partitions that its keys are divided into: one, if it is fused.
 
         Args:
-            partitions: that of components which are not fused.
+            partitions: the run's number of partitions.
         """
         return 1 if self.fused else partitions
 

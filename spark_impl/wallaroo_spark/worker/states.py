@@ -54,7 +54,7 @@ class States(Protocol):
         """
 
     def visit(self, entity: bytes, now: int, expire_after: int) -> None:
-        """Note a visit of an entity; if it had expired by then, remove it (key-4).
+        """Note a visit of an entity, which may not exist yet; if it had expired, remove it (key-4).
 
         Args:
             entity: its id.

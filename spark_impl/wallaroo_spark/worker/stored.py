@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from wallaroo.errors import WallarooError
@@ -105,15 +106,17 @@ def unwrapped(blob: bytes) -> Stored:
     """Return an entity in whatever form it is stored; none of the application's code runs."""
     try:
         found = _StoredOnly(io.BytesIO(blob)).load()
-    except Exception:  # noqa: BLE001 - the plain state of some class; what reading it raises is open
+    except Exception:  # noqa: BLE001 - the plain state of a class: reading it may raise anything
         found = None
     return found if isinstance(found, Stored) else Stored(blob, coded=False, visited=0)
 
 
-def rewrapped(blob: bytes, state: bytes) -> bytes:
-    """Return an entity with another state, in the form of `blob`."""
+def rewrapped(blob: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """Return a stored entity with the state that `change` makes of its own, in the same form."""
     before = unwrapped(blob)
-    return state if before.blob is blob else _packed(before._replace(blob=state))
+    state = change(before.blob)
+    is_plain = before.blob is blob
+    return state if is_plain else _packed(before._replace(blob=state))
 
 
 class StateError(WallarooError):

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 from receiving import eventually
+from standing_clock import NOON, SECOND, Clock
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.serving.server import Server
@@ -15,19 +16,6 @@ from wallaroo_reference.serving.server import Server
 import wallaroo
 from wallaroo.engine import ServeOptions
 from wallaroo.frames import frames
-
-SECOND = 10**9
-NOON = 1_772_452_800 * SECOND
-
-
-class Clock:
-    """A clock that stands still until the test moves it."""
-
-    def __init__(self):
-        self.now = NOON
-
-    def __call__(self):
-        return self.now
 
 
 class Count:

@@ -98,13 +98,14 @@ class Sum:
         return total
 
 
+def windowed(seconds):
+    config = wallaroo.TCPSourceConfig("127.0.0.1", 0, decode)
+    windows = wallaroo.range_windows(wallaroo.seconds(seconds)).over(Sum)
+    return wallaroo.build_application("app", wallaroo.source("p", config).to(windows).done())
+
+
 @pytest.mark.parametrize("seconds", [5, 20])
 def test_recover_1_other_windows_are_refused_by_name(opened, seconds):
-    def windowed(seconds):
-        config = wallaroo.TCPSourceConfig("127.0.0.1", 0, decode)
-        windows = wallaroo.range_windows(wallaroo.seconds(seconds)).over(Sum)
-        return wallaroo.build_application("app", wallaroo.source("p", config).to(windows).done())
-
     opened(windowed(10))
     opened(windowed(10))
     with pytest.raises(CheckpointError, match=r"it has .* windows: range 10 s; .* range \d+ s"):
@@ -168,6 +169,26 @@ def test_recover_1_a_checkpoint_half_of_which_is_gone_is_refused(
     else:
         with pytest.raises(CheckpointError, match=f"half deleted: its input {problem}"):
             found.begin(first, following)
+
+
+@pytest.mark.parametrize("how", [["--entities"], ["--migrate", f"{__file__}:windowed"]])
+def test_states_that_are_gone_are_refused_and_not_taken_for_none(tmp_path, opened, capsys, how):
+    begun(opened())
+    spark_wrote(tmp_path / "c", {0: 5}, [0])
+    assert main(["checkpoint", str(tmp_path / "c"), *how]) == 1
+    assert "spark/state is half deleted: it has the states of 0 operators, not of 1" in (
+        capsys.readouterr().err
+    )
+    assert not (tmp_path / "c.migrated").exists()
+
+
+def test_windows_that_an_earlier_version_held_in_one_partition_are_refused(tmp_path, opened):
+    begun(opened(windowed(10)))
+    spark_wrote(tmp_path / "c", {0: 5}, [0])
+    opened(windowed(10)).begin(0, 5)
+    (tmp_path / "c" / "layout.json").unlink()
+    with pytest.raises(CheckpointError, match=r"windows of a step in one partition"):
+        opened(windowed(10)).begin(0, 5)
 
 
 def test_recover_1_a_missing_part_is_refused_once_spark_has_committed(tmp_path, opened):

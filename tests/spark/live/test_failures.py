@@ -90,6 +90,12 @@ END = (
             QUERY + "Job aborted due to stage failure" + END,
             "Spark failed: Job aborted due to stage failure SQLSTATE: 39000 SQLSTATE: XXKST",
         ),
+        (
+            "An error occurred while calling o1.load.\n"
+            ": java.io.FileNotFoundException: File x does not exist\n",
+            "the checkpoint /c is damaged: File x does not exist. Restore it from a copy, or begin "
+            "anew with an empty directory",
+        ),
         ("[Errno 111] Connection refused", "Spark failed: [Errno 111] Connection refused"),
     ],
 )

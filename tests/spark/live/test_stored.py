@@ -6,8 +6,9 @@ import json
 import shutil
 
 import pytest
-from live_on_spark import send
+from live_on_spark import Count, line, send, text
 from receiving import eventually
+from standing_clock import SECOND, Clock
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.jvm.temporary import TemporaryDirectory
 from wallaroo_spark.live.options import spark_options
@@ -17,30 +18,11 @@ import wallaroo
 from wallaroo.cli.main import main
 from wallaroo.engine import ServeOptions
 
-SECOND = 10**9
-NOON = 1_772_452_800 * SECOND
 PATIENCE = 250.0
 
 
-class Clock:
-    """A clock that stands still until the test moves it."""
-
-    def __init__(self):
-        self.now = NOON
-
-    def __call__(self):
-        return self.now
-
-
-class Count:
-    """What the first version of the application has as a state."""
-
-    def __init__(self):
-        self.count = 0
-
-
 class Total:
-    """What its second version has: the same with another name."""
+    """What the second version of the application has as a state, in place of `Count`."""
 
     def __init__(self, total=0):
         self.total = total
@@ -49,16 +31,6 @@ class Total:
 def change(partition, key, state):
     """Migrate."""
     return Total(state.count + 100) if partition == "counts" else state
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload):
-    return payload.decode()
-
-
-@wallaroo.encoder
-def line(message):
-    return f"{message}\n"
 
 
 @wallaroo.key_extractor

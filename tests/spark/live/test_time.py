@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from live_on_spark import send
 from receiving import Receiver, eventually
+from standing_clock import NOON, SECOND, Clock
 from wallaroo_reference.replay.rerunning import Lines, Rerun
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.options import spark_options
@@ -26,20 +27,8 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
 
-SECOND = 10**9
-NOON = 1_772_452_800 * SECOND
 TEN_SECONDS = wallaroo.range_windows(wallaroo.seconds(10))
 PATIENCE = 250.0
-
-
-class Clock:
-    """A clock that stands still until the test moves it."""
-
-    def __init__(self):
-        self.now = NOON
-
-    def __call__(self):
-        return self.now
 
 
 class Count:
