@@ -184,22 +184,26 @@ class CountWindows:
 Windows: TypeAlias = RangeWindows | SessionWindows | CountWindows
 
 
-def refuse_bare(component: object) -> None:
-    """Refuse an aggregation without a window, and windows without one, as a computation.
+def refuse_bare(component: object, call: str = "to") -> None:
+    """Refuse windows without an aggregation, or an aggregation without windows, as a computation.
+
+    Args:
+        component: what was given.
+        call: the method that takes both together.
 
     Raises:
-        WallarooParameterError: `component` is the one or looks like the other.
+        WallarooParameterError: `component` is windows, or looks like an aggregation.
     """
     if isinstance(component, Windows):
         raise WallarooParameterError(
             f"windows ({component.described()}) without an aggregation. Write: "
-            ".to(WINDOWS.over(AGGREGATION))"
+            f".{call}(WINDOWS.over(AGGREGATION))"
         )
     if hasattr(component, "initial_accumulator") and hasattr(component, "update"):
         name = name_of(component)
         raise WallarooParameterError(
             f"{name} is an aggregation, and has no window. Write: "
-            f".to(wallaroo.range_windows(wallaroo.seconds(60)).over({name}))"
+            f".{call}(wallaroo.range_windows(wallaroo.seconds(60)).over({name}))"
         )
 
 

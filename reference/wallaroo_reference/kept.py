@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -72,6 +73,59 @@ class Cells(Protocol):
         Raises:
             UnpackError: the value of one of them cannot be made again.
         """
+
+
+class WindowCells(ABC):
+    """The cells of a window step: what both machines write alike; see `Cells`."""
+
+    kind: Kind = "windows"
+    name: str
+
+    def __init__(self) -> None:
+        self.changed: dict[Any, Any] = {}
+        self._keeps = False
+
+    def touch(self, cell: Any) -> None:
+        """Note that a cell may have changed, or is gone."""
+        if self._keeps:
+            self.changed[cell] = None
+
+    @abstractmethod
+    def count(self) -> int:
+        """Return the number of cells."""
+
+    @abstractmethod
+    def identities(self) -> list[Any]:
+        """Return the identities of all cells there are."""
+
+    def named(self, known: Any) -> bytes:
+        """Return a cell's name."""
+        return name_of(known)
+
+    def packed(self, known: Any) -> bytes | None:
+        """Return a cell as bytes; `None`: it is gone."""
+        form = self._form(known)
+        return None if form is None else pickle.dumps(form, PROTOCOL)
+
+    def unpack(self, cells: Sequence[tuple[bytes, bytes]]) -> None:
+        """Put in cells that were packed."""
+        for name, value in cells:
+            try:
+                self._make(name, pickle.loads(value))  # noqa: S301 - from the owner's directory
+            except Exception as error:
+                raise UnpackError(self, key_of_name(name, self.kind), error) from error
+
+    @abstractmethod
+    def go_on(self) -> None:
+        """Find out what is due, after `unpack` and with the watermark set."""
+
+    @abstractmethod
+    def _form(self, known: Any) -> Any:
+        """Return what is pickled for a cell; accumulators are bytes in it."""
+
+    @abstractmethod
+    def _make(self, name: bytes, form: Any) -> None:
+        """Put in the cell of this form."""
 
 
 class UnpackError(Exception):

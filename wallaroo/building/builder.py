@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Never, TypeVar, overload
 
 from wallaroo import kinds
@@ -245,7 +246,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
                 f"{where}: in this form a window step is given its partition function. Write: "
                 ".to_window(WINDOW, PARTITION_FUNCTION, STATE_NAME)"
             )
-        self._try(where, refuse_bare, component)
+        self._try(where, partial(refuse_bare, call="to_window"), component)
         computation = self._try(where, computation_of, component)
         return self._step(Stateless(computation, parallel))
 

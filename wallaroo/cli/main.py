@@ -237,11 +237,11 @@ def _parser(
 
 def _not_usable(unavailable: dict[str, str], to_install: dict[str, list[str]]) -> list[str]:
     """Return the help's lines about commands that cannot be used."""
-    lacking = [f"  {', '.join(names)}: {install}" for install, names in sorted(to_install.items())]
+    to_add = [f"  {', '.join(names)}: {install}" for install, names in sorted(to_install.items())]
     others = unavailable.keys() - {name for names in to_install.values() for name in names}
     broken = [f"  {name} {unavailable[name]}" for name in sorted(others)]
     return [
-        *(["commands that need more packages:", *lacking, ""] if lacking else []),
+        *(["commands that need more packages:", *to_add, ""] if to_add else []),
         *(["commands that are broken:", *broken] if broken else []),
     ]
 

@@ -278,7 +278,7 @@ class _Connection(asyncio.Protocol):
             self._refused = True
             if not self._receiver.refused:
                 text = f"{self._receiver.most} are open (--max-connections); it is refused"
-                self._say(f"{text}, and so are those that come after it")
+                self._say(f"{text}, and so are those that come until one closes")
             self._receiver.refused += 1
             transport.abort()
 
@@ -291,8 +291,7 @@ class _Connection(asyncio.Protocol):
             if self._receiver.held > _MOST_HELD:
                 raise WallarooError(
                     "its message is not complete, and the incomplete messages of all connections "
-                    f"together have {_MOST_HELD:,} "
-                    "bytes"
+                    f"together have {_MOST_HELD:,} bytes"
                 )
         except WallarooError as error:
             self._complain(error)

@@ -247,7 +247,7 @@ class Calls:
         return [] if result is None else [replace(origin, frozen=self._freeze(result))]
 
     def _items(self, origin: Message, result: Any) -> list[Outcome]:
-        """Return the messages that go on from a multi result; left-out items count (compute-2)."""
+        """Return the messages that go on from a multi result; items left out keep their numbers."""
         try:
             items = items_of(result)
         except BadResultError:

@@ -3,8 +3,8 @@
 Keys are counted until there are too many. Then they are sorted by their counts, the count of the
 first key beyond the limit is subtracted from all, and keys with nothing left are forgotten. This is
 the mergeable form of the space-saving sketch (Agarwal and others, "Mergeable Summaries", 2012). A
-count is too low by what was subtracted, at most one `places`-th of all visits. So a key that came
-more often than that is surely kept.
+count is too low by at most what was subtracted, which is at most one `places`-th of all visits. So
+a key that came more often than that is surely kept.
 """
 
 from __future__ import annotations

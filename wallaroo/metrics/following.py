@@ -31,8 +31,8 @@ class Visit:
 
     Attributes:
         node: the node's index in the application.
-        lineage: the message's (order-1). began, ended: nanoseconds since 1970, of the first call's
-        beginning and the last one's end.
+        lineage: the message's (order-1).
+        began, ended: nanoseconds since 1970, of the first call's beginning and the last one's end.
         error: the type and the text of what user code raised there; `None`: nothing.
     """
 

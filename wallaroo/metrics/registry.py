@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.metrics.figures import (
+    LOG_IS_FULL,
     Harvest,
     KeptFigures,
     NodeFigures,
@@ -206,7 +207,7 @@ class Registry:
 
     def holds_back(self, sink: SinkFigures) -> bool:
         """Return whether sources are not read because a sink does not take what it has."""
-        if sink.full or not (self.held_back and sink.waiting and sink.oldest is not None):
+        if sink.full or self.held_back != LOG_IS_FULL or not sink.waiting or sink.oldest is None:
             return sink.full
         return self.monotonic() - sink.oldest >= _STALLED
 

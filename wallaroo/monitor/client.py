@@ -46,5 +46,7 @@ def figures_at(host: str, port: int, *, histograms: bool = False) -> dict[str, A
     finally:
         connection.close()
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise NoFiguresError(f"what answers at {address} is not of this version")
+        raise NoFiguresError(
+            f"what answers at {address} is not a Wallaroo application of this version"
+        )
     return found

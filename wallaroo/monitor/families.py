@@ -1,8 +1,8 @@
 """The figures of a run by name: what Prometheus reads, and what OpenTelemetry is sent.
 
 Each name is in `NAMES`, with what it means; the dashboard and the alert rules in the documents use
-no others. Keys are no labels: there may be any number of them. Labels are escaped: people read them
-on terminals.
+no others. Keys are not labels: there may be any number of them. Labels are escaped: people read
+them on terminals.
 """
 
 from __future__ import annotations

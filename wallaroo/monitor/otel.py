@@ -2,9 +2,9 @@
 
 The OpenTelemetry SDK makes the spans and sends both, from one thread of its own: the engine's
 threads only add to a bounded list. Many backends take only one of the two, so each is sent whatever
-becomes of the other. Where nobody takes them, that is said once; figures are sent anew each time,
-of the records followed the last are kept. What the environment says to the SDK,
-such as OTEL_EXPORTER_OTLP_HEADERS or OTEL_RESOURCE_ATTRIBUTES, holds.
+becomes of the other. If one is not taken, that is said once. Figures are sent anew each time; of
+the followed records, the last 256 are kept and sent again. What the environment says to the SDK
+holds, such as OTEL_EXPORTER_OTLP_HEADERS or OTEL_RESOURCE_ATTRIBUTES.
 """
 
 from __future__ import annotations

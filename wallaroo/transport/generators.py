@@ -70,7 +70,7 @@ def encoded(value: Any) -> bytes:
 
 
 def decoded(blob: bytes) -> tuple[bytes, str | None]:
-    """Return the pickled value that `encoded` made, and why there is none; one of them is empty."""
+    """Return the pickled value that `encoded` kept, or why there is none; the other is empty."""
     if blob.startswith(_UNPORTABLE):
         return b"", blob[1:].decode("utf-8", "surrogatepass")
     return blob[1:], None

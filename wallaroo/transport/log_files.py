@@ -145,9 +145,8 @@ def read(directory: Path) -> tuple[list[Segment], CorruptSegmentError | None]:
 def _write_again(path: Path) -> None:
     """Make what was read from a file durable, by writing the same bytes once more.
 
-    They may be in the page cache only. A sync alone is not enough: if a sync has
-    failed before, the system believes that those pages are written, and the next sync succeeds
-    without writing them.
+    They may be in the page cache only. A sync alone is not enough: if a sync has failed before, the
+    system believes that those pages are written, and the next sync succeeds without writing them.
     """
     with path.open("r+b") as file:
         while data := file.read(_AT_ONCE):

@@ -83,7 +83,8 @@ def changed(change: Change, partition: str, key: Key, data: bytes, *, coded: boo
             return pickle.dumps(new, _PROTOCOL)
         if not isinstance(new, bytes):
             raise TypeError(
-                f"the application has its own serialize, so it must be bytes, not {new!r:.80}"
+                "the application has its own serialize, so the new state must be bytes, not "
+                f"{new!r:.80}"
             )
     except Exception as error:
         raise CheckpointError(

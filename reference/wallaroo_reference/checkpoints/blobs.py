@@ -55,13 +55,13 @@ def decode(blob: bytes) -> list[Cell]:
         lengths = struct.unpack_from(f">{2 * count}I", blob, _COUNT.size)
     except struct.error:
         raise DamagedBlobError("its lengths are cut off") from None
-    sizes = [0 if length == _GONE else length for length in lengths]
+    sizes = [*lengths[:count], *[0 if length == _GONE else length for length in lengths[count:]]]
     places = list(accumulate(sizes, initial=_COUNT.size + 8 * count))
     if places[-1] != len(blob):
         raise DamagedBlobError("its lengths do not fit")
     pieces: list[bytes | None] = [blob[start:end] for start, end in pairwise(places)]
     if _GONE in lengths[count:]:
-        for index, length in enumerate(lengths):
+        for index, length in enumerate(lengths[count:], count):
             if length == _GONE:
                 pieces[index] = None
     return list(zip(pieces[:count], pieces[count:], strict=True))  # type: ignore[arg-type]  # names are bytes

@@ -129,7 +129,7 @@ def head_from(text: str) -> Head:
     except OtherFormatError:
         raise
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise DamagedHeadError(f"a field is missing or has another type: {error!r}") from error
+        raise DamagedHeadError(f"it cannot be read as a head: {error!r}") from error
 
 
 def _finite(watermark: float) -> Any:

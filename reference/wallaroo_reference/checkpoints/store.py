@@ -59,7 +59,7 @@ class Store:
         self.path = directory / FILE
         mode = "ro" if read_only else "rw"
         if read_only and not os.access(directory, os.W_OK) and not _in_journal(self.path):
-            mode += "&immutable=1"  # else SQLite makes a file beside it, even here
+            mode += "&immutable=1"  # else SQLite wants a file beside it, and cannot make one
         with self._readable():
             self._database = sqlite3.connect(
                 f"{self.path.resolve().as_uri()}?mode={mode}",

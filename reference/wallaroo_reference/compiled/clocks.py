@@ -183,8 +183,7 @@ class Times:
         """
         if step.next_due == FOREVER:
             return FOREVER
-        # Every source must have reached that time or hold nothing back, and one must have reached
-        # it.
+        # Every source must have reached that time or hold nothing back; one must have reached it.
         everyone, someone = NEVER, FOREVER
         for source, delay in step.ways.items():
             comes = self._comes_to(self.clocks[source], int(step.next_due) + delay)

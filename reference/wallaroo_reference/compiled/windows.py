@@ -7,7 +7,7 @@ belongs to further windows keeps its own, since `combine` and `output` may alter
 from __future__ import annotations
 
 import pickle
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -19,14 +19,7 @@ from wallaroo.trace import Reason
 from wallaroo.user_code.failure import describe_error
 from wallaroo.windows import LateDataPolicy
 from wallaroo_reference.compiled.clocks import FOREVER, NEVER, Times
-from wallaroo_reference.kept import (
-    PROTOCOL,
-    Kind,
-    Packer,
-    UnpackError,
-    key_of_name,
-    name_of,
-)
+from wallaroo_reference.kept import Packer, WindowCells
 
 Firing: TypeAlias = tuple[Key, int, int, int, Sequence[Any], int, bool]
 """A window that fires: its key, the event time of what it gives, its start and end, its
@@ -76,7 +69,7 @@ def encoded(known: Any) -> bytes:
     return known[0] if isinstance(known, tuple) else encode_key(known)
 
 
-class KeptWindows(ABC):
+class KeptWindows(WindowCells):
     """The windows of one step.
 
     Args:
@@ -92,8 +85,6 @@ class KeptWindows(ABC):
         changed: see `wallaroo_reference.kept.Cells`; generated code notes panes here too.
     """
 
-    kind: Kind = "windows"
-
     def __init__(self, operation: Windowed, ways: Mapping[str, int], times: Times) -> None:
         self.ways = ways
         self.watermark: float = NEVER
@@ -102,8 +93,7 @@ class KeptWindows(ABC):
         self.partly_late = 0
         self._times = times
         self.name = operation.name
-        self.changed: dict[Any, Any] = {}
-        self._keeps = False
+        super().__init__()
         self.call(operation.aggregation)
 
     def call(self, aggregation: AggregationRecord) -> None:
@@ -126,7 +116,7 @@ class KeptWindows(ABC):
     def due(self) -> Iterator[Firing]:
         """Yield the windows that are due, in order, each gone when it is yielded (time-4)."""
 
-    def settle(self) -> None:  # noqa: B027 - only sessions have something to do
+    def settle(self) -> None:
         """Make `next_due` exact: until then it may be too early."""
 
     @abstractmethod
@@ -147,48 +137,6 @@ class KeptWindows(ABC):
     def keep(self, packer: Packer) -> None:
         """Begin to note what changes."""
         self._keeps, self._packer = True, packer
-
-    def touch(self, cell: Any) -> None:
-        """Note that a cell may have changed, or is gone."""
-        if self._keeps:
-            self.changed[cell] = None
-
-    @abstractmethod
-    def count(self) -> int:
-        """Return the number of cells."""
-
-    @abstractmethod
-    def identities(self) -> list[Any]:
-        """Return the identities of all cells there are."""
-
-    def named(self, known: Any) -> bytes:
-        """Return a cell's name."""
-        return name_of(known)
-
-    def packed(self, known: Any) -> bytes | None:
-        """Return a cell as bytes; `None`: it is gone."""
-        form = self._form(known)
-        return None if form is None else pickle.dumps(form, PROTOCOL)
-
-    def unpack(self, cells: Sequence[tuple[bytes, bytes]]) -> None:
-        """Put in cells that were packed."""
-        for name, value in cells:
-            try:
-                self._make(name, pickle.loads(value))  # noqa: S301 - from the owner's directory
-            except Exception as error:
-                raise UnpackError(self, key_of_name(name, self.kind), error) from error
-
-    @abstractmethod
-    def go_on(self) -> None:
-        """Find out what is due, after `unpack` and with the watermark set."""
-
-    @abstractmethod
-    def _form(self, known: Any) -> Any:
-        """Return what is pickled for a cell; accumulators are bytes in it."""
-
-    @abstractmethod
-    def _make(self, name: bytes, form: Any) -> None:
-        """Put in the cell of this form."""
 
     # -- what the kinds share --------------------------------------------------------------------
 

@@ -220,7 +220,7 @@ class Interpreter(Walk):
         except BadTimeError as error:
             raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
 
-    # -- what others ask for ---------------------------------------------------------------
+    # -- what others ask for ---------------------------------------------------------------------
 
     def due(self) -> int | None:
         """Return when time alone makes something due; see `Machine.due`."""

@@ -102,7 +102,7 @@ class Watermarks:
         """Return the least arrival time at which the step's watermark is `target` by time alone.
 
         `FOREVER`: it will not get there, however long nothing comes. A source that does not hold
-        back is left out, but the last one must get there.
+        back is left out, but at least one source must get there.
         """
         sources = [(self._sources[name], target + delay) for name, delay in ways.items()]
         reached = [self._reaches(source, wanted) for source, wanted in sources]

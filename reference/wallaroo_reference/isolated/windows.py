@@ -8,9 +8,8 @@ windows are open.
 
 from __future__ import annotations
 
-import pickle
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ from wallaroo.windows import LateDataPolicy
 from wallaroo_reference.isolated.calls import call_user_code
 from wallaroo_reference.isolated.copies import thaw
 from wallaroo_reference.isolated.watermarks import NEVER, Watermark
-from wallaroo_reference.kept import PROTOCOL, Kind, UnpackError, key_of_name, name_of
+from wallaroo_reference.kept import WindowCells
 
 Freeze = Callable[[Any], Any]
 
@@ -73,7 +72,7 @@ class LateError(DeadLetterError):
     """A late message whose policy is `dead-letter` (window-6)."""
 
 
-class WindowStep(ABC):
+class WindowStep(WindowCells):
     """The windows of one step.
 
     Args:
@@ -87,8 +86,6 @@ class WindowStep(ABC):
         changed: see `wallaroo_reference.kept.Cells`.
     """
 
-    kind: Kind = "windows"
-
     def __init__(self, operation: Windowed, freeze: Freeze) -> None:
         self.operation = operation
         self.watermark: Watermark = NEVER
@@ -97,8 +94,7 @@ class WindowStep(ABC):
         self._aggregation = operation.aggregation
         self._freeze = freeze
         self.name = operation.name
-        self.changed: dict[Any, Any] = {}
-        self._keeps = False
+        super().__init__()
 
     # -- what the interpreter calls ---------------------------------------------------------------
 
@@ -155,48 +151,6 @@ class WindowStep(ABC):
     def keep(self, loads: Callable[[bytes], Any]) -> None:
         """Begin to note what changes; `loads` returns the accumulator of some bytes."""
         self._keeps, self._loads = True, loads
-
-    def touch(self, cell: Any) -> None:
-        """Note that a cell may have changed, or is gone."""
-        if self._keeps:
-            self.changed[cell] = None
-
-    @abstractmethod
-    def count(self) -> int:
-        """Return the number of cells."""
-
-    @abstractmethod
-    def identities(self) -> list[Any]:
-        """Return the identities of all cells there are."""
-
-    def named(self, known: Any) -> bytes:
-        """Return a cell's name."""
-        return name_of(known)
-
-    def packed(self, known: Any) -> bytes | None:
-        """Return a cell as bytes; `None`: it is gone."""
-        form = self._form(known)
-        return None if form is None else pickle.dumps(form, PROTOCOL)
-
-    def unpack(self, cells: Sequence[tuple[bytes, bytes]]) -> None:
-        """Put in cells that were packed."""
-        for name, value in cells:
-            try:
-                self._make(name, pickle.loads(value))  # noqa: S301 - from the owner's directory
-            except Exception as error:
-                raise UnpackError(self, key_of_name(name, self.kind), error) from error
-
-    @abstractmethod
-    def go_on(self) -> None:
-        """Find out what is due, after `unpack` and with the watermark set."""
-
-    @abstractmethod
-    def _form(self, known: Any) -> Any:
-        """Return what is pickled for a cell; accumulators are bytes in it."""
-
-    @abstractmethod
-    def _make(self, name: bytes, form: Any) -> None:
-        """Put in the cell of this form."""
 
     def _part(self, data: bytes) -> Any:
         return self._freeze(self._loads(data))

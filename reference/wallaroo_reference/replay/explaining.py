@@ -18,7 +18,7 @@ from wallaroo_reference.replay.steps import ABSENT, Step, Watched
 EntityName: TypeAlias = tuple[str, bytes]
 """A state partition and a key, canonically encoded."""
 
-Progress: TypeAlias = Callable[[int], None]
+OnProgress: TypeAlias = Callable[[int], None]
 """Is called from time to time with the number of records processed."""
 
 _EVERY = 256  # records
@@ -70,7 +70,7 @@ class Replayed:
     log: RecordedLog
     until: int
     on_error: str = "skip"
-    progress: Progress = lambda _: None
+    progress: OnProgress = lambda _: None
 
     def output(self, sink: SinkId, number: int, visits: int) -> Explanation:
         """Return where an output comes from.

@@ -1,8 +1,8 @@
 """What the interpreter does with a message, step by step: the steps that an output comes from.
 
-`Watched` is the interpreter, and does nothing else than the interpreter does. Each step knows the
-step before it, so an output can be followed back to its record. Values are noted frozen, as the
-interpreter keeps them anyway, and thawed only when they are shown; so watching costs little.
+`Watched` is the interpreter: it processes messages in the same way, and notes each step. Each step
+knows the step before it, so an output can be followed back to its record. Values are noted frozen,
+as the interpreter keeps them anyway, and thawed only when they are shown; so watching costs little.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Step:
         at: the record's arrival time.
         time: the message's event time.
         key: the key that it met, or that was found.
-        gave: the messages that went on from here. state, new_state: the entity before and after.
+        gave: the messages that went on from here.
+        state, new_state: the entity before and after.
         built: the entity was built for this message.
         problem: why the message is a dead letter.
         firing: the window.

@@ -31,7 +31,7 @@ from wallaroo_reference.serving.worker import Post, Worker
 
 _LOOK = 0.002  # seconds between looks whether all is on disk
 
-_WHY = {  # sources are not read, by what the valve calls it
+_WHY = {  # why sources are not read, by the valve's reason; the first that holds is shown
     "disk": DISK_IS_FULL,
     "log": LOG_IS_FULL,
     "replay": "what an earlier run has received is processed first",
@@ -177,7 +177,7 @@ class Durable:
         self._journal.deliver(source, payloads, at)
 
     def take(self, records: Sequence[Value | Tick | End]) -> None:
-        """Take records that are no frames."""
+        """Take records that are not frames."""
         self._journal.take(records)
 
     def add(self, letters: Sequence[DeadLetter]) -> None:

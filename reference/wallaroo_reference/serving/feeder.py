@@ -150,7 +150,7 @@ class Feeder:
             self.go_on()
 
     def take(self, records: Sequence[Value | Tick | End]) -> None:
-        """Take records that are no frames, and process them unless others are waiting."""
+        """Take records that are not frames, and process them unless others are waiting."""
         if self._over:
             return
         self._taken += len(records)
@@ -376,8 +376,8 @@ def _described(ended: Ended) -> str:
     if ended.error_type == TooManyItemsError.__name__:
         return (
             f"one result gave more than {MOST_OF_A_MESSAGE / 2**20:g} MiB of messages, which is "
-            f"more than the engine holds at once, and did not end: {place}. The outputs before it "
-            "are delivered. Let the step give less for one message, or check whether what it "
+            f"more than the engine holds at once, and had not ended: {place}. The outputs before "
+            "it are delivered. Let the step give less for one message, or check whether what it "
             "returns ever ends"
         )
     if ended.kind == "exit":

@@ -88,7 +88,7 @@ class Journal:
         self._take((source, payloads, at))
 
     def take(self, records: Sequence[Value | Tick | End]) -> None:
-        """Take records that are no frames."""
+        """Take records that are not frames."""
         self._take(list(records))
 
     def when_durable(self, close: Callable[[], None]) -> None:

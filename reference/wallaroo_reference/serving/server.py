@@ -307,7 +307,7 @@ class Server:
         self._edges.refuse()
         self._clock.fail(problem)
 
-    # -- in both threads ---------------------------------------------------------------------
+    # -- in both threads -------------------------------------------------------------------------
 
     @property
     def _lasts(self) -> bool:

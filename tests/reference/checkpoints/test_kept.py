@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.timed.strategies import generate_timed
+from wallaroo_reference.checkpoints.blobs import DamagedBlobError, decode
 from wallaroo_reference.compiled.linking import compiles
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
@@ -123,3 +126,9 @@ def test_the_other_mode_can_go_on():
         whole, _, wanted = carried(case, ["trusting"], WITHOUT_CUT)
         assert outputs == whole
         assert ended == wanted
+
+
+def test_a_blob_in_which_a_name_is_gone_is_damaged():
+    gone = 0xFFFF_FFFF  # what stands for the length of a value that is gone
+    with pytest.raises(DamagedBlobError):
+        decode(struct.pack(">I2I", 1, gone, gone))

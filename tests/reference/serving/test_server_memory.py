@@ -94,4 +94,4 @@ def test_a_generator_without_end_ends_the_run_and_is_named(
     assert receiver.data == b"a\n"
     assert summary.exit_code == 1
     assert summary.problem.startswith("one result gave more than 8 MiB of messages, which is more")
-    assert "did not end: pipeline p, step give, message 1." in summary.problem
+    assert "had not ended: pipeline p, step give, message 1." in summary.problem

@@ -210,10 +210,10 @@ def test_window_1_an_aggregation_without_a_window():
 
 def test_window_1_windows_without_an_aggregation():
     for windows in (wallaroo.range_windows(7), wallaroo.session_windows(7)):
-        for begin in (words, begun):
+        for begin, call in ((words, "to"), (begun, "to_window")):
             refused(
                 lambda windows=windows, begin=begin: begin().to(windows),
-                "without an aggregation. Write: .to(WINDOWS.over(AGGREGATION))",
+                f"without an aggregation. Write: .{call}(WINDOWS.over(AGGREGATION))",
             )
 
 

@@ -231,7 +231,7 @@ def test_states_by_the_applications_own_codec_are_migrated_as_bytes(tmp_path, ca
     app.write_text(OWN_CODEC)
     run(tmp_path / "c", app, "a\na\n")
     assert main(["checkpoint", str(tmp_path / "c"), "--migrate", f"{app}:no_bytes"]) == 1
-    assert "so it must be bytes, not 40" in capsys.readouterr().err
+    assert "so the new state must be bytes, not 40" in capsys.readouterr().err
     assert not list(tmp_path.glob("c.*"))
     assert main(["checkpoint", str(tmp_path / "c"), "--migrate", f"{app}:change"]) == 0
     assert run(tmp_path / "c.migrated", app, "a\n") == "a 41\n"

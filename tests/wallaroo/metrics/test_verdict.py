@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import wallaroo
-from wallaroo.metrics.figures import LOG_IS_FULL
+from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
 from wallaroo.metrics.verdict import not_ready
@@ -130,6 +130,13 @@ def test_a_sink_for_which_the_input_log_is_full_is_why_sources_are_not_read(regi
     assert not_ready(registry) == [
         "sources are not read: sink orders/0 is slow, and 3 outputs wait for it"
     ]
+
+
+def test_a_sink_is_not_blamed_for_a_disk_that_takes_nothing(registry):
+    sink = registry.sinks["orders", 0]
+    sink.waiting, sink.oldest = 3, registry.monotonic() - 2
+    registry.held_back = DISK_IS_FULL
+    assert not_ready(registry) == [f"sources are not read: {DISK_IS_FULL}"]
 
 
 def test_a_log_that_is_full_is_told(registry, said):
