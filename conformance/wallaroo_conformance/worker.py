@@ -12,11 +12,9 @@ error: file descriptor 1 is pointed there, and the protocol keeps a duplicate.
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 import traceback
-from collections.abc import Callable, Mapping
-from typing import IO, Any, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from wallaroo.engine import Capabilities, Case, load_engine
 from wallaroo.errors import UnsupportedTopology
@@ -30,6 +28,7 @@ from wallaroo_conformance.pipe.protocol import (
     from_line,
     to_line,
 )
+from wallaroo_conformance.pipe.streams import take_over_standard_streams
 
 _FRAMES = 8  # the innermost frames of a crash's traceback are sent
 
@@ -53,7 +52,11 @@ class Adapter(Protocol):
 
 def serve(engine: Adapter) -> None:
     """Answer what comes over standard input, until it ends."""
-    requests, send = _take_over_standard_streams()
+    requests, write = take_over_standard_streams()
+
+    def send(message: Mapping[str, Any]) -> None:
+        write(to_line(message))
+
     for line in requests:
         message = from_line(line)
         if message["type"] == "hello":
@@ -86,24 +89,6 @@ def _answer(engine: Adapter, message: Mapping[str, Any]) -> dict[str, Any]:
         frames = traceback.format_tb(error.__traceback__)[-_FRAMES:]
         said = {"error": f"{type(error).__name__}: {describe_error(error)}"}
         return {"type": "crash", **said, "traceback": "".join(frames)}
-
-
-def _take_over_standard_streams() -> tuple[IO[bytes], Callable[[Mapping[str, Any]], None]]:
-    """Return the requests and a stream for answers; nothing else in the process can use them."""
-    requests = os.fdopen(os.dup(0), "rb")
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    sys.stdout = sys.stderr
-
-    def send(message: Mapping[str, Any]) -> None:
-        left = memoryview(to_line(message))
-        while left:
-            left = left[answers.write(left) :]
-
-    return requests, send
 
 
 def main() -> None:

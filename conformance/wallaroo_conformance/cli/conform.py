@@ -50,14 +50,14 @@ def conform(options: argparse.Namespace) -> int:
         return KEPT
     if options.show is not None:
         return show_case(options)
+    for pattern in [one.strip() for one in options.rules.split(",") if one.strip()]:
+        if not any(fits(rule, pattern) for rule in RULES):  # found out now, not after a search
+            hint = did_you_mean(pattern, RULES)
+            raise UsageError(f"--rules: no rule is called {pattern!r}{hint}")
     if options.app is not None:
         return check_app(options)
     if options.mutants is not None:
         return kill_matrix(options)
-    for pattern in options.rules.split(","):  # found out now, not after a search
-        if not any(fits(rule, pattern) for rule in RULES):
-            hint = did_you_mean(pattern, RULES)
-            raise UsageError(f"--rules: no rule is called {pattern.strip()!r}{hint}")
     with (
         stopped_by_ctrl_c() as stop,
         chosen_engines(options, store=options.store, default="compiled") as engines,

@@ -1,8 +1,8 @@
 """Rules that only a live server can keep or break: framing, sinks that go away, stops, recovery.
 
 First a tour that touches each of them once, in each mode that the engine has; then special runs
-(`coming_in`, `going_out`, `endings`, `coming_back`), in the mode in which most applications run;
-then steps in any order, in any mode.
+(`coming_in`, `going_out`, `endings`, `passing_time`, `coming_back`), in the mode in which most
+applications run; then steps in any order, in any mode.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from wallaroo_conformance.live.endings import (
 )
 from wallaroo_conformance.live.going_out import what_sinks_do
 from wallaroo_conformance.live.machine import LiveMachine
-from wallaroo_conformance.live.passing_time import what_time_does
+from wallaroo_conformance.live.passing_time import refusal, what_time_does
 from wallaroo_conformance.live.scenario import BrokenRuleError, Scenario, modes_of
 from wallaroo_conformance.search.running import crash
 
@@ -168,6 +168,9 @@ def check_live(
         if not capabilities.live or (rule.startswith("recover") and not capabilities.recovery)
     }
     beyond |= dict.fromkeys(LIVE_LAWS.keys() & capabilities.unsupported_rules, "by its own account")
+    if capabilities.live and (why := refusal(engine)):
+        beyond |= dict.fromkeys(("time-1", "time-5"), why)
+
     touched: Counter[str] = Counter()
     failure: Failure | None = None
     if capabilities.live and any(fits(rule, rules) for rule in LIVE_LAWS):
@@ -176,11 +179,14 @@ def check_live(
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
             log.write_text(said.getvalue(), encoding="utf-8")
-    return [
+    results = [
         _result(law, touched[law.rule], beyond.get(law.rule), failure)
         for law in LIVE_LAWS.values()
         if fits(law.rule, rules)
-    ], [failure] if failure is not None and fits(failure.rule, rules) else []
+    ]
+    if failure is None or failure.rule in beyond or not fits(failure.rule, rules):
+        return results, []
+    return results, [failure]
 
 
 def tour(scenario: Scenario) -> None:

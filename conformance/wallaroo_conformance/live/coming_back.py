@@ -43,9 +43,10 @@ _ROUNDS = (
 )
 """Frames before the first kill, before the second, and behind it. Some are out of order, and each
 kill leaves windows open that hold messages."""
-_LAST = 60
+_LAST = 200
+_ALL_NUMBERS = [b"%d\n" % number for number in range(1, _LAST + 1)]
 _PAUSE = 0.005  # seconds that the generator takes for a number, so that kills come in between
-_FIRST = 5  # numbers that have come before a kill
+_FIRST = 10  # bytes of numbers that have come before a kill
 
 
 class _Upwards:
@@ -146,22 +147,27 @@ class _Served:
     def send(self, texts: tuple[str, ...]) -> None:
         """Send frames, and wait until they are acknowledged and their outputs have come."""
         self._story.append(f"send {texts}, and half-close")
+        self._log += [(_FRAMES, text.encode()) for text in texts]
         sender = Sender(self._handle.addresses[_FRAMES], self._patience)
-        for text in texts:
-            self._log.append((_FRAMES, text.encode()))
-            sender.send(header(message, len(text)) + text.encode())
-        sender.finish()
-        if (end := sender.end()) != "in order":
-            self._broken("frame-4", f"after a half-close the connection's end is {end}")
-        sender.close()
+        with contextlib.closing(sender):
+            try:
+                for text in texts:
+                    sender.send(header(message, len(text)) + text.encode())
+                sender.finish()
+            except OSError as error:
+                self._broken("frame-5", f"the connection has ended while frames were sent: {error}")
+            if (end := sender.end()) != "in order":
+                self._broken("frame-4", f"after a half-close the connection's end is {end}")
         wanted, earlier = self._outputs(len(self._log)), self._outputs(self._before)
         for sink, outputs in wanted.items():
             self._settle(sink, earlier.get(sink, ()), outputs)
 
     def kill_and_restart(self) -> None:
         """Kill the server while the generator is at work, and start it again."""
-        size = self._peers[_NUMBERS, 0].size
-        wait_until(lambda: self._peers[_NUMBERS, 0].size > size + _FIRST, self._patience)
+        peer = self._peers[_NUMBERS, 0]
+        enough = min(peer.size + _FIRST, sum(map(len, _ALL_NUMBERS)))  # a slow engine has them all
+        if not wait_until(lambda: peer.size >= enough, self._patience):
+            self._broken("order-2", f"the generator's numbers do not come: {peer.stretches}")
         self._story.append("kill and restart")
         self._handle.kill()
         self._before = len(self._log)
@@ -169,7 +175,7 @@ class _Served:
 
     def generated_all(self) -> None:
         """Wait until the generator's sink has all its numbers."""
-        self._settle((_NUMBERS, 0), (), [b"%d\n" % (1 + number) for number in range(_LAST)])
+        self._settle((_NUMBERS, 0), (), _ALL_NUMBERS)
 
     def _outputs(self, frames: int) -> dict[SinkId, tuple[bytes, ...]]:
         found = self._reference.run(Case(self._application, self._log[:frames])).outputs

@@ -40,7 +40,7 @@ def from_line(line: bytes) -> dict[str, Any]:
     """Return the message in a line.
 
     Raises:
-        ProtocolError: it is not JSON object with a ``type``.
+        ProtocolError: it is not a JSON object with a ``type``.
     """
     try:
         message = json.loads(line)

@@ -23,7 +23,7 @@ from wallaroo_conformance.portability.reducing import (
 
 _MOST_CANDIDATES = 48  # in one step of a reduction
 _MOST_REMEMBERING = 12  # the same, where each takes a process of its own
-_MOST_MESSAGES = 2_000  # of one input, if more is known about it
+_MOST_MESSAGES = 2_000  # of one input; the rest is not looked at
 
 _DEPENDS = ("random", "clock", "hash order")
 

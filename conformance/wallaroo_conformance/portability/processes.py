@@ -118,7 +118,7 @@ class _Parent:
             line = b""
         finally:
             overdue.cancel()
-        answer = json.loads(line) if line.endswith(b"\n") else None
+        answer = json.loads(line) if line.endswith(b"\n") else None  # only the worker can write it
         if answer is None:
             if time.monotonic() - began >= _TIMEOUT:
                 return f"it has not answered within {_TIMEOUT:g} s"

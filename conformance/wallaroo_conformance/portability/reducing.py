@@ -10,7 +10,7 @@ from wallaroo.trace import InputLog
 Smaller: TypeAlias = Callable[[bytes], Sequence[bytes]]
 
 Reduction: TypeAlias = Generator[list[InputLog], Sequence[bool], InputLog]
-"""A generator: yields inputs, is sent those that still fail, and returns the smallest it found."""
+"""A generator: yields inputs, is sent whether each still fails, and returns the smallest."""
 
 _MOST_ROUNDS = 40
 
@@ -64,7 +64,7 @@ def reduced_together(
     Args:
         reductions: the reductions.
         failing: takes the inputs that each reduction asks for, an empty list for one that is
-            finished, and returns for each those that fail.
+            finished, and returns of each input whether it fails.
     """
     least: list[InputLog] = [[] for _ in reductions]
     asked: list[list[InputLog]] = [[] for _ in reductions]

@@ -23,6 +23,8 @@ from wallaroo.keys import BadKeyError, key_to_json
 from wallaroo.loading import load_application
 from wallaroo.topology import Application, ComponentUse
 from wallaroo.trace import InputLog, canonical_json
+from wallaroo.user_code.failure import describe_error
+from wallaroo_conformance.pipe.streams import take_over_standard_streams
 
 _ANSWERED = 17  # the exit code of a child that answered; user code that ends it hardly takes this
 _SHORT = 200  # characters of a call's result that are kept
@@ -31,29 +33,30 @@ _SHORT = 200  # characters of a call's result that are kept
 def main() -> int:
     """Answer each request on stdin with a line, ``null`` if its child failed."""
     engine = load_engine("reference")
-    for line in sys.stdin:
+    requests, write = take_over_standard_streams()
+    for line in requests:
         child = os.fork()
         if not child:
-            return _answer(engine, json.loads(line))
+            answer = _answer(engine, json.loads(line))
+            write(json.dumps(answer).encode() + b"\n")
+            # What the application has planned for its end is no part of a run.
+            sys.stderr.flush()
+            os._exit(_ANSWERED)
         _, status = os.waitpid(child, 0)
         if os.waitstatus_to_exitcode(status) != _ANSWERED:
-            print("null", flush=True)
+            write(b"null\n")
     return 0
 
 
-def _answer(engine: Engine, request: dict[str, Any]) -> int:
-    """Answer one request, in a process of its own."""
+def _answer(engine: Engine, request: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the answer to a request, in a process of its own; `None`: it could not be run."""
     stop_clock(request["clock"])
-    # What the application prints is not part of the answer.
-    answer, sys.stdout = sys.stdout, sys.stderr
     try:
         application = load_application(request["app"], request["args"], placeholders=True)
-        runs = [_run(engine, application, log_from_json(log)) for log in request["logs"]]
-    except SystemExit as end:
-        print(f"it ended the process: exit code {end.code}", file=sys.stderr)
-        return 1
-    print(json.dumps(runs), file=answer, flush=True)
-    return _ANSWERED
+        return [_run(engine, application, log_from_json(log)) for log in request["logs"]]
+    except BaseException as error:  # noqa: BLE001 - whatever the application raises
+        print(f"{type(error).__name__}: {describe_error(error)}", file=sys.stderr)
+        return None
 
 
 def stop_clock(now: float) -> None:

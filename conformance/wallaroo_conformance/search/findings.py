@@ -44,7 +44,7 @@ class Failing:
 
 
 class Findings:
-    """What a search has found so far. `Judge` and `Explainer` write it."""
+    """What a search has found so far."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()

@@ -113,7 +113,7 @@ class Search:
             if (why := self._judge.claims.unasked(relation)) is not None:
                 self.findings.unasked[relation.id] = why
         self.problems: list[str] = []
-        """The exception that ended a check's search early."""
+        """Why a check's search ended early."""
         self._explainer = Explainer(self._judge)
         self._seed = seed
         self._watcher = watcher or (lambda progress: None)

@@ -10,9 +10,9 @@ Strassen's theorem no pairing of outputs has a smaller part in which the other i
 (V. Strassen, "The existence of probability measures with given marginals", Annals of Mathematical
 Statistics 36, 1965.)
 
-Whether it is more than chance: a permutation test. If the sides differed by the bound only, any
-other distribution of the runs to the sides would be as likely as this one; p is the part of these
-whose statistic is as large. The statistic is the largest difference of the two distributions in
+Whether it is more than chance: a permutation test. If the sides differed by the bound only, any way
+to deal the runs to the sides would be as likely as this one; p is the part of all deals whose
+statistic is as large. The statistic is the largest difference of the two distributions in
 standard errors, from run to run, so that the test is about the difference and not about a side that
 varies more. Assumed: runs are independent; exact if, but for the bound, they are exchangeable, else
 approximate. (`scipy.stats.permutation_test`, all deals where they are few. E. Chung, J. Romano,

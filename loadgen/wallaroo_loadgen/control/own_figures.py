@@ -23,7 +23,7 @@ from wallaroo_loadgen.common.measure import PERCENTILES
 _LOOK = 1.0  # seconds between looks
 _PATIENCE = 3.0  # seconds for the application to count what it has done when a run ends
 _SOON = 0.05  # seconds between looks meanwhile
-_NUMBER = re.compile(r"\d[\d,.]*")
+_NUMBER = re.compile(r"(?<![\w/.-])\d[\d,.]*")  # not one that is in a name, as in orders/0
 
 
 class OwnFigures:

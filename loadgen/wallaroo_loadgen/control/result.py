@@ -45,8 +45,8 @@ class Result:
         ended: the target's last words, if we had started it and it ended by itself.
         failure: why there was no run, or only a part of one.
         partial: interrupted.
-        stolen: the part of the machine's processor time that its hypervisor gave to others. slos,
-        invalid, notes: the verdicts.
+        stolen: the part of the machine's processor time that its hypervisor gave to others.
+        slos, invalid, notes: the verdicts.
         own: the application's own figures, as `OwnFigures.end` returns them; `None`: not asked for.
     """
 

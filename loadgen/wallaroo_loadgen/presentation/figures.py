@@ -64,8 +64,8 @@ class Heat:
     """Cells behind the lines: the darker, the more.
 
     Attributes:
-        name: the thing that is counted, for the legend. x, y: edges of the cells, one more than
-        there are columns and rows.
+        name: the thing that is counted, for the legend.
+        x, y: edges of the cells, one more than there are columns and rows.
         cells: (column, row, count), those with a count only.
     """
 

@@ -11,6 +11,7 @@ from wallaroo_conformance.live.stretches import missing
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import load_engine
+from wallaroo.errors import UnsupportedTopology
 
 
 @pytest.mark.parametrize("name", ["reference", "compiled"])
@@ -25,6 +26,20 @@ def test_an_engine_that_does_not_claim_to_serve_is_not_asked() -> None:
     laws, failures = check_live(Bounded(), "frame-*", 0)
     assert failures == []
     assert {law.status for law in laws} == {"unsupported"}
+
+
+def test_an_engine_that_refuses_windows_is_not_asked_for_them() -> None:
+    laws, failures = check_live(WithoutWindows(), "time-*", 0)
+    assert failures == []
+    assert {law.status for law in laws} == {"unsupported"}
+
+
+class WithoutWindows(ReferenceEngine):
+    """Refuses windows."""
+
+    def check(self, application: Any) -> None:
+        if application.window_steps:
+            raise UnsupportedTopology("window-1", "windows", "it has none")
 
 
 class Bounded(ReferenceEngine):

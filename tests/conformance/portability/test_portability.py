@@ -40,6 +40,7 @@ def words(tmp_path: Path) -> Path:
     [
         ("clock", "clock"),
         ("chance", "random"),
+        ("address", "random"),
         ("hash_order", "hash order"),
         ("process_state", "process-wide state"),
         ("unflagged", "unflagged-mutation"),
@@ -198,6 +199,19 @@ def test_an_application_that_ends_its_process_is_no_verdict(
     app.write_text(f"{clean}\n\nimport os, sys\nif os.getpid() != {os.getpid()}:\n    {end}\n")
     assert main(["conform", "--app", str(app), "--lines", str(words)]) == INCOMPLETE
     assert "cannot be run" in capsys.readouterr().err
+
+
+def test_an_application_that_uses_standard_streams_and_the_end_of_its_process_comes_out_clean(
+    words: Path, tmp_path: Path
+) -> None:
+    app = tmp_path / "app.py"
+    clean = (PLANTED / "clean.py").read_text()
+    app.write_text(
+        f"{clean}\n\nimport atexit, os, sys\nif os.getpid() != {os.getpid()}:\n"
+        "    assert sys.stdin.read() == ''\n    os.write(1, b'5\\n')\n"
+        "    atexit.register(os._exit, 0)\n"
+    )
+    assert main(["conform", "--app", str(app), "--lines", str(words)]) == KEPT
 
 
 def test_an_application_that_cannot_be_run_is_no_verdict(words: Path, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def leave(message: Any) -> None:
 
 
 def alter(value: Any, mark: str) -> None:
-    """Leave a mark in a value that can be altered; in a tuple or a list of lists, in its items."""
+    """Leave a mark in a value if it can be altered: in a tuple's items, in a list's first list."""
     if isinstance(value, list):
         for item in value:
             if isinstance(item, list) and item is not value:

@@ -137,7 +137,7 @@ class ByAny:
             "b": (9, "b", ("b", 10), 2**40),
             "c": (-1, "\u00e9", (), ("b", 9, (b"",))),
         }
-        return keys.get(message[0], ("",))[number % 4]
+        return keys.get(message[0], ("",) * 4)[number % 4]
 
 
 class Same(Named):

@@ -59,9 +59,9 @@ _BAD_FRAMES: Final = (
 """Payloads that bring no event time."""
 _BEGINNING: Final = 1_000
 _LATER: Final = 200
-_FEW: Final = (("prepended", "by_letter"), ("parity", "by_letter"), ("texts", "by_any"))
+_PLAIN_PAIRS: Final = (("prepended", "by_letter"), ("parity", "by_letter"), ("texts", "by_any"))
 """Aggregations and key extractors for which late messages are as any others."""
-_FEWER: Final = ("prepended", "parity", "by_any")
+_NOT_WITH_EVERY_WINDOW: Final = ("prepended", "parity", "by_any")
 
 
 def timed_tour(*, tame: bool) -> list[TimedCase]:
@@ -78,9 +78,9 @@ def _cases() -> Iterator[TimedCase]:
         plain = window.kind == "count" or (window.kind == "range" and window.slide is None)
         if aggregation not in COMBINING and not plain:
             continue
-        if aggregation not in _FEWER and key not in _FEWER:
+        if not {aggregation, key} & set(_NOT_WITH_EVERY_WINDOW):
             yield _case(key, TimedStep(aggregation, window=window))
-    for window, (aggregation, key) in product((*_RANGES, *_SESSIONS, *_COUNTS), _FEW):
+    for window, (aggregation, key) in product((*_RANGES, *_SESSIONS, *_COUNTS), _PLAIN_PAIRS):
         yield _case(key, TimedStep(aggregation, window=window))
     for window, mark in product(_WINDOWS, MARKS):
         yield _case("by_letter", TimedStep("texts", window=window), mark)
@@ -89,7 +89,8 @@ def _cases() -> Iterator[TimedCase]:
         behind = TimedStep("texts", window=WindowSpec(size=5))  # the event times show there
         yield replace(case, steps=(*case.steps[:-1], behind))
     for state, key, expires in product(STATEFUL, (None, *KEYS), (None, _EXPIRES)):
-        for mark in ("", "b", "s", "k", "f", "d")[: 2 if key in _FEWER else None]:
+        marks = ("", "b") if key in _NOT_WITH_EVERY_WINDOW else ("", "b", "s", "k", "f", "d")
+        for mark in marks:
             case = _case(key, TimedStep(state), mark)
             at_last = Entry("tick", at=_LATER)  # when no entity is left
             yield replace(case, expire_after=expires, inputs=(*case.inputs, at_last))

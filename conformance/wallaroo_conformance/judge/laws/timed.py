@@ -202,7 +202,7 @@ _LAWS: tuple[Law, ...] = (
     law(
         "time-2/kept", {Fact.EVENT_TIME, Fact.COMPUTED, Fact.FIRED},
         "messages made from a message keep its event time",
-        "it has the time at which it was made",
+        "they have the time at which they were made",
         frozenset({"letters", "changed", "windows", "late", "extra", "missing"}),
     ),
     law(
@@ -329,7 +329,7 @@ _LAWS: tuple[Law, ...] = (
 
 
 def _without_keys(one: Law) -> Law:
-    """Return a law without other keys of entities, which neither time nor a window gives them."""
+    """Return a law that other keys do not show broken: time and windows give no entity its key."""
     return replace(one, shows=one.shows - {"keys"})
 
 
