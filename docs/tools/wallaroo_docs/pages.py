@@ -6,9 +6,10 @@ a block's first line                           what is done
 ```` ```python ````                            executed, all of a page's in one module; with ``>>>``
                                                as a doctest; a title that names no file is for
                                                people
-```` ```python title="votes.py" ```` written to that file ```` ```text title="words.txt" ````
-written to that file, as any other language is ```` ```console ```` each ``$ command`` is run by a
-shell; its output must be what follows it
+```` ```python title="votes.py" ````           written to that file
+```` ```text title="words.txt" ````            written to that file, as any other language is
+```` ```console ````                           each ``$ command`` is run by a shell; its output must
+                                               be what follows it
 ```` ```console title="terminal 1" ````        the same, but the command goes on in the background;
                                                a line ``^C`` interrupts it
 ```` ```text title="terminal 1" ````           what that terminal shows next, sooner or later
