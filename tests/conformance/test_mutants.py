@@ -55,7 +55,8 @@ def _by_name(mutant: Mutant) -> str:
 
 
 def _what(came: Kill) -> str:
-    return f"{came.mutant.name}: breaks {came.mutant.rule}, found {came.rules}, {came.messages}"
+    found = f"{came.mutant.name}: breaks {came.mutant.rule}, found {came.rules}, {came.messages}"
+    return f"{found}\n{came.failure.text}" if came.failure else found
 
 
 @pytest.mark.parametrize("mutant", SHOWN_BY_CASES, ids=_by_name)
