@@ -58,9 +58,7 @@ def test_every_figure_has_a_panel():
     panels = json.loads((FILES / "grafana.json").read_text("utf-8"))["panels"]
     shown = "\n".join(target["expr"] for panel in panels for target in panel.get("targets", ()))
     kinds = {name for name, (kind, _, _) in NAMES.items() if kind != "info"}
-    assert {
-        name for name in kinds if not re.search(name + r"(_total|_bucket)?\b", shown)
-    } == set()
+    assert {name for name in kinds if not re.search(name + r"(_total|_bucket)?\b", shown)} == set()
 
 
 @pytest.mark.parametrize(("file", "pattern"), [("wallaroo-orders.service", "^ExecStart=(.*)$")])

@@ -1,7 +1,8 @@
-"""Run two commands at the same time: ``python side_by_side.py COMMAND … ::: COMMAND …``.
+"""Run a command beside others: ``python side_by_side.py COMMAND ::: OTHER ::: NEXT OTHER …``.
 
-What the first says is seen at once; what the second says, when both have ended. The exit code is
-the first one's, or the second's if the first went well.
+The others run one after another while the first one runs. What the first says is seen at once; what
+the others say, when all have ended. The exit code is the first one's, or if that went well, the
+first that is not 0; after it, no further command is started.
 """
 
 from __future__ import annotations
@@ -9,22 +10,29 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from itertools import groupby
+from typing import IO
 
 BETWEEN = ":::"
 
 
 def main(arguments: list[str]) -> int:
-    """Run both and return the exit code."""
-    at = arguments.index(BETWEEN)
-    with (
-        tempfile.TemporaryFile() as said,
-        subprocess.Popen(arguments[at + 1 :], stdout=said, stderr=subprocess.STDOUT) as second,
-        subprocess.Popen(arguments[:at]) as first,
-    ):
-        codes = [first.wait(), second.wait()]
+    """Run all and return the exit code."""
+    split = groupby(arguments, lambda argument: argument == BETWEEN)
+    command, *others = [list(one) for between, one in split if not between]
+    with tempfile.TemporaryFile() as said, subprocess.Popen(command) as first:
+        code = _one_after_another(others, said)
+        first_code = first.wait()
         said.seek(0)
         sys.stdout.buffer.write(said.read())
-    return codes[0] or codes[1]
+    return first_code or code
+
+
+def _one_after_another(commands: list[list[str]], said: IO[bytes]) -> int:
+    for command in commands:
+        if code := subprocess.run(command, stdout=said, stderr=subprocess.STDOUT).returncode:
+            return code
+    return 0
 
 
 if __name__ == "__main__":

@@ -29,12 +29,7 @@ from wallaroo.loading import load_application, load_module
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-CONF = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 CLOCK = ("--clock", "1000000000")  # order results are stamped with it
 WORDS = [line.encode() for line in (EXAMPLES.parent / "LICENSE").read_text().splitlines() if line]
 
@@ -58,11 +53,21 @@ def market_log(market):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory, java_home):
+def cluster(tmp_path_factory, java_home, class_archive):
     """The cluster of all tests here; the last of them kills a worker."""
     directory = tmp_path_factory.mktemp("cluster")
-    with contextlib.closing(Cluster(directory, java_home, workers=2)) as running:
+    with contextlib.closing(Cluster(directory, java_home, class_archive, workers=2)) as running:
         yield running
+
+
+@pytest.fixture
+def conf(class_archive):
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": f"{QUICK} {class_archive}",
+    }
 
 
 def example(name, *arguments):
@@ -110,7 +115,7 @@ def where():
     )
 
 
-def test_order_2_bounded_cases_on_a_cluster(cluster, spark_engine, reference, market):
+def test_order_2_bounded_cases_on_a_cluster(cluster, conf, spark_engine, reference, market):
     cases = [
         Case(application, log, batches, partitions=4)
         for application, log, batches in [
@@ -119,7 +124,7 @@ def test_order_2_bounded_cases_on_a_cluster(cluster, spark_engine, reference, ma
         ]
     ]
     spread = Case(where(), [("p", b"%d" % key) for key in range(20)], (10,), partitions=4)
-    session(SessionSettings(master=cluster.url, conf=CONF))
+    session(SessionSettings(master=cluster.url, conf=conf))
     try:
         *found, places = spark_engine.run_many([*cases, spread])
     finally:
@@ -158,12 +163,12 @@ class Receiver:
 
 
 @contextlib.contextmanager
-def served(cluster, receiver, log):
+def served(cluster, conf, receiver, log):
     """Run market spread on the cluster; yield the process and its ports by source."""
     command = [
         *(sys.executable, "-m", "wallaroo", "run", str(EXAMPLES / "market_spread.py")),
         *("--engine", "spark", "--master", cluster.url, "--partitions", "2"),
-        *[part for pair in CONF.items() for part in ("--conf", "=".join(pair))],
+        *[part for pair in conf.items() for part in ("--conf", "=".join(pair))],
         *("--progress", "none", "--stop-timeout", "60", *CLOCK),
         *("--in", "127.0.0.1:0,127.0.0.1:0", "--out", f"127.0.0.1:{receiver.port}"),
     ]
@@ -193,13 +198,15 @@ def send(port, payloads):
 
 
 # The last one here: it leaves the cluster with one worker.
-def test_recover_1_a_worker_is_killed_and_the_job_completes(cluster, reference, market, tmp_path):
+def test_recover_1_a_worker_is_killed_and_the_job_completes(
+    cluster, conf, reference, market, tmp_path
+):
     data, orders = market
     trace = reference.run(Case(example("market_spread", *CLOCK), market_log(market)))
     expected = b"".join(trace.outputs["Orders", 0])
     with (
         contextlib.closing(Receiver()) as receiver,
-        served(cluster, receiver, tmp_path / "log") as (run, ports),
+        served(cluster, conf, receiver, tmp_path / "log") as (run, ports),
     ):
         send(ports["Market Data"], data)
         send(ports["Orders"], orders[:500])
@@ -221,16 +228,17 @@ class Cluster:
     Args:
         directory: for logs, and for what the daemons need.
         java_home: whose Java they run on.
+        class_archive: Java's option with which they start sooner.
         workers: number of workers, each of one core.
 
     Attributes:
         url: of the master.
     """
 
-    def __init__(self, directory: Path, java_home: Path, workers: int) -> None:
+    def __init__(self, directory: Path, java_home: Path, class_archive: str, workers: int) -> None:
         self._directory = directory
         self._started: list[subprocess.Popen[bytes]] = []
-        self._java_home = java_home
+        self._java_home, self._class_archive = java_home, class_archive
         try:
             master = self._start(
                 "master",
@@ -294,7 +302,7 @@ class Cluster:
             process = subprocess.Popen(
                 [
                     str(self._java_home / "bin" / "java"),
-                    *("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+                    *("-Xmx256m", *QUICK.split(), self._class_archive),
                     "-Dspark.master.rest.enabled=false",  # it would listen on a fixed port
                     *MODULE_OPTIONS,
                     *("-cp", f"{home}/jars/*", main, *arguments),

@@ -19,13 +19,14 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 MAIN = "from wallaroo.cli.main import main\n\nraise SystemExit(main())\n"
 
 
-def test_spark_submit_runs_an_application(java_home, tmp_path):
+def test_spark_submit_runs_an_application(java_home, class_archive, tmp_path):
     (tmp_path / "run.py").write_text(MAIN)
     environment = {**os.environ, "JAVA_HOME": str(java_home)}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     with socket.create_server(("127.0.0.1", 0)) as sink:
-        command = [shutil.which("spark-submit", path=environment["PATH"]), "--master", "local[2]"]
-        command += ["--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"]
+        command = [shutil.which("spark-submit", path=environment["PATH"]), "--master", "local[1]"]
+        quick = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {class_archive}"
+        command += ["--driver-java-options", quick]
         command += [str(tmp_path / "run.py"), "run", str(EXAMPLES / "word_count.py")]
         command += ["--engine", "spark", "--progress", "none", "--stop-timeout", "120"]
         command += ["--in", "127.0.0.1:0", "--out", f"127.0.0.1:{sink.getsockname()[1]}"]

@@ -1,7 +1,7 @@
 """An application step by step: what came to each step, what it gave, its entity before and after.
 
-`Recorder` is the reference interpreter: it runs an application as that does, and writes down each step
-(`wallaroo_reference.replay.steps`).
+`Recorder` is the reference interpreter: it runs an application as that does, and writes down each
+step (`wallaroo_reference.replay.steps`).
 """
 
 from __future__ import annotations

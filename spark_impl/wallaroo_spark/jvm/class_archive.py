@@ -21,6 +21,7 @@ def archive_for(java: Path, jars: Path, options: Sequence[str]) -> Path:
     """Return the path of the archive for a Java, a Spark and these options; it may not exist.
 
     Its name contains everything it depends on; Java ignores an archive that does not fit.
+    Processes of the same Java and Spark with other sizes of memory can read it too.
     """
     parts = [str(java.resolve()), str(jars), str(jars.stat().st_mtime_ns), *options]
     name = hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()

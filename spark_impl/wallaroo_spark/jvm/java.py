@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wallaroo.errors import WallarooError
+from wallaroo_spark.jvm.settings import SessionSettings
 
 OLDEST_JAVA = 17
 """The oldest major version on which Spark 4 runs."""
@@ -48,6 +49,16 @@ MODULE_OPTIONS = (
     "-Dio.netty.allocator.type=pooled",
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
 )
+
+
+def options_for(settings: SessionSettings) -> tuple[str, ...]:
+    """Return Java's options for the JVM of a session."""
+    collector = (
+        ("-XX:+UseParallelGC",)
+        if settings.server_jvm
+        else ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+    )
+    return (f"-Xmx{settings.driver_memory}", *collector, *MODULE_OPTIONS)
 
 
 class JavaNotFoundError(WallarooError):

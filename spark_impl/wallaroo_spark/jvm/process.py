@@ -21,7 +21,7 @@ from typing import IO, Protocol
 
 from wallaroo.errors import WallarooError
 from wallaroo_spark.jvm.class_archive import archive_for, unfinished
-from wallaroo_spark.jvm.java import MODULE_OPTIONS, find_java
+from wallaroo_spark.jvm.java import find_java, options_for
 from wallaroo_spark.jvm.pyspark_private import CONNECTION_FILE
 from wallaroo_spark.jvm.settings import SessionSettings
 
@@ -201,13 +201,8 @@ class OwnJvm:
         settings = self._settings
         java = find_java()
         home = Path(pyspark.__file__).parent
-        collector = (
-            ("-XX:+UseParallelGC",)
-            if settings.server_jvm
-            else ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-        )
         level = "info" if settings.verbose else "off"
-        options = (f"-Xmx{settings.driver_memory}", *collector, *MODULE_OPTIONS)
+        options = options_for(settings)
         self.archive = archive_for(java, home / "jars", options)
         if self.archive.exists():
             options = (*options, f"-XX:SharedArchiveFile={self.archive}")

@@ -165,20 +165,22 @@ def _made(script: str, *arguments: str, given: bytes = b"") -> bytes:
     return subprocess.run(command, input=given, capture_output=True, check=True).stdout
 
 
-@pytest.mark.xdist_group("spark")  # in the session that all such tests share
 @pytest.mark.parametrize(
     ("app", "arguments"),
     [
         ("word_count", ["--lines", "words"]),
         ("log_status", ["--lines", "log"]),
-        ("market_spread", ["--frames", "orders", "--frames", "market-data", "--clock", "0"]),
+        pytest.param(
+            "market_spread",
+            ["--frames", "orders", "--frames", "market-data", "--clock", "0", "--engine", "spark"],
+            marks=pytest.mark.xdist_group("spark"),  # in the session that all such tests share
+        ),
     ],
 )
 def test_an_example_comes_out_clean(app: str, arguments: list[str], inputs: Path) -> None:
-    pytest.importorskip("pyspark")
     files = [str(inputs / one) if (inputs / one).exists() else one for one in arguments]
     path = str(EXAMPLES / f"{app}.py")
-    assert main(["conform", "--app", path, "--engine", "spark", *files]) == KEPT
+    assert main(["conform", "--app", path, *files]) == KEPT
 
 
 def test_what_depends_on_the_clock_in_an_example_is_found(

@@ -27,7 +27,7 @@ INPUT = {
 def case(name):
     arguments = ("--clock", "1") if name.startswith("market") else ()
     application = load_application(EXAMPLES / f"{name}.py", arguments, placeholders=True)
-    return Case(application, input_log_of(application, INPUT[name], end=True), batches=(50,))
+    return Case(application, input_log_of(application, INPUT[name], end=True), batches=(100, 400))
 
 
 def test_each_example_gives_the_bytes_of_the_reference(spark_engine, reference):
