@@ -1,15 +1,14 @@
-"""Hypothesis strategies of cases.
+"""Cases out of bytes, and the Hypothesis strategy of them.
 
-Drawing is the expensive part of generating, so a case is drawn as one string of bytes of fixed
-length and mapped: each choice has its byte at a place of its own, scaled so that 0 is the plainest
-choice. Lowering bytes, which is what Hypothesis does to shrink, then simplifies one choice at a
-time.
+Each choice has its byte at a place of its own, scaled so that 0 is the plainest choice. So random
+bytes are a random case (`generating`), and lowering bytes, which is what Hypothesis does to shrink,
+simplifies one choice at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
@@ -34,15 +33,12 @@ from wallaroo_conformance.cases.operators import (
     STATELESS,
     STEPS,
     U64_KEY_LISTS,
-    Table,
+    Tone,
     Trait,
 )
 from wallaroo_conformance.cases.payloads import PAYLOADS
 
 T = TypeVar("T")
-
-Tone = Literal["any", "tame"]
-"""`tame` cases keep to operators that `trusting` mode promises to run right."""
 
 _RARE = {b"many", b"k" * 300}
 _DEEP = 247
@@ -56,15 +52,13 @@ LENGTH = _HEAD + 3 * _PARTITIONS + _PIPELINES * _PIPELINE_BYTES + _INPUTS * _INP
 """Bytes a case is made of."""
 
 
-def cases(tone: Tone = "any") -> st.SearchStrategy[ConformanceCase]:
-    """Return a strategy of cases; `tame` ones have no findings, nearly always."""
-    return st.binary(min_size=LENGTH, max_size=LENGTH).map(
-        case_from_bytes if tone == "any" else _tame_case_from_bytes
-    )
+def cases() -> st.SearchStrategy[ConformanceCase]:
+    """Return a strategy of cases."""
+    return st.binary(min_size=LENGTH, max_size=LENGTH).map(case_from_bytes)
 
 
 def case_from_bytes(drawn: bytes, tone: Tone = "any") -> ConformanceCase:
-    """Return the case that `LENGTH` bytes stand for."""
+    """Return the case that `LENGTH` bytes stand for; `tame`: without findings, nearly always."""
     tables = _TABLES[tone]
     head, position = drawn[:_HEAD], _HEAD
     partitions = []
@@ -93,34 +87,24 @@ def case_from_bytes(drawn: bytes, tone: Tone = "any") -> ConformanceCase:
     )
 
 
-def _tame_case_from_bytes(drawn: bytes) -> ConformanceCase:
-    return case_from_bytes(drawn, "tame")
-
-
 class _Tables:
     """The choices, each repeated by how often it is to be chosen."""
 
     def __init__(self, tone: Tone) -> None:
-        def those(table: Table, common: int = 0) -> tuple[str, ...]:
-            weighed = [*table, *(table.having(Trait.COMMON) * common)]
-            weighed.sort(key=list(table).index)
-            if tone == "any":
-                return tuple(weighed)
-            return tuple([name for name in weighed if not table.has(name, Trait.FINDING)])
-
-        self.decoders = those(DECODERS, 2)
-        self.single = those(COMPUTATIONS)
-        self.multi = those(MULTI_COMPUTATIONS)
-        stateful, multi_stateful = those(STATE_COMPUTATIONS), those(STATE_MULTI_COMPUTATIONS)
+        self.decoders = DECODERS.choices(tone, common=2)
+        self.single = COMPUTATIONS.choices(tone)
+        self.multi = MULTI_COMPUTATIONS.choices(tone)
+        stateful = STATE_COMPUTATIONS.choices(tone)
+        multi_stateful = STATE_MULTI_COMPUTATIONS.choices(tone)
         self.kinds = (
             *(self.single, self.single, self.single, self.multi, self.multi),
             *(stateful, stateful, stateful, stateful, multi_stateful, multi_stateful),
         )
-        self.routes = those(ROUTES, 1)
+        self.routes = ROUTES.choices(tone, common=1)
         self.u64_routes = tuple([name for name in self.routes if ROUTES.has(name, Trait.NUMBERS)])
-        self.narrow = tuple([name for name in STEPS.having(Trait.NARROW) if name in those(STEPS)])
-        self.builders = those(BUILDERS, 5)
-        self.encoders = those(ENCODERS, 1)
+        self.narrow = tuple([name for name in STEPS.choices(tone) if STEPS.has(name, Trait.NARROW)])
+        self.builders = BUILDERS.choices(tone, common=5)
+        self.encoders = ENCODERS.choices(tone, common=1)
 
 
 _TABLES: dict[Tone, _Tables] = {"any": _Tables("any"), "tame": _Tables("tame")}

@@ -32,12 +32,11 @@ from wallaroo_conformance.cases.operators import (
     STATELESS,
     STEPS,
     U64_KEY_LISTS,
-    Table,
+    Tone,
     Trait,
 )
 from wallaroo_conformance.cases.operators.stateful import PLAIN_PAIRS
 from wallaroo_conformance.cases.payloads import PAYLOADS
-from wallaroo_conformance.cases.strategies import Tone
 
 _LAST = b"quit"  # ends the run where an operator listens to it
 _PAYLOADS = (*[payload for payload in PAYLOADS if payload != _LAST and payload != b"halt"], _LAST)
@@ -62,25 +61,25 @@ def tour(tone: Tone) -> list[ConformanceCase]:
 
 
 def _cases(tone: Tone) -> Iterator[ConformanceCase]:
-    for decoder in _those(DECODERS, tone):
+    for decoder in DECODERS.choices(tone):
         yield _case(PipelineSpec(decoder, (), (_EXACT,)))
         yield _stopped(PipelineSpec(decoder))
-    for encoder in _those(ENCODERS, tone):
+    for encoder in ENCODERS.choices(tone):
         yield _case(PipelineSpec(_ANYTHING, (), (encoder,)))
         yield _case(PipelineSpec(_PLAIN.decoder, (), (encoder, *_PLAIN.sinks)))
         yield _stopped(PipelineSpec(sinks=(*_PLAIN.sinks, encoder)))
         deep = _few(PipelineSpec(steps=_row(14), sinks=(encoder,)))
         yield deep
         yield replace(deep, on_error="stop")
-    for operator in _those(STATELESS, tone):
+    for operator in STATELESS.choices(tone):
         yield _case(PipelineSpec(_ANYTHING, (StepSpec(operator),), (_EXACT,)))
-    for operator in _those(STATEFUL, tone):
+    for operator in STATEFUL.choices(tone):
         yield _with_state(operator, PartitionSpec("keyed"))
         yield _visited_again(operator)
-    for operator in _those(STEPS, tone):
+    for operator in STEPS.choices(tone):
         yield _few(PipelineSpec(_LISTS, (*_row(6), StepSpec(operator)), (_EXACT,)))
         yield _stopped(PipelineSpec(steps=(StepSpec(operator),), sinks=()))
-    for route in _those(ROUTES, tone):
+    for route in ROUTES.choices(tone):
         yield _with_state(_STATEFUL[0], PartitionSpec("keyed"), route)
         yield _stopped(PipelineSpec(steps=(StepSpec(_STATEFUL[0], route=route),)), "keyed")
         if ROUTES.has(route, Trait.NUMBERS):
@@ -89,19 +88,15 @@ def _cases(tone: Tone) -> Iterator[ConformanceCase]:
         yield _with_state(_STATEFUL[0], PartitionSpec("keyed", keys=name), listed.route)
     for name, listed in U64_KEY_LISTS.items():
         yield _with_state(_STATEFUL[0], PartitionSpec("u64", keys=name), listed.route)
-    for builder in _those(BUILDERS, tone):
+    for builder in BUILDERS.choices(tone):
         yield _shared(PartitionSpec("keyed", builder))
         yield _shared(PartitionSpec("single", builder))
         yield _with_state(_STATEFUL[0], PartitionSpec("keyed", builder), _NESTED)
-        for operator in _those(PLAIN_PAIRS, tone):
+        for operator in PLAIN_PAIRS.choices(tone):
             if PLAIN_PAIRS.has(operator, Trait.ALTERS_SILENTLY):
                 pipeline = PipelineSpec(steps=(StepSpec(operator),), sinks=(_EXACT,))
                 yield replace(_case(pipeline, PartitionSpec("single", builder)), inputs=_FEW)
     yield from _siblings()
-
-
-def _those(table: Table, tone: Tone) -> list[str]:
-    return [name for name in table if tone == "any" or not table.has(name, Trait.FINDING)]
 
 
 def _case(pipeline: PipelineSpec, partition: PartitionSpec | None = None) -> ConformanceCase:

@@ -16,6 +16,7 @@ from wallaroo.topology import Application, ComponentUse, Step
 from wallaroo.trace import DeadLetter, Reason, Trace
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
 from wallaroo_conformance.cases.either import engine_case
+from wallaroo_conformance.cases.operators import Trait
 from wallaroo_conformance.cases.timed.building import application_of
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.cases.timed.operators import EVENT_TIMES, KEYS, STATEFUL
@@ -177,7 +178,8 @@ def _source_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         if call.role != "event time":
             continue
         facts.add(Fact.EVENT_TIME_RAISES if call.result == _RAISED else Fact.EVENT_TIME)
-        if call.user.config.event_time.component is EVENT_TIMES["time_that_alters"]:
+        function = call.user.config.event_time.component
+        if EVENT_TIMES.has(function.__name__, Trait.ALTERS_MESSAGE):
             facts.add(Fact.EVENT_TIME_ALTERS)
         if isinstance(call.result, datetime):
             facts.add(Fact.EVENT_MOMENT)

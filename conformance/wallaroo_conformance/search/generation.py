@@ -9,10 +9,9 @@ from typing import Literal, TypeAlias
 
 from wallaroo.engine import Isolation
 from wallaroo_conformance.cases.either import AnyCase
-from wallaroo_conformance.cases.generating import generate
+from wallaroo_conformance.cases.generating import generate, generate_timed
+from wallaroo_conformance.cases.operators import Tone
 from wallaroo_conformance.cases.pairs import pairs
-from wallaroo_conformance.cases.strategies import Tone
-from wallaroo_conformance.cases.timed.strategies import generate_timed
 from wallaroo_conformance.cases.timed.tour import timed_tour
 from wallaroo_conformance.cases.tour import tour
 from wallaroo_conformance.judge.coverage import Origin
@@ -46,6 +45,8 @@ _TAME = {_BOTH: 1 / 4, _ISOLATED: 0.0, _TRUSTING: 7 / 8}
 """By the modes that an engine has: the share of tame cases, whose applications have no findings, so
 that `trusting` mode is promised to them. An engine that has no other mode also gets some of the
 rest: a few of them have no findings either."""
+
+_TONES: Mapping[Isolation, Tone] = {"isolated": "any", "trusting": "tame"}
 
 _TOURS: Mapping[frozenset[Isolation], tuple[Tone, ...]] = {
     _BOTH: ("any", "tame"),
@@ -106,8 +107,7 @@ class Generation:
         if stage == "pairs":  # those of "any" have the tame ones too
             return _chosen(pairs(_TOURS[self._modes][0]), left)
         if stage == "timed tour":
-            tours = [timed_tour(tame=tone == "tame") for tone in _TOURS[self._modes]]
-            return _chosen(chain.from_iterable(tours), left)
+            return _chosen(chain.from_iterable(map(timed_tour, _TOURS[self._modes])), left)
         sizes = {"timed": self._first // 2, "led": self._first, "led again": _FIRST_CHUNK}
         size = sizes.get(stage, self._first << number)
         size = min(size, self._most, size if left is None else left)
@@ -149,9 +149,9 @@ class Generation:
         """Return cases that are drawn by chance."""
         cases: list[AnyCase] = []
         for isolation, count in self._by_mode(plain):
-            cases += generate(count, seed, "tame" if isolation == "trusting" else "any")
+            cases += generate(count, seed, _TONES[isolation])
         for isolation, count in self._by_mode(timed):
-            cases += generate_timed(count, seed, tame=isolation == "trusting")
+            cases += generate_timed(count, seed, _TONES[isolation])
         return cases
 
     def _led(self, plain: int, timed: int, seed: int) -> list[AnyCase]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, find, settings
 from wallaroo_conformance.cases import building, readable, strategies
 from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.cases.generating import generate
+from wallaroo_conformance.cases.generating import generate, generate_timed
 from wallaroo_conformance.cases.operators import (
     BUILDERS,
     DECODERS,
@@ -21,14 +21,22 @@ from wallaroo_conformance.cases.operators import (
     ROUTES,
     STEPS,
     U64_KEY_LISTS,
+    Tone,
     Trait,
 )
 from wallaroo_conformance.cases.pairs import pairs
 from wallaroo_conformance.cases.payloads import PAYLOADS
 from wallaroo_conformance.cases.reducing import reductions, size
-from wallaroo_conformance.cases.strategies import Tone, cases
-from wallaroo_conformance.cases.timed.strategies import generate_timed
+from wallaroo_conformance.cases.strategies import cases
+from wallaroo_conformance.cases.timed import building as timed_building
+from wallaroo_conformance.cases.timed import case as timed_case
+from wallaroo_conformance.cases.timed import reducing as timed_reducing
+from wallaroo_conformance.cases.timed import strategies as timed_strategies
+from wallaroo_conformance.cases.timed import tour as timed_tour
+from wallaroo_conformance.cases.timed.case import SourceSpec, TimedStep
+from wallaroo_conformance.cases.timed.operators import COMPONENTS, EVENT_TIMES, PAIRS, STATEFUL
 from wallaroo_conformance.judge import facts, observing
+from wallaroo_conformance.judge import timed as judge_timed
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.facts import facts_of
 from wallaroo_conformance.judge.laws import LAWS, exercised
@@ -67,8 +75,7 @@ def test_every_pair_of_operators_in_a_row_is_reached(tone: Tone) -> None:
         for pipeline in case.pipelines
         for one, other in pairwise(pipeline.steps)
     }
-    operators = [name for name in STEPS if tone == "any" or not STEPS.has(name, Trait.FINDING)]
-    assert met == set(product(operators, repeat=2))
+    assert met == set(product(STEPS.choices(tone), repeat=2))
 
 
 def test_every_rule_s_precondition_is_reached(generated: list[ConformanceCase]) -> None:
@@ -76,27 +83,37 @@ def test_every_rule_s_precondition_is_reached(generated: list[ConformanceCase]) 
     # cases that are drawn; in a check the tour meets it.
     observations = observe(load_engine("reference"), generated[:1_000])
     met = {law.id for one in observations for law in exercised(facts_of(one))}
-    timed = observe_timed(load_engine("reference"), generate_timed(1_000, 4, tame=False))
+    timed = observe_timed(load_engine("reference"), generate_timed(1_000, 4))
     met |= {law.id for one in timed for law in exercised(facts_of_timed(one))}
     assert {law.id for law in LAWS} - met == set()
 
 
 def test_every_trait_and_every_fact_has_a_use() -> None:
-    tables = (DECODERS, STEPS, ROUTES, BUILDERS, ENCODERS)
+    tables = (DECODERS, STEPS, ROUTES, BUILDERS, ENCODERS, COMPONENTS, STATEFUL, EVENT_TIMES)
     used = {trait for table in tables for traits in table.traits.values() for trait in traits}
     assert used == set(Trait)
     assert {fact for law in LAWS for fact in law.needs} == set(Fact)
 
 
+def words_in(module: ModuleType) -> set[object]:
+    tree = ast.walk(ast.parse(inspect.getsource(module)))
+    return {node.value for node in tree if isinstance(node, ast.Constant)}
+
+
 @pytest.mark.parametrize("module", [strategies, facts, observing, building, readable])
 def test_nobody_but_its_table_knows_an_operator_by_name(module: ModuleType) -> None:
     names = {name for table in (DECODERS, STEPS, ROUTES, BUILDERS, ENCODERS) for name in table}
-    words = [
-        node.value
-        for node in ast.walk(ast.parse(inspect.getsource(module)))
-        if isinstance(node, ast.Constant)
-    ]
-    assert set(words) & names <= {"falsy"}  # also what a call may give
+    assert words_in(module) & names <= {"falsy"}  # also what a call may give
+
+
+@pytest.mark.parametrize(
+    "module",
+    [timed_strategies, timed_building, timed_case, timed_reducing, timed_tour, judge_timed],
+)
+def test_nobody_but_its_table_knows_an_operator_of_timed_cases(module: ModuleType) -> None:
+    names = {*COMPONENTS, *STATEFUL, *EVENT_TIMES} - {TimedStep.operator, SourceSpec.event_time}
+    assert words_in(module) & names <= {"drop", "number"}  # also a policy, and a field
+    assert set(PAIRS) == set(STATEFUL)
 
 
 def test_equal_seeds_give_equal_cases() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from wallaroo_conformance.cases.either import engine_case, from_json, module_text, size
+from wallaroo_conformance.cases.generating import generate_timed
 from wallaroo_conformance.cases.reading import BadCaseError
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
 from wallaroo_conformance.cases.timed.case import Entry, TimedCase, TimedStep, WindowSpec
 from wallaroo_conformance.cases.timed.marks import MARKS
 from wallaroo_conformance.cases.timed.operators import KEYS, OPERATORS, STATEFUL, STATELESS
 from wallaroo_conformance.cases.timed.reducing import timed_reductions
-from wallaroo_conformance.cases.timed.strategies import generate_timed
 from wallaroo_conformance.cases.timed.tour import timed_tour
 from wallaroo_conformance.judge.timed import observe_timed
 from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
@@ -24,7 +24,7 @@ import wallaroo.testing
 from wallaroo.engine import load_engine
 
 REFERENCE = load_engine("reference")
-CASES = generate_timed(300, 7, tame=False)
+CASES = generate_timed(300, 7)
 
 
 def test_the_first_marked_message_and_others_raise_what_engines_catch() -> None:
@@ -78,7 +78,7 @@ def test_a_readable_timed_case_gives_the_same_trace() -> None:
 
 
 def test_the_tour_leaves_out_no_operator_of_windows_keys_and_states_and_no_mark() -> None:
-    cases = timed_tour(tame=False)
+    cases = timed_tour("any")
     steps = [step for case in cases for step in case.steps]
     assert {step.operator for step in steps} >= {*AGGREGATIONS, *KEYS, *STATEFUL}
     texts = "".join([entry.payload.decode() for case in cases for entry in case.inputs])
@@ -86,7 +86,7 @@ def test_the_tour_leaves_out_no_operator_of_windows_keys_and_states_and_no_mark(
     assert {source.event_time for case in cases for source in case.sources} >= {None, "own_moment"}
     assert {"merge", *STATELESS} <= {step.operator for step in steps}
     assert {case.on_error for case in cases} == {"skip", "stop"}
-    tame = timed_tour(tame=True)
+    tame = timed_tour("tame")
     assert {case.isolation for case in tame} == {"trusting"}
     assert not any(case.alters for case in tame)
 

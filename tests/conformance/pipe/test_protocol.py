@@ -13,8 +13,8 @@ import pytest
 from wallaroo_conformance.cases.catalogue import catalogue
 from wallaroo_conformance.cases.counterexamples import stored
 from wallaroo_conformance.cases.either import engine_case
+from wallaroo_conformance.cases.generating import generate_timed
 from wallaroo_conformance.cases.operators import BUILDERS, STEPS
-from wallaroo_conformance.cases.timed.strategies import generate_timed
 from wallaroo_conformance.cli.adapters import OURS, AdapterError, adapter_command, find_adapter
 from wallaroo_conformance.pipe.engine import Patience, PipeEngine
 from wallaroo_conformance.pipe.protocol import (
@@ -33,7 +33,7 @@ from wallaroo.errors import UnsupportedTopology
 from wallaroo.trace import Trace
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
-CASES = [*[example.case for example in stored()], *generate_timed(20, 0, tame=False)]
+CASES = [*[example.case for example in stored()], *generate_timed(20, 0)]
 
 
 def test_the_schema_holds_for_what_is_sent() -> None:

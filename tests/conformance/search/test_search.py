@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from wallaroo_conformance.cases.operators import Tone
 from wallaroo_conformance.cases.pairs import pairs
-from wallaroo_conformance.cases.strategies import Tone
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.divergences import Divergence
 from wallaroo_conformance.search.budget import PROFILES, Budget, chosen_budget

@@ -8,10 +8,9 @@ import pytest
 from wallaroo_conformance.cases.case import ConformanceCase, Input, PipelineSpec, StepSpec
 from wallaroo_conformance.cases.crossing import MOST_INPUTS, crossed
 from wallaroo_conformance.cases.either import AnyCase, assemble, cross, from_json
-from wallaroo_conformance.cases.generating import generate
+from wallaroo_conformance.cases.generating import generate, generate_timed
 from wallaroo_conformance.cases.operators import MULTI_COMPUTATIONS, STATE_MULTI_COMPUTATIONS
 from wallaroo_conformance.cases.timed.case import TimedCase
-from wallaroo_conformance.cases.timed.strategies import generate_timed
 from wallaroo_conformance.judge.coverage import Coverage
 from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.search.steering import Steering
@@ -22,7 +21,7 @@ MULTIPLYING = {*MULTI_COMPUTATIONS, *STATE_MULTI_COMPUTATIONS}
 
 def drawn(*, timed: bool, seed: int = 5, count: int = CHANCE) -> list[AnyCase]:
     if timed:
-        return [*generate_timed(count, seed, tame=False)]
+        return [*generate_timed(count, seed)]
     return [*generate(count, seed, "any")]
 
 

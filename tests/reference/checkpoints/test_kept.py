@@ -6,8 +6,7 @@ import struct
 
 import pytest
 from wallaroo_conformance.cases.either import engine_case
-from wallaroo_conformance.cases.generating import generate
-from wallaroo_conformance.cases.timed.strategies import generate_timed
+from wallaroo_conformance.cases.generating import generate, generate_timed
 from wallaroo_reference.checkpoints.blobs import DamagedBlobError, decode
 from wallaroo_reference.compiled.linking import compiles
 from wallaroo_reference.compiled.machine import Compiled
@@ -106,12 +105,11 @@ def differs(case, modes):
 @pytest.mark.parametrize("mode", MACHINES)
 @pytest.mark.parametrize("timed", [False, True], ids=["plain", "timed"])
 def test_cuts_do_not_show(timed, mode):
-    tame = mode == "trusting"
-    cases = (
-        generate_timed(25, 1, tame=tame) if timed else generate(25, 1, "tame" if tame else "any")
-    )
+    drawn = generate_timed if timed else generate
     cases = [
-        case for case in cases if mode == "isolated" or compiles(engine_case(case).application)
+        case
+        for case in drawn(25, 1, "tame" if mode == "trusting" else "any")
+        if mode == "isolated" or compiles(engine_case(case).application)
     ]
     assert len(cases) > 15
     assert not [case for case in cases if differs(case, [mode])]
@@ -119,7 +117,7 @@ def test_cuts_do_not_show(timed, mode):
 
 def test_the_other_mode_can_go_on():
     cases = [
-        case for case in generate_timed(20, 2, tame=True) if compiles(engine_case(case).application)
+        case for case in generate_timed(20, 2, "tame") if compiles(engine_case(case).application)
     ]
     for case in cases:
         outputs, _, ended = carried(case, ["trusting", "isolated"], EVERY)

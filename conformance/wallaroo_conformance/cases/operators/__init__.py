@@ -18,7 +18,7 @@ from wallaroo_conformance.cases.operators.routing import KEY_LISTS, ROUTES, U64_
 from wallaroo_conformance.cases.operators.stateful import PLAIN_PAIRS
 from wallaroo_conformance.cases.operators.stateful_multi import STATE_MULTI_COMPUTATIONS
 from wallaroo_conformance.cases.operators.states import BUILDERS
-from wallaroo_conformance.cases.operators.table import Table, Trait
+from wallaroo_conformance.cases.operators.table import Table, Tone, Trait
 
 STATE_COMPUTATIONS = Table(PLAIN_PAIRS, ODD_PAIRS)
 STATELESS = Table(COMPUTATIONS, MULTI_COMPUTATIONS)
@@ -40,5 +40,6 @@ __all__ = [
     "STEPS",
     "U64_KEY_LISTS",
     "Table",
+    "Tone",
     "Trait",
 ]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 C = TypeVar("C")
+
+Tone: TypeAlias = Literal["any", "tame"]
+"""`tame` cases keep to operators that `trusting` mode promises to run right."""
 
 
 class Trait(enum.Enum):
@@ -35,6 +38,7 @@ class Trait(enum.Enum):
     ODD_ITEMS = "gives a multi result that does not look like one"
     WRONG_ITEMS = "gives what is no multi result"
     OWN_LIST = "gives a list of its state's as multi result"
+    LATE_AS_ANY = "of windows: late messages are to it as any others, so the tour has few for it"
 
 
 class Table(dict[str, Any]):
@@ -84,6 +88,22 @@ class Table(dict[str, Any]):
     def having(self, trait: Trait) -> tuple[str, ...]:
         """Return the names of the operators that have a trait."""
         return tuple([name for name in self if trait in self.traits[name]])
+
+    def choices(self, tone: Tone, common: int = 0) -> tuple[str, ...]:
+        """Return the names to choose from, the plainest first.
+
+        Args:
+            tone: `tame`: without the operators that make findings.
+            common: how many times more the common ones are among them.
+        """
+        return tuple(
+            [
+                name
+                for name in self
+                if tone == "any" or not self.has(name, Trait.FINDING)
+                for _ in range(1 + common * self.has(name, Trait.COMMON))
+            ]
+        )
 
     def siblings(self) -> list[tuple[str, ...]]:
         """Return the names of operators that are instances of one class, for each such class."""

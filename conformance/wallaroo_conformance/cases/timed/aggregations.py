@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.timed.marks import fail
+
+AGGREGATIONS = Table()
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ def _letter(key: Any) -> str:
     return key if isinstance(key, str) else "-" if key == () else ascii(key).replace(" ", "")
 
 
+@AGGREGATIONS.add(Trait.COMMON, name="texts")
 class Texts(Named):
     """An aggregation that tells all texts, in their order, and the window's bounds."""
 
@@ -53,6 +57,7 @@ class Texts(Named):
         return [_letter(key), window.end, f"{text}@{window.start}-{window.end}"]
 
 
+@AGGREGATIONS.add(Trait.FINDING, Trait.ALTERS_MESSAGE, name="altered_texts")
 class AlteredTexts(Texts):
     """The same, and it alters all that it is given, also where it raises."""
 
@@ -75,6 +80,7 @@ class AlteredTexts(Texts):
         return given
 
 
+@AGGREGATIONS.add(name="greatest")
 class Greatest(Texts):
     """An aggregation that keeps the accumulator whose first text is greater, perhaps the later."""
 
@@ -86,6 +92,7 @@ class Greatest(Texts):
         return None
 
 
+@AGGREGATIONS.add(Trait.LATE_AS_ANY, name="prepended")
 class Prepended(Texts):
     """An aggregation that puts what is earlier before the later, and gives that; it adds in output.
 
@@ -111,6 +118,7 @@ class Blank(list[Any]):
         return False
 
 
+@AGGREGATIONS.add(Trait.LATE_AS_ANY, name="parity")
 class Parity(Named):
     """An aggregation whose accumulators, results and messages are false as often as not."""
 
@@ -132,6 +140,7 @@ class Parity(Named):
         return given if accumulator else Blank(given)
 
 
+@AGGREGATIONS.add(name="halves")
 class Halves(Named):
     """An aggregation in which order and grouping show to the last bit; without bounds."""
 
@@ -152,6 +161,7 @@ class Halves(Named):
         return [_letter(key), 0, repr(accumulator)]
 
 
+@AGGREGATIONS.add(name="number")
 class Number(Named):
     """An aggregation without combine: how many messages there are."""
 
@@ -170,14 +180,5 @@ class Number(Named):
         return [_letter(key), window.end, f"{accumulator}@{window.start}-{window.end}"]
 
 
-AGGREGATIONS = {
-    "texts": Texts,
-    "altered_texts": AlteredTexts,
-    "halves": Halves,
-    "greatest": Greatest,
-    "number": Number,
-    "prepended": Prepended,
-    "parity": Parity,
-}
 COMBINING = tuple(name for name, kind in AGGREGATIONS.items() if hasattr(kind, "combine"))
 """Aggregations that sliding windows and sessions can have."""

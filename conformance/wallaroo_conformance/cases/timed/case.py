@@ -142,9 +142,8 @@ class TimedCase:
     @property
     def alters(self) -> bool:
         """Whether a component alters what it is only to read."""
-        return any(step.operator in ALTERING for step in self.steps) or any(
-            source.event_time == "time_that_alters" for source in self.sources
-        )
+        used = [step.operator for step in self.steps]
+        return not ALTERING.isdisjoint([*used, *[source.event_time for source in self.sources]])
 
     @property
     def input_log(self) -> list[Record]:

@@ -2,6 +2,7 @@
 
 A message is a list: a letter, which is a key; a number, which is an event time; and a text. Letters
 in the text are marks that make a component fail (`marks`). Aggregations have a module of their own.
+An operator is declared once, by the decorator of its table, with its traits.
 """
 
 from __future__ import annotations
@@ -15,8 +16,13 @@ from typing import Any, Final
 import wallaroo
 from wallaroo.components import OwnState
 from wallaroo.topology import Codec
+from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS, Named
 from wallaroo_conformance.cases.timed.marks import fail
+
+EVENT_TIMES, KEYS, STATELESS = Table(), Table(), Table()
+STATEFUL, PAIRS = Table(), Table()
+"""State computations, and the same in the builder's form."""
 
 _PARTS = 3
 _NUMBERS: dict[str, Any] = {"yes": True, "half": 0.5, "below": -1}
@@ -57,6 +63,7 @@ class Values:
         return
 
 
+@EVENT_TIMES.add(Trait.COMMON)
 def own_time(message: Any) -> Any:
     """Return the message's number."""
     if "e" in message[2]:
@@ -68,6 +75,7 @@ _MOMENT: Final = datetime(2026, 3, 29, 0, 59, 59, 999_990, tzinfo=UTC)
 _ZONES: Final = (UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(seconds=1)))
 
 
+@EVENT_TIMES.add()
 def own_moment(message: Any) -> Any:
     """Return the message's number as a `datetime`, of one zone or another; else a naive one."""
     number = message[1]
@@ -77,15 +85,14 @@ def own_moment(message: Any) -> Any:
     return moment.astimezone(_ZONES[number % len(_ZONES)])
 
 
+@EVENT_TIMES.add(Trait.FINDING, Trait.ALTERS_MESSAGE)
 def time_that_alters(message: Any) -> Any:
     """Return the message's number, and alter the message."""
     message[2] += "!"
     return message[1]
 
 
-EVENT_TIMES = {function.__name__: function for function in (own_time, time_that_alters, own_moment)}
-
-
+@KEYS.add(Trait.COMMON, name="by_letter")
 @dataclass(frozen=True)
 class ByLetter:
     """A key extractor: the message's letter."""
@@ -99,6 +106,7 @@ class ByLetter:
         return 1.5 if "f" in message[2] else message[0]
 
 
+@KEYS.add(Trait.FINDING, Trait.ALTERS_MESSAGE, name="by_number")
 @dataclass(frozen=True)
 class ByNumber:
     """A key extractor: whether the number is odd; it alters the message."""
@@ -112,6 +120,7 @@ class ByNumber:
         return number % 2 if isinstance(number, int) else -1
 
 
+@KEYS.add(name="by_pair")
 @dataclass(frozen=True)
 class ByPair:
     """A key extractor: a tuple, of the letter and a number."""
@@ -123,6 +132,7 @@ class ByPair:
         return message[0], 1
 
 
+@KEYS.add(Trait.LATE_AS_ANY, name="by_any")
 @dataclass(frozen=True)
 class ByAny:
     """A key extractor: keys of every type, whose order is not that of their texts."""
@@ -140,6 +150,7 @@ class ByAny:
         return keys.get(message[0], ("",) * 4)[number % 4]
 
 
+@STATELESS.add(name="same")
 class Same(Named):
     """A computation that changes nothing."""
 
@@ -148,6 +159,7 @@ class Same(Named):
         return message
 
 
+@STATELESS.add(name="drop")
 class Drop(Named):
     """A computation that filters by a mark, and else lengthens the text."""
 
@@ -156,6 +168,7 @@ class Drop(Named):
         return None if "d" in message[2] else [message[0], message[1], message[2] + "'"]
 
 
+@STATELESS.add(name="twice")
 class Twice(Named):
     """A multi computation: two messages, with a gap between them."""
 
@@ -171,6 +184,7 @@ class Tally:
         self.seen: list[str] = []
 
 
+@STATEFUL.add(Trait.COMMON, name="remember")
 class Remember(Named):
     """A state computation that remembers texts, and sends nothing for every second one."""
 
@@ -188,6 +202,7 @@ class Remember(Named):
         return [message[0], message[1], "+".join(tally.seen)]
 
 
+@STATEFUL.add(name="remember_each")
 class RememberEach(Named):
     """The same as a multi state computation: one message for each text."""
 
@@ -203,50 +218,36 @@ class RememberEach(Named):
         return [[message[0], message[1], text] for text in tally.seen[-2:]]
 
 
-class RememberPair(Named):
+@PAIRS.add(name="remember")
+class RememberPair(Remember):
     """`Remember` in the builder's form."""
 
     def compute(self, message: Any, tally: Any) -> Any:
         """Return the same, and that the state has changed."""
-        if "b" in message[2]:
-            fail(message[2])
-        tally.seen.append(message[2])
-        if "s" in message[2]:
-            fail(message[2])
-        if len(tally.seen) % 2 == 0:
-            return None, True
-        return [message[0], message[1], "+".join(tally.seen)], True
+        return super().compute(message, tally), True
 
 
-class RememberEachPair(Named):
+@PAIRS.add(name="remember_each")
+class RememberEachPair(RememberEach):
     """`RememberEach` in the builder's form."""
 
     def compute_multi(self, message: Any, tally: Any) -> Any:
         """Return the same, and that the state has changed."""
-        if "b" in message[2]:
-            fail(message[2])
-        tally.seen.append(message[2])
-        if "s" in message[2]:
-            fail(message[2])
-        return [[message[0], message[1], text] for text in tally.seen[-2:]], True
+        return super().compute_multi(message, tally), True
 
 
-STATELESS = {"same": Same, "drop": Drop, "twice": Twice}
-STATEFUL = {"remember": Remember, "remember_each": RememberEach}
-PAIRS = {"remember": RememberPair, "remember_each": RememberEachPair}
-KEYS = {"by_letter": ByLetter, "by_number": ByNumber, "by_pair": ByPair, "by_any": ByAny}
 GRAPH = ("collect", "merge")
-ALTERING = ("altered_texts", "by_number")
+COMPONENTS = Table(STATELESS, KEYS, AGGREGATIONS)
+"""Operators without state."""
+ALTERING = frozenset(Table(COMPONENTS, EVENT_TIMES).having(Trait.FINDING))
 """Operators that alter what they are only to read: `trusting` mode is not promised to them."""
 OPERATORS = (*STATELESS, *STATEFUL, *KEYS, *AGGREGATIONS, *GRAPH)
-
-_CLASSES = {**STATELESS, **KEYS, **AGGREGATIONS}
 
 
 @cache
 def component(operator: str, name: str) -> Any:
     """Return a component without state of its own, for the step of that name."""
-    return _CLASSES[operator](name)
+    return COMPONENTS[operator](name)
 
 
 @cache

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import accumulate, combinations
 from typing import Any, TypeVar
 
+from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
 from wallaroo_conformance.cases.timed.case import Entry, SourceSpec, TimedCase, TimedStep
 from wallaroo_conformance.cases.timed.marks import MARKS
 from wallaroo_conformance.cases.timed.operators import OPERATORS
@@ -15,6 +16,7 @@ T = TypeVar("T")
 
 _KIND_RANK = {"range": 0, "count": 2, "session": 1}
 _RANK = {name: rank for rank, name in enumerate(OPERATORS)}
+_PLAINEST = next(iter(AGGREGATIONS))
 _MOST_PARTS = 12  # records of which pairs are tried
 
 
@@ -96,7 +98,7 @@ def _step_size(step: TimedStep) -> int:
 
 def _source_size(source: SourceSpec) -> int:
     return (
-        2 * (source.event_time not in (None, "own_time"))
+        2 * (source.event_time not in (None, SourceSpec.event_time))
         + (source.event_time is not None)
         + (source.idle_after is not None)
         + source.generator
@@ -133,8 +135,8 @@ def _steps(step: TimedStep) -> Iterator[TimedStep]:
         yield replace(step, route=None)
     window = step.window
     if window is not None:
-        if step.operator != "texts":
-            yield replace(step, operator="texts")
+        if step.operator != _PLAINEST:
+            yield replace(step, operator=_PLAINEST)
         for name, plain in (
             ("slide", None),
             ("delay", 0),

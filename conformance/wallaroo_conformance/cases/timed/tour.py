@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Final
 
+from wallaroo_conformance.cases.operators import Tone, Trait
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS, COMBINING
 from wallaroo_conformance.cases.timed.case import (
     Entry,
@@ -21,7 +22,13 @@ from wallaroo_conformance.cases.timed.case import (
     WindowSpec,
 )
 from wallaroo_conformance.cases.timed.marks import MARKS
-from wallaroo_conformance.cases.timed.operators import ALTERING, KEYS, STATEFUL, STATELESS
+from wallaroo_conformance.cases.timed.operators import (
+    ALTERING,
+    EVENT_TIMES,
+    KEYS,
+    STATEFUL,
+    STATELESS,
+)
 
 _POLICIES: Final = ("dead-letter", "drop", "fire-per-message", "place-in-oldest-window")
 _RANGES: Final = (
@@ -59,16 +66,23 @@ _BAD_FRAMES: Final = (
 """Payloads that bring no event time."""
 _BEGINNING: Final = 1_000
 _LATER: Final = 200
-_PLAIN_PAIRS: Final = (("prepended", "by_letter"), ("parity", "by_letter"), ("texts", "by_any"))
-"""Aggregations and key extractors for which late messages are as any others."""
-_NOT_WITH_EVERY_WINDOW: Final = ("prepended", "parity", "by_any")
+_TEXTS, _LETTER, _STATE, _TIME = (
+    next(iter(table)) for table in (AGGREGATIONS, KEYS, STATEFUL, EVENT_TIMES)
+)
+"""The plainest of each kind."""
+_FEW_AGGREGATIONS, _FEW_KEYS = (table.having(Trait.LATE_AS_ANY) for table in (AGGREGATIONS, KEYS))
+_LATE_AS_ANY: Final = (
+    *[(name, _LETTER) for name in _FEW_AGGREGATIONS],
+    *[(_TEXTS, name) for name in _FEW_KEYS],
+)
+"""Aggregations and key extractors of cases without the policies for late messages."""
 
 
-def timed_tour(*, tame: bool) -> list[TimedCase]:
+def timed_tour(tone: Tone) -> list[TimedCase]:
     """Return the tour's cases; `tame`: for `trusting` mode, without operators that alter."""
     # Every second log goes on, so that not every failure is blamed on the end of the log.
     found = [replace(case, ended=number % 2 == 0) for number, case in enumerate(_cases())]
-    if tame:
+    if tone == "tame":
         found = [replace(case, isolation="trusting") for case in found if not case.alters]
     return list(dict.fromkeys(found))
 
@@ -78,18 +92,18 @@ def _cases() -> Iterator[TimedCase]:
         plain = window.kind == "count" or (window.kind == "range" and window.slide is None)
         if aggregation not in COMBINING and not plain:
             continue
-        if not {aggregation, key} & set(_NOT_WITH_EVERY_WINDOW):
+        if aggregation not in _FEW_AGGREGATIONS and key not in _FEW_KEYS:
             yield _case(key, TimedStep(aggregation, window=window))
-    for window, (aggregation, key) in product((*_RANGES, *_SESSIONS, *_COUNTS), _PLAIN_PAIRS):
+    for window, (aggregation, key) in product((*_RANGES, *_SESSIONS, *_COUNTS), _LATE_AS_ANY):
         yield _case(key, TimedStep(aggregation, window=window))
     for window, mark in product(_WINDOWS, MARKS):
-        yield _case("by_letter", TimedStep("texts", window=window), mark)
+        yield _case(_LETTER, TimedStep(_TEXTS, window=window), mark)
     for window in _WINDOWS:
-        case = _case("by_letter", TimedStep("texts", window=window))
-        behind = TimedStep("texts", window=WindowSpec(size=5))  # the event times show there
+        case = _case(_LETTER, TimedStep(_TEXTS, window=window))
+        behind = TimedStep(_TEXTS, window=WindowSpec(size=5))  # the event times show there
         yield replace(case, steps=(*case.steps[:-1], behind))
     for state, key, expires in product(STATEFUL, (None, *KEYS), (None, _EXPIRES)):
-        marks = ("", "b") if key in _NOT_WITH_EVERY_WINDOW else ("", "b", "s", "k", "f", "d")
+        marks = ("", "b") if key in _FEW_KEYS else ("", "b", "s", "k", "f", "d")
         for mark in marks:
             case = _case(key, TimedStep(state), mark)
             at_last = Entry("tick", at=_LATER)  # when no entity is left
@@ -97,20 +111,22 @@ def _cases() -> Iterator[TimedCase]:
             yield replace(case, expire_after=expires, inputs=_inputs("", ticks=False))
     for payload, first in product(("", *_BAD_FRAMES), (SourceSpec(), SourceSpec(None))):
         yield _with_a_source_that_has_no_time(payload, first)
-    for window in (*_RANGES, *_SESSIONS):
-        case = _case("by_letter", TimedStep("texts", window=window))
-        yield replace(case, sources=(SourceSpec("own_moment"),))
+    for window, time in product((*_RANGES, *_SESSIONS), EVENT_TIMES):
+        if time != _TIME:
+            case = _case(_LETTER, TimedStep(_TEXTS, window=window))
+            yield replace(case, sources=(SourceSpec(time),))
     yield from _branched()
     yield from _stopped()
 
 
 def _branched() -> Iterator[TimedCase]:
     """Yield cases whose messages go two ways, to an entity that both share, and come together."""
-    for operator, key in product(STATELESS, (None, "by_letter")):
+    *_, one, other = STATELESS
+    for operator, key in product(STATELESS, (None, _LETTER)):
         first = TimedStep(operator)
         for after in (
-            (TimedStep("remember"), TimedStep("remember", origin=1)),
-            (TimedStep("twice"), TimedStep("drop", origin=1), TimedStep("merge", other=1)),
+            (TimedStep(_STATE), TimedStep(_STATE, origin=1)),
+            (TimedStep(one), TimedStep(other, origin=1), TimedStep("merge", other=1)),
         ):
             case = _case(key, first, "d")
             yield replace(case, steps=(*case.steps[:-1], *after), shared=True)
@@ -118,8 +134,8 @@ def _branched() -> Iterator[TimedCase]:
 
 def _stopped() -> Iterator[TimedCase]:
     """Yield cases that end at their first dead letter: one of each kind (dead-4)."""
-    window = _case("by_letter", TimedStep("texts", window=WindowSpec()))
-    state = _case("by_letter", TimedStep("remember"))
+    window = _case(_LETTER, TimedStep(_TEXTS, window=WindowSpec()))
+    state = _case(_LETTER, TimedStep(_STATE))
     for case in (window, state):
         for mark in ("", *MARKS):
             yield replace(case, inputs=_inputs(mark), on_error="stop")
@@ -132,7 +148,7 @@ def _case(key: str | None, step: TimedStep, mark: str = "") -> TimedCase:
     """Return a case with one step, and a computation and a state behind it."""
     keys = () if key is None else (TimedStep(key),)
     alters = key in ALTERING or step.operator in ALTERING
-    behind = () if alters else (TimedStep("remember"),)
+    behind = () if alters else (TimedStep(_STATE),)
     return TimedCase(steps=(*keys, step, *behind), inputs=_inputs(mark))
 
 
@@ -154,6 +170,6 @@ def _with_a_source_that_has_no_time(payload: str, first: SourceSpec) -> TimedCas
     bad = [Entry(source=1, at=at, payload=payload.encode()) for at in (1, 7, 14) if payload]
     inputs = sorted([*_inputs(""), *bad], key=lambda entry: entry.at)
     inputs = [replace(entry, at=entry.at + _BEGINNING) for entry in inputs]
-    step = TimedStep("texts", window=WindowSpec())
+    step = TimedStep(_TEXTS, window=WindowSpec())
     second = SourceSpec(idle_after=15)
     return TimedCase((first, second), (TimedStep("merge", other=1), step), tuple(inputs))
