@@ -11,7 +11,7 @@ from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo_spark.bounded.runs import run_cases
 from wallaroo_spark.bounded.traces import SMALL
-from wallaroo_spark.jvm.pickling import pickle_application
+from wallaroo_spark.jvm.pickling import pickle_application, warn_of_states_in_functions
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.options import add_arguments, spark_options
 from wallaroo_spark.live.serve import Server
@@ -30,8 +30,9 @@ class SparkEngine:
         )
 
     def check(self, application: Application) -> None:
-        """Refuse components that cannot be sent to a worker."""
+        """Refuse components that cannot be sent to a worker; warn of states that cannot be kept."""
         pickle_application(application)
+        warn_of_states_in_functions(application)
 
     def run(self, case: Case) -> Trace:
         """Run one bounded case: as a stream if it chooses its batches, else as a batch job."""

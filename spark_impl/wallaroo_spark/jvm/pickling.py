@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
 import io
+import logging
 import pickle
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.topology import Application
 from wallaroo_spark.jvm.by_value import MAIN, dumps_by_value, pickle_by_value
+
+_log = logging.getLogger("wallaroo.spark")
 
 
 class ShippingError(UnsupportedTopology):
@@ -68,6 +72,30 @@ def states_of_main(application: Application) -> Iterator[tuple[str, str]]:
         kind = component if isinstance(component, type) else type(component)
         if kind.__module__ == MAIN:
             yield partition.name, partition.builder.name
+
+
+def warn_of_states_in_functions(application: Application) -> None:
+    """Log which states are of a class inside a function: no pickle finds it by its name.
+
+    Their messages are dead letters, `unportable`, in `isolated` mode of every engine and on Spark.
+    """
+    for partition in application.partitions:
+        kind = partition.builder.component
+        if application.codec is None and isinstance(kind, type) and not _is_portable(kind):
+            _log.warning(
+                "state partition %r: its states are of the class %s, which is inside a function, "
+                "so they cannot be pickled, and each message that meets one becomes a dead letter "
+                "(unportable); move the class out of the function",
+                partition.name,
+                kind.__qualname__,
+            )
+
+
+def _is_portable(kind: type) -> bool:
+    """Whether objects of a class can be pickled, as far as its name and its methods tell."""
+    reduces = kind.__reduce__ is not object.__reduce__ or kind in copyreg.dispatch_table
+    own = reduces or kind.__reduce_ex__ is not object.__reduce_ex__
+    return own or "<locals>" not in kind.__qualname__
 
 
 def _error_about_component(application: Application, error: Exception) -> ShippingError:

@@ -29,7 +29,11 @@ from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo_spark.jvm.java import find_java
-from wallaroo_spark.jvm.pickling import pickle_application, states_of_main
+from wallaroo_spark.jvm.pickling import (
+    pickle_application,
+    states_of_main,
+    warn_of_states_in_functions,
+)
 from wallaroo_spark.jvm.process import SubmittingJvm
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, temporary_parent
 from wallaroo_spark.live.checkpoint import ENGINE, Checkpoint
@@ -89,6 +93,7 @@ class Server:
         self._result: Summary | None = None
         self._killed = False
         self._up = contextlib.ExitStack()  # what is to be closed, the last opened first
+        warn_of_states_in_functions(application)
         if not SubmittingJvm.is_there():
             find_java()
         try:

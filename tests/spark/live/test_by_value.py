@@ -128,6 +128,33 @@ def test_build_2_check_refuses_what_run_refuses(tmp_path, capsys):
     assert main(["check", str(tmp_path / "locked.py")]) == 0
 
 
+def test_check_says_which_states_are_unportable(tmp_path, capsys):
+    (tmp_path / "inner.py").write_text(
+        "import wallaroo\n"
+        "@wallaroo.decoder(header_length=4, length_fmt='>I')\n"
+        "def decode(payload):\n"
+        "    return payload\n"
+        "@wallaroo.state_computation(name='count')\n"
+        "def count(message, state):\n"
+        "    return None, False\n"
+        "class Outer:\n"
+        "    pass\n"
+        "def application_setup(args):\n"
+        "    class Inner:\n"
+        "        pass\n"
+        "    ab = wallaroo.ApplicationBuilder('app')\n"
+        "    ab.new_pipeline('p', wallaroo.TCPSourceConfig('127.0.0.1', 0, decode))\n"
+        "    ab.to_stateful(count, Inner, 'inside')\n"
+        "    return ab.to_stateful(count, Outer, 'outside').done().build()\n"
+    )
+    assert main(["check", str(tmp_path / "inner.py"), "--engine", "spark"]) == 0
+    said = capsys.readouterr().err
+    assert "'inside'" in said
+    assert "application_setup.<locals>.Inner" in said
+    assert "unportable" in said
+    assert "'outside'" not in said
+
+
 KEPT = """
 class Kept:
     count = 0
