@@ -10,11 +10,24 @@ from typing import Any
 import pytest
 from wallaroo_conformance.cases.either import engine_case, from_json, module_text, size
 from wallaroo_conformance.cases.generating import generate_timed
+from wallaroo_conformance.cases.operators import Trait
 from wallaroo_conformance.cases.reading import BadCaseError
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
-from wallaroo_conformance.cases.timed.case import Entry, TimedCase, TimedStep, WindowSpec
+from wallaroo_conformance.cases.timed.case import (
+    Entry,
+    SourceSpec,
+    TimedCase,
+    TimedStep,
+    WindowSpec,
+)
 from wallaroo_conformance.cases.timed.marks import MARKS
-from wallaroo_conformance.cases.timed.operators import KEYS, OPERATORS, STATEFUL, STATELESS
+from wallaroo_conformance.cases.timed.operators import (
+    EVENT_TIMES,
+    KEYS,
+    OPERATORS,
+    STATEFUL,
+    STATELESS,
+)
 from wallaroo_conformance.cases.timed.reducing import timed_reductions
 from wallaroo_conformance.cases.timed.tour import timed_tour
 from wallaroo_conformance.judge.timed import observe_timed
@@ -117,3 +130,12 @@ def test_the_reference_keeps_every_relation_and_agrees_with_the_model() -> None:
             assert variant.agree(observation.trace, second), (relation.id, observation.case)
             met.add(relation.id)
     assert met == {relation.id for relation in TIMED_RELATIONS}
+
+
+def test_a_component_that_alters_is_seen_wherever_a_case_has_it() -> None:
+    [key] = [name for name in KEYS if KEYS.has(name, Trait.FINDING)]
+    [time] = [name for name in EVENT_TIMES if EVENT_TIMES.has(name, Trait.FINDING)]
+    assert not TimedCase(steps=(TimedStep("remember", route="by_letter"),)).alters
+    assert TimedCase(steps=(TimedStep("remember", route=key),)).alters
+    assert TimedCase(steps=(TimedStep(key),)).alters
+    assert TimedCase(sources=(SourceSpec(time),)).alters

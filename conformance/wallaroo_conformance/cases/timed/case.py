@@ -142,8 +142,10 @@ class TimedCase:
     @property
     def alters(self) -> bool:
         """Whether a component alters what it is only to read."""
-        used = [step.operator for step in self.steps]
-        return not ALTERING.isdisjoint([*used, *[source.event_time for source in self.sources]])
+        components = [*[step.operator for step in self.steps], *[step.route for step in self.steps]]
+        return not ALTERING.isdisjoint(
+            [*components, *[source.event_time for source in self.sources]]
+        )
 
     @property
     def input_log(self) -> list[Record]:
