@@ -10,21 +10,40 @@ Where there was a choice:
   a function would end the dataflow.
 - Inside a batch Bytewax takes a stateful step's items by key, so `order="entity"` is claimed.
 - The states at the end are noted as they are given to Bytewax: it has no way to ask for them.
-- Windows, event time and expiry are left out: `refuse_time`.
+- Windows by event time are Bytewax's own, `fold_window` by key, with `ordered=False`: the rules take
+  messages in the order of their lineage, not of their times. A nanosecond is a microsecond there,
+  the smallest time that Bytewax has. Its clock adds elapsed system time to the watermark; here the
+  clock stands still, so that a run depends on its log alone.
+- An accumulator is one for each pane, combined when the window fires. The gap of a session is one
+  unit shorter: in Bytewax messages exactly a gap apart are one session.
+- Not there: count windows without a time, other policies than dead letter and drop, idle sources,
+  windows that stay open when the input ends (all are closed), a list of open windows, and an order
+  in which windows fire (time-4): each key has its own watermark.
 """
 
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 
 import bytewax.operators as op
+import bytewax.operators.windowing as windowing
 from bytewax.dataflow import Dataflow
 from bytewax.testing import TestingSink, TestingSource, run_main
 from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities
-from wallaroo.judging.calls import Calls, Message, refuse_time
+from wallaroo.errors import UnsupportedTopology
+from wallaroo.judging.calls import Message, refuse_expiry
+from wallaroo.judging.folding import Folding
 from wallaroo.judging.stages import stages
-from wallaroo.operations import Stateful
+from wallaroo.judging.window_calls import WindowCalls
+from wallaroo.operations import Stateful, Windowed
+from wallaroo.records import End
 from wallaroo.topology import Step
+from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LAST = (datetime(9999, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+POLICIES = (LateDataPolicy.DEAD_LETTER, LateDataPolicy.DROP)
 
 
 class Bytewax:
@@ -33,17 +52,35 @@ class Bytewax:
 
     def capabilities(self):
         return Capabilities(
-            isolation=frozenset({"isolated"}), batches=False, order="entity", stop="none"
+            isolation=frozenset({"isolated"}),
+            batches=False,
+            order="entity",
+            stop="none",
+            unsupported_rules=frozenset({"time-4", "window-11"}),
         )
 
     def check(self, application):
-        refuse_time(application, "this adapter of Bytewax")
+        refuse_expiry(application, "this adapter of Bytewax")
         stages(application)
+        for index in application.window_steps:
+            refuse_windows(application.nodes[index])
+            for source in application.ways[index]:
+                if application.sources[source].config.idle_after is not None:
+                    raise UnsupportedTopology("time-3", source, "Bytewax knows no idle sources")
 
     def run(self, case):
+        ended = {record.source for record in case.records if isinstance(record, End)}
+        if case.application.window_steps and ended != set(case.application.sources):
+            reason = "Bytewax closes all windows when its input ends"
+            raise UnsupportedTopology("time-5", "input", reason)
         results, states = [], {}
-        calls = Calls(case.application)
-        run_main(dataflow(case, calls, states, results))
+        calls = WindowCalls(case.application)
+        try:
+            run_main(dataflow(case, calls, states, results))
+        except Exception as error:
+            while not isinstance(error, UnsupportedTopology) and error.__cause__ is not None:
+                error = error.__cause__  # Bytewax tells the step, and the cause behind it
+            raise error
         return calls.trace(results, calls.entities(states, case.partitions))
 
 
@@ -73,6 +110,16 @@ def dataflow(case, calls, states, results):
 
     for group in stages(case.application):
         node = nodes[group[0]]
+        if is_windowed(node):
+            found = op.map(
+                f"{group[0]} key", into(group[0]), lambda one, node=node: key(calls, node, one)
+            )
+            split = op.branch(f"{group[0]} key split", found, lambda one: isinstance(one, tuple))
+            gone.append(split.falses)
+            folding = Folding(calls, node, results.append)
+            given = windowed(str(group[0]), split.trues, node.operation.windows, folding)
+            streams[group[0]] = going_on(group[0], given)
+            continue
         if not (isinstance(node, Step) and isinstance(node.operation, Stateful)):
             made = op.flat_map(
                 f"{group[0]} pass on",
@@ -84,7 +131,9 @@ def dataflow(case, calls, states, results):
         keyed = []
         for index in group:
             found = op.map(
-                f"{index} key", into(index), lambda one, index=index: key(calls, nodes, index, one)
+                f"{index} key",
+                into(index),
+                lambda one, index=index: key(calls, nodes[index], one, index),
             )
             split = op.branch(f"{index} key split", found, lambda one: isinstance(one, tuple))
             gone.append(split.falses)
@@ -104,8 +153,10 @@ def dataflow(case, calls, states, results):
     return flow
 
 
-def key(calls, nodes, index, message):
-    found = calls.key(nodes[index], message)
+def key(calls, node, message, index=None):
+    if is_windowed(node) and message.time > LAST:
+        raise UnsupportedTopology("time-2", node.name, "Python's datetimes end before this time")
+    found = calls.key(node, message)
     return (found.hex(), (index, found, message)) if isinstance(found, bytes) else found
 
 
@@ -119,6 +170,51 @@ def visitor(calls, nodes, partition, states):
         return state, [{index: one} for one in outcomes]
 
     return visit
+
+
+def is_windowed(node):
+    return isinstance(node, Step) and isinstance(node.operation, Windowed)
+
+
+def refuse_windows(step):
+    windows = step.operation.windows
+    if isinstance(windows, CountWindows):
+        raise UnsupportedTopology("window-8", step.name, "Bytewax counts only within a time")
+    if windows.late not in POLICIES:
+        raise UnsupportedTopology("window-6", step.name, f"Bytewax has no {windows.late.value}")
+
+
+def windowed(name, keyed, windows, folding):
+    """Return what a window step gives: outcomes."""
+    clock = windowing.EventClock(
+        lambda item: EPOCH + unit(item[2].time),
+        unit(windows.delay),
+        now_getter=lambda: EPOCH,
+        to_system_utc=lambda _: None,
+    )
+    slide = 0
+    if isinstance(windows, RangeWindows):
+        slide = windows.slide
+        windower = windowing.SlidingWindower(unit(windows.range), unit(slide), EPOCH)
+    else:
+        windower = windowing.SessionWindower(unit(windows.gap - 1))
+
+    def give(item):
+        key, (number, folded) = item
+        return folding.give(folded, bytes.fromhex(key), number * slide)
+
+    folded = windowing.fold_window(
+        *(f"{name} window", keyed, clock, windower),
+        *(dict, lambda folded, item: folding.add(folded, *item[1:]), folding.join),
+        ordered=False,
+    )
+    given = op.flat_map(f"{name} give", folded.down, give)
+    late = op.flat_map(f"{name} late", folded.late, lambda item: folding.late(*item[1][1][1:]))
+    return op.merge(f"{name} together", given, late)
+
+
+def unit(nanoseconds):
+    return timedelta(microseconds=nanoseconds)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,21 @@ Where there was a choice:
 - When an application of Quix ends early, it forgets what came since its last checkpoint, so no
   early stop is claimed.
 - A `group_by` behind another is refused by Quix, so a state partition behind another is, too.
-- Windows, event time and expiry are left out: `refuse_time`.
+- Windows by event time are Quix's own, behind a `group_by`, closed for the whole partition
+  (`closing_strategy="partition"`), since the rules have one watermark for all keys. A nanosecond is
+  a millisecond there. The gap of a session is one unit shorter: in Quix messages exactly a gap
+  apart are one session.
+- Quix closes nothing when the input ends. So the end of all sources is a last message, late enough
+  to close what is open, as a heartbeat would be. What it opens itself is not looked at.
+- Not there: count windows with a timeout, other policies than dead letter and drop, idle sources,
+  a list of open windows, and windows that fire before the record goes anywhere (time-4). Times past
+  a million are refused: Quix makes a list of all windows that a gap in time leaves out.
+- States do not expire: `refuse_expiry`.
 """
 
 import contextvars
+import pickle
+import tempfile
 from base64 import b64decode, b64encode
 from importlib.metadata import version
 
@@ -30,10 +41,14 @@ from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.judging.calls import Calls, Message, refuse_time
+from wallaroo.judging.calls import Message, refuse_expiry
+from wallaroo.judging.folding import Folding
 from wallaroo.judging.stages import stages
-from wallaroo.operations import Stateful
+from wallaroo.judging.window_calls import WindowCalls
+from wallaroo.operations import Stateful, Windowed
+from wallaroo.records import End
 from wallaroo.topology import Source, Step
+from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows
 
 LOG = Topic("log")
 LOG.broker_config = TopicConfig(  # as a broker would give it
@@ -48,35 +63,60 @@ class Quix:
     version = version("quixstreams")
 
     def capabilities(self):
-        return Capabilities(isolation=frozenset({"isolated"}), batches=False, stop="none")
+        unsupported = frozenset({"time-4", "window-11"})
+        return Capabilities(
+            isolation=frozenset({"isolated"}),
+            batches=False,
+            stop="none",
+            unsupported_rules=unsupported,
+        )
 
     def check(self, application):
-        refuse_time(application, "this adapter of Quix Streams")
+        refuse_expiry(application, "this adapter of Quix Streams")
+        for index in application.window_steps:
+            refuse_windows(application.nodes[index], application)
         grouped = set()
         for group in stages(application):
             nodes = [application.nodes[index] for index in group]
             behind = any(origin in grouped for node in nodes for origin in node.inputs)
-            if is_stateful(nodes[0]) and behind:
+            grouping = has_operation(nodes[0], Stateful, Windowed)
+            if grouping and behind:
                 reason = "Quix allows no group_by behind another"
                 raise UnsupportedTopology("state-9", nodes[0].name, reason)
-            if is_stateful(nodes[0]) or behind:
+            if grouping or behind:
                 grouped.update(group)
 
     def run(self, case):
-        calls = Calls(case.application)
-        frames = Frames(case.application, calls)
-        frames.process(enumerate(case.records))
-        return calls.trace(frames.results, calls.entities(frames.states(), case.partitions))
+        calls = WindowCalls(case.application)
+        ended = {record.source for record in case.records if isinstance(record, End)}
+        with tempfile.TemporaryDirectory() as place:
+            frames = Frames(case.application, calls, place)
+            frames.process(enumerate(case.records))
+            if ended == set(case.application.sources):
+                frames.end()
+            entities = calls.entities(frames.states(), case.partitions)
+            return calls.trace(frames.results, entities)
 
 
-def is_stateful(node):
-    return isinstance(node, Step) and isinstance(node.operation, Stateful)
+def has_operation(node, *kinds):
+    return isinstance(node, Step) and isinstance(node.operation, kinds)
+
+
+def refuse_windows(step, application):
+    windows = step.operation.windows
+    if isinstance(windows, CountWindows):
+        raise UnsupportedTopology("window-8", step.name, "left out by this adapter")
+    if windows.late not in (LateDataPolicy.DEAD_LETTER, LateDataPolicy.DROP):
+        raise UnsupportedTopology("window-6", step.name, f"Quix has no {windows.late.value}")
+    if any(source.config.idle_after is not None for source in application.sources.values()):
+        raise UnsupportedTopology("time-3", step.name, "Quix knows no idle sources")
 
 
 class Frames:
     """An application as data frames, with all that a Quix application puts around them."""
 
-    def __init__(self, application, calls):
+    def __init__(self, application, calls, place):
+        self.latest = 0  # event time
         self.nodes, self.calls, self.results = application.nodes, calls, []
         self.keys = {}  # of each state partition: stream and keys
         registry = DataFrameRegistry()
@@ -84,7 +124,7 @@ class Frames:
             commit_interval=3600.0,
             producer=None,
             consumer=None,
-            state_manager=StateStoreManager(default_store_type=MemoryStore),
+            state_manager=StateStoreManager(state_dir=place, default_store_type=MemoryStore),
             sink_manager=SinkManager(),
             dataframe_registry=registry,
         )
@@ -96,20 +136,22 @@ class Frames:
             processing_context=self.context,
         )
         registry.register_root(root)
-        begun = root.apply(lambda item: self.going_on(calls.begin(*item)), expand=True)
+        begun = root.apply(self.begun, expand=True)
         self.streams = {}
         for index, node in enumerate(self.nodes):
             if isinstance(node, Source):
                 self.streams[index] = begun[
-                    begun.apply(lambda one, source=node.pipeline: one.source == source)
+                    begun.apply(lambda one, source=node.pipeline: one.source in (source, ""))
                 ]
         for group in stages(application):
             node = self.nodes[group[0]]
-            if is_stateful(node):
+            if has_operation(node, Stateful):
                 self.add_partition(node.operation.partition, group)
+            elif has_operation(node, Windowed):
+                self.add_windows(group[0], node, node.operation.windows)
             else:
                 self.streams[group[0]] = self.into(group[0]).apply(
-                    lambda one, node=node: self.going_on(calls.pass_on(node, one)), expand=True
+                    lambda one, node=node: self.passed_on(node, one), expand=True
                 )
         self.log = registry.compose_all()["log"]
 
@@ -117,6 +159,17 @@ class Frames:
         """Return the messages among outcomes, and note the others."""
         self.results += [one for one in outcomes if not isinstance(one, Message)]
         return [one for one in outcomes if isinstance(one, Message)]
+
+    def begun(self, item):
+        """Return a record's message; the end of all sources is a message without lineage."""
+        messages = [item] if isinstance(item, Message) else self.going_on(self.calls.begin(*item))
+        self.latest = max([self.latest, *[message.time for message in messages]])
+        return messages
+
+    def passed_on(self, node, message):
+        if not message.lineage:
+            return [] if not isinstance(node, Step) else [message]
+        return self.going_on(self.calls.pass_on(node, message))
 
     def into(self, index):
         """Return the stream of messages that come to a node."""
@@ -130,6 +183,8 @@ class Frames:
 
         def keyed(index):
             def find(message):
+                if not message.lineage:
+                    return []
                 key = self.calls.key(self.nodes[index], message)
                 if isinstance(key, bytes):
                     return [(index, key, message)]
@@ -160,6 +215,57 @@ class Frames:
             mine = visited[visited.apply(lambda item, index=index: item[0] == index)]
             self.streams[index] = mine.apply(lambda item: item[1])
 
+    def add_windows(self, index, step, windows):
+        """Add a window step; what its windows hold is kept as text, as Quix stores JSON."""
+        folding = Folding(self.calls, step, self.results.append)
+
+        def find(message):
+            key = self.calls.key(step, message) if message.lineage else b""
+            return [(key, message)] if isinstance(key, bytes) else self.going_on([key])
+
+        def time(item, *_):
+            if item[1].time > 10**6:
+                raise UnsupportedTopology("time-2", step.name, "the adapter refuses such a time")
+            return item[1].time
+
+        def reduced(held, item):
+            return text_of(folding.add(held_in(held), *item)) if item[1].lineage else held
+
+        def late(item, *_):
+            if item[1].lineage:
+                self.results.extend(folding.late(*item))
+            return False
+
+        keyed = self.into(index).apply(find, expand=True).set_timestamp(time)
+        grouped = keyed.group_by(lambda item: item[0], name=f"windows {index}")
+        if not isinstance(windows, RangeWindows):
+            defined = grouped.session_window(windows.gap - 1, windows.delay, on_late=late)
+        elif windows.slide == windows.range:
+            defined = grouped.tumbling_window(windows.range, windows.delay, on_late=late)
+        else:
+            defined = grouped.hopping_window(
+                windows.range, windows.slide, windows.delay, on_late=late
+            )
+        closed = defined.reduce(
+            reducer=reduced,
+            initializer=lambda item: reduced(text_of({}), item),
+            merger=lambda held, other: text_of(folding.join(held_in(held), held_in(other))),
+        ).final(closing_strategy="partition")
+        self.streams[index] = closed.apply(
+            lambda window, key, *_: self.going_on(
+                folding.give(held_in(window["value"]), key, window["start"])
+            ),
+            metadata=True,
+            expand=True,
+        )
+        self.context.state_manager.on_partition_assign(grouped.stream_id, 0, {})
+
+    def end(self):
+        """Close all windows."""
+        steps = [node.operation.windows for node in self.nodes if has_operation(node, Windowed)]
+        longest = [getattr(one, "range", 0) + 2 * getattr(one, "gap", 0) + one.delay for one in steps]
+        self.process([Message((), "", None, b"", time=self.latest + 2 * max(longest, default=0))])
+
     def process(self, items):
         for offset, item in enumerate(items):
             context = contextvars.copy_context()
@@ -175,6 +281,14 @@ class Frames:
                 state = transaction.as_state(prefix=key).get(partition)
                 found[partition, key] = None if state is None else b64decode(state)
         return found
+
+
+def text_of(folded):
+    return b64encode(pickle.dumps(folded)).decode()
+
+
+def held_in(text):
+    return pickle.loads(b64decode(text))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ key, and calls functions; what a function must do with a message is the same on 
 here. Messages and states are bytes between calls (pickled, or by the application's codec), so no
 call sees what another one changes (route-1, state-4, -6, -7), and any engine can carry them.
 
-Windows, event time and states that expire are not here: an engine does these itself, and
-conformance judges how. `refuse_time` refuses applications that use them.
+Aggregations are called by `wallaroo.judging.window_calls`. An engine has the windows themselves, and
+states that expire, or it has not; `refuse_time` refuses applications that use them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from wallaroo.judging.results import BadResultError, items_of, pair_of, written_
 from wallaroo.keys import SINGLE_KEY, Key, decode_key, encode_key, identity, partition_number
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
 from wallaroo.records import Frame, Record, Tick, Value
+from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, Node, Sink, Source, Step
 from wallaroo.trace import DeadLetter, Ended, Entity, Lineage, Reason, Trace, sorted_entities
 from wallaroo.user_code.failure import describe_error
@@ -41,6 +42,7 @@ class Message:
         payload: the frame's payload; `None` for what a generator gave.
         frozen: the message itself, as bytes.
         key: its key, `wallaroo.keys.SINGLE_KEY` unless a `key_by` found one (key-1).
+        time: its event time, in nanoseconds since 1970 (time-2).
     """
 
     lineage: Lineage
@@ -48,6 +50,7 @@ class Message:
     payload: bytes | None
     frozen: bytes
     key: Key = SINGLE_KEY
+    time: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +78,32 @@ class Calls:
     def __init__(self, application: Application, engine: str = "__main__") -> None:
         self._application = application
         self._engine = engine
+        self._now = 0  # the arrival time of the latest record
         self._listed = {
             partition.name: None if partition.keys is None else set(map(identity, partition.keys))
             for partition in application.partitions
         }
 
     def begin(self, sequence: int, record: Record) -> list[Outcome]:
-        """Return what comes of a record at its source: one message, or none (decode-1, graph-4)."""
+        """Return what comes of a record at its source: one message, or none (decode-1, graph-4).
+
+        Arrival times are event times only if records begin in their order (time-1, time-2).
+        """
+        self._now = max(self._now, record.at)
         if isinstance(record, Tick):
             return []
         source = self._application.sources[record.source]
         payload = record.payload if isinstance(record, Frame) else None
-        message = Message((sequence,), record.source, payload, b"")
+        message = Message((sequence,), record.source, payload, b"", time=self._now)
 
         def call() -> list[Outcome]:
             if isinstance(record, Value):
-                return self._one(message, record.value)
+                return self._timed(source, self._one(message, record.value))
             if isinstance(record, Frame):
                 decoder = source.config.decoder
                 assert decoder is not None, "a generator has no frames"
-                return self._one(message, self._called(decoder.call, Reason.DECODE, payload))
+                decoded = self._called(decoder.call, Reason.DECODE, payload)
+                return self._timed(source, self._one(message, decoded))
             if record.error_type is not None:
                 reason = None if record.ends_run else Reason.RAISED
                 raise DeadLetterError(reason, record.error, record.error_type)
@@ -122,23 +131,23 @@ class Calls:
         return [message]
 
     def key(self, step: Step, message: Message) -> bytes | DeadLetter | Ended:
-        """Return the key that a step with state, or `key_by`, finds for a message.
+        """Return the key that a step with state or windows, or `key_by`, finds for a message.
 
         It is encoded (`wallaroo.keys.encode_key`): bytes that are equal exactly when keys are the
         same, whatever types an engine takes for keys.
         """
         operation = step.operation
-        assert isinstance(operation, (Stateful, KeyBy))
+        assert isinstance(operation, (Stateful, Windowed, KeyBy))
         found: Key | None = None
         try:
             if operation.route is not None:
                 found = self._called(
                     operation.route.call, Reason.RAISED, self._thaw(message.frozen)
                 )
-            elif isinstance(operation, Stateful):
+            elif not isinstance(operation, KeyBy):
                 found = message.key if operation.keyed else SINGLE_KEY
             candidate, found = found, None
-            if isinstance(operation, KeyBy):
+            if not isinstance(operation, Stateful):
                 judged_key(candidate)
                 return encode_key(candidate)
             partition = self._application.partition[operation.partition]
@@ -233,6 +242,21 @@ class Calls:
         except BaseException as error:
             raise raised_by_user_code(error, reason, self._engine) from error
 
+    def _timed(self, source: Source, messages: list[Outcome]) -> list[Outcome]:
+        """Return a source's message, if there is one, with its event time (time-2)."""
+        find = source.config.event_time
+        if find is None:
+            return messages
+        timed: list[Outcome] = []
+        for message in messages:
+            assert isinstance(message, Message)
+            given = self._called(find.call, Reason.RAISED, self._thaw(message.frozen))
+            try:
+                timed.append(replace(message, time=event_time_from(given)))
+            except BadTimeError as error:
+                raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
+        return timed
+
     def _computed(self, operation: Stateless, message: Message) -> list[Outcome]:
         result = self._called(operation.computation.call, Reason.RAISED, self._thaw(message.frozen))
         multi = operation.computation.multi
@@ -316,13 +340,20 @@ def refuse_time(application: Application, engine: str) -> None:
     """Refuse an application that `Calls` does not cover (build-2).
 
     Raises:
-        UnsupportedTopology: it has windows, event times, or states that expire.
+        UnsupportedTopology: it has windows, or states that expire.
     """
     for node in application.nodes:
         if isinstance(node, Step) and isinstance(node.operation, Windowed):
             raise UnsupportedTopology("window-1", node.name, f"{engine} has no windows here")
-        if isinstance(node, Source) and node.config.event_time is not None:
-            raise UnsupportedTopology("time-2", node.pipeline, f"{engine} has no event time here")
+    refuse_expiry(application, engine)
+
+
+def refuse_expiry(application: Application, engine: str) -> None:
+    """Refuse an application in which time removes states (key-4, build-2).
+
+    Raises:
+        UnsupportedTopology: a state partition has `expire_after`.
+    """
     for partition in application.partitions:
         if partition.expire_after is not None:
             raise UnsupportedTopology("key-4", partition.name, f"{engine} keeps states for good")

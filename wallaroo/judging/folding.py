@@ -1,0 +1,116 @@
+"""What an engine that folds messages into windows has to fold: for adapters.
+
+Many engines ask for three functions: one adds a message to what a window holds, one joins what two
+sessions hold, one says what a window gives. Here they are, such that panes and sessions are combined
+as the rules say (window-5, window-7), whichever windows the engine puts a message into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from wallaroo.judging.calls import Message, Outcome
+from wallaroo.judging.window_calls import WindowCalls
+from wallaroo.operations import Windowed
+from wallaroo.topology import Step
+from wallaroo.windows import RangeWindows, SessionWindows
+
+Folded: TypeAlias = Mapping[tuple[int, int], bytes]
+"""What a window holds: accumulators by the first and the last event time of a session, and by the
+number of a pane, twice. It is empty if nothing came, or if no `update` succeeded (window-9)."""
+
+
+class Folding:
+    """The functions for one window step.
+
+    Args:
+        calls: the application's calls.
+        step: a step with range or session windows.
+        note: takes the dead letters and ends.
+    """
+
+    def __init__(self, calls: WindowCalls, step: Step, note: Callable[[Outcome], object]) -> None:
+        self._calls, self._step, self._note = calls, step, note
+        assert isinstance(step.operation, Windowed)
+        self._windows = step.operation.windows
+        self._joining: tuple[bytes, Message] | None = None  # key and message added last
+        self._late: set[tuple[int, ...]] = set()
+        self._failed: set[tuple[int, ...]] = set()
+
+    def add(self, folded: Folded, key: bytes, message: Message) -> Folded:
+        """Return what a window holds after one more message.
+
+        A message may be added to several sliding windows; if its `update` fails, that is one dead
+        letter.
+        """
+        if isinstance(self._windows, RangeWindows):
+            pane = message.time // self._windows.pane
+            part = self._calls.update(self._step, key, message, folded.get((pane, pane)))
+            return {**folded, (pane, pane): part} if self._is_good(part, message) else folded
+        part = self._calls.update(self._step, key, message)
+        if not self._is_good(part, message):
+            return folded
+        self._joining = key, message
+        joined = self._joined(folded, {(message.time, message.time): part})
+        return folded if joined is None else joined
+
+    def join(self, folded: Folded, other: Folded) -> Folded:
+        """Return what two sessions hold that the last message has made one.
+
+        If `combine` raises, they stay two, and `give` gives both.
+        """
+        joined = self._joined(folded, other)
+        return {**folded, **other} if joined is None else joined
+
+    def give(self, folded: Folded, key: bytes, start: int | None = None) -> list[Outcome]:
+        """Return what a window gives.
+
+        Args:
+            folded: what it holds.
+            key: its key.
+            start: of a range window, in nanoseconds since 1970.
+        """
+        windows = self._windows
+        if isinstance(windows, RangeWindows):
+            assert start is not None, "range windows have a start"
+            parts = [part for _, part in sorted(folded.items())]
+            return self._fired(key, parts, start, start + windows.range) if parts else []
+        assert isinstance(windows, SessionWindows)
+        return [
+            outcome
+            for (first, last), part in sorted(folded.items())
+            for outcome in self._fired(key, [part], first, last + windows.gap)
+        ]
+
+    def late(self, key: bytes, message: Message) -> list[Outcome]:
+        """Return what becomes of a late message; nothing more if it is late for another window."""
+        if message.lineage in self._late:
+            return []
+        self._late.add(message.lineage)
+        return self._calls.late(self._step, key, message)
+
+    def _fired(self, key: bytes, parts: list[bytes], start: int, end: int) -> list[Outcome]:
+        return self._calls.fire(self._step, key, parts, start, end)
+
+    def _joined(self, folded: Folded, other: Folded) -> Folded | None:
+        """Return two sessions as one, or `None` if `combine` has raised."""
+        assert self._joining is not None, "sessions become one by a message"
+        if not folded or not other:
+            return folded or other
+        # In order of the first event time; on a tie the older one comes first (window-7).
+        found = sorted([*folded.items(), *other.items()], key=lambda item: item[0][0])
+        key, message = self._joining
+        part = self._calls.combine(self._step, key, message, [part for _, part in found])
+        if not self._is_good(part, message):
+            return None
+        bounds = [bound for bound, _ in found]
+        return {(bounds[0][0], max(last for _, last in bounds)): part}  # type: ignore[dict-item]
+
+    def _is_good(self, part: bytes | Outcome, message: Message) -> bool:
+        if isinstance(part, bytes):
+            return True
+        if message.lineage not in self._failed:
+            self._failed.add(message.lineage)
+            self._note(part)
+        return False
