@@ -13,7 +13,7 @@ Where there was a choice:
 - A `group_by` behind another is refused by Quix, so a state partition behind another is, too.
 - Windows by event time are Quix's own, behind a `group_by`, closed for the whole partition
   (`closing_strategy="partition"`), since the rules have one watermark for all keys. A nanosecond is
-  a millisecond there. The gap of a session is one unit shorter: in Quix messages exactly a gap
+  a millisecond there, and times begin a little later. The gap of a session is one unit shorter: in Quix messages exactly a gap
   apart are one session.
 - Quix closes nothing when the input ends. So the end of all sources is a last message, late enough
   to close what is open, as a heartbeat would be. What it opens itself is not looked at.
@@ -223,10 +223,15 @@ class Frames:
             key = self.calls.key(step, message) if message.lineage else b""
             return [(key, message)] if isinstance(key, bytes) else self.going_on([key])
 
+        # Quix has no window that begins before its time 0.
+        begin = 0
+        if isinstance(windows, RangeWindows):
+            begin = (windows.range // windows.slide + 1) * windows.slide
+
         def time(item, *_):
             if item[1].time > 10**6:
                 raise UnsupportedTopology("time-2", step.name, "the adapter refuses such a time")
-            return item[1].time
+            return item[1].time + begin
 
         def reduced(held, item):
             return text_of(folding.add(held_in(held), *item)) if item[1].lineage else held
@@ -253,7 +258,7 @@ class Frames:
         ).final(closing_strategy="partition")
         self.streams[index] = closed.apply(
             lambda window, key, *_: self.going_on(
-                folding.give(held_in(window["value"]), key, window["start"])
+                folding.give(held_in(window["value"]), key, window["start"] - begin)
             ),
             metadata=True,
             expand=True,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import wallaroo
+from wallaroo.aggregations import AggregationRecord, WindowBounds, aggregation_of
 from wallaroo.canonical import structure_or_kind
 from wallaroo.components import (
     computation_of,
@@ -37,6 +38,7 @@ from wallaroo_conformance.cases.operators import (
 from wallaroo_conformance.cases.payloads import PAYLOADS
 from wallaroo_conformance.cases.timed import operators as timed
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
+from wallaroo_conformance.cases.timed.marks import MARKS
 
 FORMAT = "wallaroo-catalogue/1"
 
@@ -46,7 +48,7 @@ _TIMED_PAYLOADS = (b"a 5 m", b"b 6 d", b"a 7 e", b"c x k", b"a 1 f")
 
 def catalogue() -> dict[str, Any]:
     """Return the catalogue as JSON values."""
-    return {"format": FORMAT, "operators": [*_operators()]}
+    return {"format": FORMAT, "operators": [*_operators()], "marks": MARKS}
 
 
 def _operators() -> Iterator[dict[str, Any]]:
@@ -91,6 +93,11 @@ def _operators() -> Iterator[dict[str, Any]]:
 def _timed_operators() -> Iterator[dict[str, Any]]:
     """Yield the operators of timed cases; a step's component has the step's own name."""
     messages = [timed.decoded(payload) for payload in _TIMED_PAYLOADS]
+    decoder = wallaroo.TCPSourceConfig("127.0.0.1", 0, timed.message).decoder
+    vectors = [_vector(payload, decoder.call, payload) for payload in (*_TIMED_PAYLOADS, b"a 5 ")]
+    yield {**_told("message", timed.message, "decoder"), "vectors": vectors}
+    encoder = wallaroo.TCPSinkConfig("127.0.0.1", 1, timed.line).encoder
+    yield {**_told("line", timed.line, "encoder"), "vectors": _all(encoder, messages)}
     for name in (*timed.STATELESS, *timed.KEYS):
         component = timed.component(name, "step")
         made: Any = computation_of(component) if name in timed.STATELESS else None
@@ -101,9 +108,47 @@ def _timed_operators() -> Iterator[dict[str, Any]]:
         told = _told(name, function, "event time")
         yield {**told, "vectors": [_vector(one, function, _copy(one)) for one in messages]}
     for name in AGGREGATIONS:
-        yield _told(name, timed.component(name, "step"), "aggregation")
-    for name, kind_of in timed.STATEFUL.items():
-        yield _told(name, kind_of, "state computation")
+        made = aggregation_of(timed.component(name, "step"))
+        told = _told(name, timed.component(name, "step"), "aggregation")
+        yield {**told, "vectors": [_aggregation_vector(made, messages)]}
+    for name in timed.STATEFUL:
+        stateful = state_computation_of(timed.state_computation(name, "step", None, None))
+        told = _told(name, timed.STATEFUL[name], "state computation")
+        vectors = [_state_vector(stateful, message, timed.Tally) for message in messages]
+        yield {**told, "vectors": vectors}
+
+
+def _aggregation_vector(made: AggregationRecord, messages: list[Any]) -> dict[str, Any]:
+    """Return what an aggregation does with two panes, of two messages and of one."""
+    calls: list[dict[str, Any]] = []
+
+    def called(method: str, call: Callable[..., Any], *arguments: Any) -> Any:
+        kept: list[Any] = []  # the result, unless it raises
+
+        def keep(*given: Any) -> Any:
+            kept.append(call(*given))
+            return kept[0]
+
+        shown = [structure_or_kind(argument) for argument in arguments]
+        after = {"arguments": shown, **_outcome(keep, *arguments)}
+        if arguments:
+            after["accumulator"] = structure_or_kind(arguments[method == "update"])
+        calls.append({"call": method, **after})
+        # None means that the accumulator was altered in place (window-4).
+        return kept[0] if kept and kept[0] is not None else arguments[method == "update"]
+
+    panes = []
+    for pane in (messages[:2], messages[2:3]):
+        accumulator = made.initial_accumulator()
+        for message in pane:
+            accumulator = called("update", made.call, _copy(message), accumulator)
+        panes.append(accumulator)
+    if made.combine is not None:
+        panes = [called("combine", made.combine, *panes)]
+    bounds = (WindowBounds(0, 10),) if made.wants_window else ()
+    outcome = _outcome(made.output, "a", panes[0], *bounds)
+    return {"initial": structure_or_kind(made.initial_accumulator()), "calls": calls,
+            "output": {"key": key_to_json("a"), "start": 0, "end": 10, **outcome}}  # fmt: skip
 
 
 def _told(name: str, component: Any, kind: str) -> dict[str, Any]:
@@ -154,9 +199,11 @@ def _key_vector(route: Any, message: Any) -> dict[str, Any]:
     return {**told, "gives": key_to_json(key)}
 
 
-def _state_vector(stateful: Any, message: Any) -> dict[str, Any]:
-    """Return what two calls with one message do to a new Notebook."""
-    state = _fresh(state_builder_of(BUILDERS["Notebook"])).call()
+def _state_vector(
+    stateful: Any, message: Any, builder: Any = BUILDERS["Notebook"]
+) -> dict[str, Any]:
+    """Return what two calls with one message do to a new state."""
+    state = _fresh(state_builder_of(builder)).call()
     calls = []
     for _ in range(2):
         outcome = _outcome(_fresh(stateful).call, _copy(message), state)

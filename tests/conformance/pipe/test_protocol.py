@@ -44,6 +44,10 @@ def test_the_schema_holds_for_what_is_sent() -> None:
     VALIDATOR.validate(json.loads(to_line({"type": "job", "job": 1, "cases": cases})))
     with pytest.raises(jsonschema.ValidationError):
         VALIDATOR.validate({"type": "job", "job": "1", "cases": []})
+    timed = next(form for form in cases if form["case"].get("steps"))
+    del timed["case"]["steps"][0]["origin"]
+    with pytest.raises(jsonschema.ValidationError):
+        VALIDATOR.validate({"type": "job", "job": 1, "cases": [timed]})
 
 
 def test_the_schema_holds_for_what_the_worker_answers() -> None:
