@@ -199,6 +199,14 @@ def _wrong_code(original: Any) -> Any:
     return summary
 
 
+def _lost_windows_not_counted(original: Any) -> Any:
+    def summary(self: Server, problem: str | None) -> Summary:
+        summary: Summary = original(self, problem)
+        return replace(summary, open_windows=0)
+
+    return summary
+
+
 class LateRefusal(ReferenceEngine):
     """Refuses only when input is there already."""
 
@@ -329,6 +337,12 @@ EDGE_MUTANTS: tuple[Mutant, ...] = (
         "a stop ends the input",
         "a drain fires what is open",
         Server, "_idle", _stop_ends_sources,
+    ),
+    edge(
+        "time-5",
+        "open windows not counted",
+        "what is open at a stop is lost in silence",
+        Server, "_summary", _lost_windows_not_counted,
     ),
     edge(
         "stop-1", "wrong exit code", "a stop is taken for a failure",

@@ -236,6 +236,7 @@ SPARK_MUTANTS: tuple[Mutant, ...] = (
     _mutant("time-1", "ticks lost on the way", "a batch without messages is skipped"),
     _mutant("time-5", "ends lost on the way", "a batch without messages is skipped"),
     _mutant("time-4", "tracks not in order", "Spark keeps no order among a group's rows"),
+    _mutant("time-4", "windows numbered by shard", "each task counts what it gives"),
     _mutant("order-2", "calendar not stored", "timers lost at recovery"),
     _mutant("window-2", "key waits for one window only", "one timer for each key"),
     _mutant("order-2", "closed windows stored", "state that grows with closed windows"),

@@ -81,6 +81,17 @@ def _closed_kept(original: Any) -> Any:
     return save
 
 
+def _numbered_by_shard(original: Any) -> Any:
+    def fire(self: WindowStep, firing: Any, lineage: Any) -> None:
+        turn = lineage[:2]
+        before = self._calls.outbox.finished.fired.get(turn, [])  # with the one that fires
+        if before and lineage[2] == before[-1]:
+            lineage = (*turn, len(before) - 1)
+        original(self, firing, lineage)
+
+    return fire
+
+
 def _not_visited(_: Any) -> Any:
     return lambda self, entity, now, expire_after: None
 
@@ -97,6 +108,7 @@ TIME_FAULTS: dict[str, tuple[Fault, ...]] = {
     "calendar not stored": ((WindowStore, "flush", _calendar_not_stored),),
     "key waits for one window only": ((WindowStep, "_wait", _waits_no_more),),
     "closed windows stored": ((WindowStore, "_save", _closed_kept),),
+    "windows numbered by shard": ((WindowStep, "_fire", _numbered_by_shard),),
     "visits not noted": (
         (IsolatedStates, "visit", _not_visited),
         (TrustingStates, "visit", _not_visited),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import wallaroo
@@ -121,33 +122,44 @@ class _Passing:
         self._application = application
         self._peers = peers
         self._patience = patience
-        self._story: list[str] = [f"serve windows of {_SHORT // 10**6} ms, by arrival time"]
+        self._story: list[str] = [f"windows of {_SHORT // 10**6} ms, by arrival time"]
 
     def run(self, isolation: Isolation, *, recovers: bool) -> None:
-        """Send, and let time pass; where it recovers, once more with a kill in between; stop."""
-        checkpoint = Checkpoint() if recovers else None
-        options = ServeOptions(
-            isolation=isolation,
-            stop_timeout=self._patience,
-            options={} if checkpoint is None else checkpoint.options,
-        )
-        self._handle = self._engine.serve(self._application, options)
-        try:
+        """Send, let time pass, and stop; where it recovers, also with a checkpoint and a kill."""
+        with self._served(isolation, {}):
             sent = [self._send("1")]
             self._all_fire("time-1", sent)
-            if recovers:
-                sent.append(self._send("2"))
+            self._stop(lost=sent)
+        if not recovers:
+            return
+        checkpoint = Checkpoint()
+        try:
+            with self._served(isolation, checkpoint.options):
+                sent = [self._send("2")]
+                self._all_fire("time-1", sent)
+                sent.append(self._send("3"))
                 self._story.append("kill and restart; nothing is sent any more")
                 self._handle.kill()
                 self._handle = self._handle.restart()
                 self._all_fire("recover-1", sent)
-            self._stop(sent, lost=not recovers)
+                self._stop(lost=[])
+        finally:
+            checkpoint.remove()
+
+    @contextmanager
+    def _served(self, isolation: Isolation, serving: Mapping[str, Any]) -> Iterator[None]:
+        """Serve; whatever happens, nothing of it is left."""
+        self._story.append("serve with a checkpoint" if serving else "serve")
+        options = ServeOptions(
+            isolation=isolation, stop_timeout=self._patience, options=dict(serving)
+        )
+        self._handle = self._engine.serve(self._application, options)
+        try:
+            yield
         finally:
             self._handle.stop()
             self._handle.wait(_CLOSING)
             self._handle.kill()
-            if checkpoint is not None:
-                checkpoint.remove()
 
     def _send(self, which: str) -> list[bytes]:
         """Send frames, and wait until they are received; return the payloads."""
@@ -204,8 +216,12 @@ class _Passing:
         if twice := [payload for payload, number in seen.items() if number > 1]:
             self._broken(rule, f"{name}: {twice} came out of several windows")
 
-    def _stop(self, sent: Sequence[Sequence[bytes]], *, lost: bool) -> None:
-        """Stop: windows that are not due do not fire (time-5)."""
+    def _stop(self, *, lost: Sequence[Sequence[bytes]]) -> None:
+        """Stop: windows that are not due do not fire, and those that are lost count (time-5).
+
+        Args:
+            lost: the payloads in open windows that no checkpoint keeps.
+        """
         self._story.append("stop")
         self._handle.stop()
         summary = self._handle.wait(self._patience)
@@ -215,8 +231,8 @@ class _Passing:
         wait_until(lambda: not never.connections, self._patience)  # all is read that it brought
         if fired := never.stretches:
             self._broken("time-5", f"a window that ends in 2079 has fired: {fired}")
-        keys = len({payload[:1] for payloads in sent for payload in payloads})
-        if lost and summary.open_windows != keys:
+        keys = len({payload[:1] for payloads in lost for payload in payloads})
+        if summary.open_windows != keys:
             counted = summary.open_windows
             self._broken("time-5", f"{counted} open windows are counted, {keys} are lost")
 

@@ -71,26 +71,31 @@ class Keys:
                 f"{respelling_hint(key, self._lists)}",
                 encoded,
             )
-        number = self.number(encoded)
         memory = self.known.get(type(key))
-        if memory is not None and len(encoded) <= _LONGEST:
-            if len(memory) >= _REMEMBERED:
-                memory.clear()
-            memory[key] = encoded, number
-        return encoded, number
+        if memory is None:
+            return encoded, self.number(encoded)
+        judged = encoded, self._number(encoded)
+        _remember(memory, key, judged, encoded)
+        return judged
 
     def number(self, encoded: bytes) -> int:
-        """Return the partition number of a valid key by its encoding."""
-        if self._partitions == 1:
-            return 0
+        """Return the partition number of a valid key by its encoding, and remember it."""
         found = self._numbers.get(encoded)
         if found is None:
-            found = encoded_partition_number(encoded, self._partitions)
-            if len(self._numbers) >= _REMEMBERED:
-                self._numbers.clear()
-            if len(encoded) <= _LONGEST:
-                self._numbers[encoded] = found
+            found = self._number(encoded)
+            _remember(self._numbers, encoded, found, encoded)
         return found
+
+    def _number(self, encoded: bytes) -> int:
+        return 0 if self._partitions == 1 else encoded_partition_number(encoded, self._partitions)
 
     def _lists(self, key: Key) -> bool:
         return self._listed is None or encode_key(key) in self._listed
+
+
+def _remember(memory: dict[Any, Any], key: Any, found: Any, encoded: bytes) -> None:
+    """Keep what was found out about a key, unless that would take much memory."""
+    if len(encoded) <= _LONGEST:
+        if len(memory) >= _REMEMBERED:
+            memory.clear()
+        memory[key] = found

@@ -191,7 +191,7 @@ _LAWS: tuple[Law, ...] = (
     law(
         "time-4/together", {Fact.DUE_TOGETHER},
         "windows due together fire by end and key",
-        "they fire in the order in which they were opened",
+        "they fire in the order in which they were opened, or each shard numbers its own",
         frozenset({"order", "lineage", "changed"}),
     ),
     law(
