@@ -9,17 +9,20 @@ Killed at random moments are: the process of the reference engine; for Spark the
 its JVM, a Python worker, or all of them at once. Then the run is started again on the same
 checkpoint.
 
-    python benchmarks/recovery.py [--engine reference|spark] [--kills N] [--seed 1] [--rate 2000]
-                       [--patience 400]
+    python benchmarks/recovery.py [--engine reference|spark] [--kills N] [--minutes N] [--seed 1]
+                       [--rate 2000] [--patience 400]
 
-Ctrl-C ends the kills and prints the report. Exit code 0: no effect on state was lost or doubled, no
-output and no acknowledged number was lost, and repeated outputs are the end of those sent before,
-unchanged and in order.
+Each kill has a line: when outputs came again, and what was wrong until then. A run that ends
+without having been killed is started again, as a service would be, and the report has its exit code
+and its last words. Ctrl-C, SIGTERM and `--minutes` end the kills and print the report. Exit code 0:
+no effect on state was lost or doubled, no output and no acknowledged number was lost, and repeated
+outputs are the end of those sent before, unchanged and in order.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import signal
@@ -31,6 +34,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -83,11 +87,19 @@ def application_setup(args):
 """
 
 
+@dataclass
+class Connection:
+    """What came on one connection of the sink."""
+
+    lines: list[str] = field(default_factory=list)
+    ended: bool = False
+
+
 class Receiver:
     """Records the lines of each connection."""
 
     def __init__(self) -> None:
-        self.connections: list[list[str]] = []
+        self.connections: list[Connection] = []
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port = self._server.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -95,26 +107,82 @@ class Receiver:
     @property
     def count(self) -> int:
         """Lines so far."""
-        return sum(map(len, self.connections))
+        return sum(len(connection.lines) for connection in self.connections)
 
     def _accept(self) -> None:
         while True:
-            connection, _ = self._server.accept()
-            lines: list[str] = []
-            self.connections.append(lines)
-            threading.Thread(target=self._read, args=(connection, lines), daemon=True).start()
+            peer, _ = self._server.accept()
+            connection = Connection()
+            self.connections.append(connection)
+            threading.Thread(target=self._read, args=(peer, connection), daemon=True).start()
 
-    def _read(self, connection: socket.socket, lines: list[str]) -> None:
+    def _read(self, peer: socket.socket, connection: Connection) -> None:
         rest = b""
         while True:
             try:
-                data = connection.recv(1 << 16)
+                data = peer.recv(1 << 16)
             except OSError:
-                return
+                data = b""
             if not data:
+                connection.ended = True
                 return
             *whole, rest = (rest + data).split(b"\n")
-            lines.extend([line.decode() for line in whole])
+            connection.lines.extend([line.decode() for line in whole])
+
+
+class Judge:
+    """Compares the outputs with a count of its own, as they come.
+
+    Attributes:
+        faults: what was wrong.
+        outputs: each output's place; repeated ones once.
+        repeated: how many outputs came again.
+    """
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self.outputs: dict[str, int] = {}
+        self.repeated = 0
+        self._order: list[str] = []
+        self._counts: Counter[int] = Counter()
+        self._connection = 0  # the one that is read
+        self._line = 0  # the next one of it
+        self._place = 0  # where this line should be among all outputs
+
+    def look(self, connections: list[Connection]) -> None:
+        """Judge what has come since the last look."""
+        while self._connection < len(connections):
+            connection = connections[self._connection]
+            ended = connection.ended  # before its lines are read: more may come
+            for line in connection.lines[self._line :]:
+                if self._line == 0:  # what is repeated begins with something known
+                    self._place = self.outputs.get(line, len(self._order))
+                self._take(line)
+                self._line += 1
+                self._place += 1
+            if not ended:
+                return
+            self._connection += 1
+            self._line = 0
+
+    def _take(self, line: str) -> None:
+        if self._place < len(self._order):
+            self.repeated += 1
+            if line != self._order[self._place]:
+                before = self._order[self._place]
+                self.faults.append(f"output {self._place + 1} was {before!r}, then {line!r}")
+            return
+        number, count, total = map(int, line.split())
+        self._counts[number % 97] += 1
+        self._order.append(line)
+        self.outputs.setdefault(line, self._place)
+        if (count, total) != (self._counts[number % 97], len(self._order)):
+            expected = f"{self._counts[number % 97]} of its key"
+            self.faults.append(f"{line!r} is output {len(self._order)}, and {expected}")
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of all outputs, without repeated outputs."""
+        return [int(line.split()[0]) for line in self._order]
 
 
 class Sender:
@@ -169,11 +237,11 @@ class Run:
 
     Attributes:
         process: the process.
-        failed: how many runs have ended by themselves.
+        ended: what runs said that ended without having been killed.
     """
 
     def __init__(self, command: list[str], log: Path) -> None:
-        self.failed = 0
+        self.ended: list[str] = []
         self._command = command
         self._log = log
         self.start()
@@ -181,21 +249,35 @@ class Run:
     def start(self) -> None:
         """Start a run."""
         with self._log.open("ab") as log:
+            self._begin = log.tell()
             self.process = subprocess.Popen(self._command, stderr=log, stdout=log)
 
-    def wait_for_more(self, receiver: Receiver, patience: float) -> None:
-        """Wait for an output; a run that ends by itself is started again, as a service would be."""
+    def wait_for_more(self, receiver: Receiver, patience: float) -> bool:
+        """Wait for an output; a run that ends by itself is started again, as a service would be.
+
+        Returns:
+            Whether there was one.
+        """
         before = receiver.count
         end = time.monotonic() + patience
         while receiver.count == before:
             if time.monotonic() > end:
-                raise SystemExit(f"waited {patience:.0f} s for an output; the log is {self._log}")
+                print(f"    no output in {patience:.0f} s; the log is {self._log}", flush=True)
+                return False
             if self.process.poll() is not None:
-                last = self._log.read_text(errors="replace").splitlines()[-1:]
-                print(f"    the run ended by itself: {''.join(last).strip()}", flush=True)
-                self.failed += 1
+                self._note_end()
                 self.start()
             time.sleep(0.05)
+        return True
+
+    def _note_end(self) -> None:
+        """Keep a run's exit code, and its last line."""
+        with self._log.open("rb") as log:
+            log.seek(self._begin)
+            lines = log.read().decode(errors="replace").split("\n")
+        said = next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
+        self.ended.append(f"exit {self.process.returncode}: {said}")
+        print(f"    the run ended by itself, {self.ended[-1]}", flush=True)
 
     def jvm(self) -> int | None:
         """Return the JVM's process id."""
@@ -229,6 +311,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--engine", choices=TARGETS, default="reference")
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="no kills after this time (no limit)"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=int, default=2000)
     parser.add_argument("--master", default="local[2]")
@@ -253,28 +338,39 @@ def main() -> int:
         *(("--checkpoint-interval", "0.2") if options.engine == "reference" else ()),
         *("--in", f"127.0.0.1:{port}", "--out", f"127.0.0.1:{receiver.port}"),
     ]
+    judge = Judge()
     run = Run(command, directory / "log")
     sender = Sender(port, options.rate)
     killed: Counter[str] = Counter()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job has none
+    end = time.monotonic() + 60 * options.minutes
+    for stop in (signal.SIGINT, signal.SIGTERM):  # a shell's background job has no SIGINT
+        signal.signal(stop, signal.default_int_handler)
+    went_on = False
     try:
         try:
-            while killed.total() < options.kills:
-                run.wait_for_more(receiver, options.patience)
+            went_on = run.wait_for_more(receiver, options.patience)
+            while went_on and killed.total() < options.kills and time.monotonic() < end:
                 time.sleep(draw.uniform(0.0, PAUSE[options.engine]))
                 targets = TARGETS[options.engine]
                 target = targets[killed.total() % len(targets)]
                 if not run.kill(target):
-                    continue
+                    continue  # it is not there yet
                 killed[target] += 1
-                outputs = f"{receiver.count} outputs so far"
-                print(f"{killed.total():3} killed {target}; {outputs}", flush=True)
+                since = time.monotonic()
                 if target != "worker":
                     run.process.wait()
                     run.start()
+                went_on = run.wait_for_more(receiver, options.patience)
+                judge.look(receiver.connections)
+                print(
+                    f"{killed.total():3} {target} killed; outputs again after "
+                    f"{time.monotonic() - since:.1f} s; {len(judge.outputs)} outputs, "
+                    f"{len(judge.faults)} faults; runs ended by themselves: {len(run.ended)}",
+                    flush=True,
+                )
         except KeyboardInterrupt:
             print("no more kills", flush=True)
-        run.wait_for_more(receiver, options.patience)
+            went_on = run.wait_for_more(receiver, options.patience)
         sender.running = False
         sender.thread.join()
         run.process.send_signal(signal.SIGTERM)
@@ -282,12 +378,17 @@ def main() -> int:
     finally:
         if run.process.poll() is None:
             run.kill("all")
-    print(f"runs that ended by themselves, and were started again: {run.failed}")
-    return report(receiver, sender, killed, code, directory, options.json)
+    print(f"runs that ended by themselves, and were started again: {len(run.ended)}")
+    for said, times in Counter(run.ended).items():
+        print(f"    {times} times {said}")
+    if not went_on:
+        judge.faults.append(f"no output in {options.patience:.0f} s after the last kill")
+    judge.look(receiver.connections)
+    return report(judge, sender, killed, code, directory, options.json)
 
 
 def report(
-    receiver: Receiver,
+    judge: Judge,
     sender: Sender,
     killed: Counter[str],
     code: int,
@@ -295,45 +396,28 @@ def report(
     kept: Path | None,
 ) -> int:
     """Print what happened; return 0 if there was no fault."""
-    received: list[str] = []
-    repeated = 0
-    faults = 0
-    for lines in receiver.connections:
-        # The repeats on a new connection must be the unchanged end of the outputs before it.
-        overlap = received.index(lines[0]) if lines and lines[0] in set(received) else len(received)
-        again = received[overlap:][: len(lines)]  # a connection may end before all is repeated
-        if lines[: len(again)] != again:
-            print(f"FAULT: repeated otherwise than it was: {again[:3]} … {lines[:3]}")
-            faults += 1
-        repeated += len(again)
-        received += lines[len(again) :]
-    counts: Counter[int] = Counter()
-    for place, line in enumerate(received, 1):
-        number, count, total = map(int, line.split())
-        counts[number % 97] += 1
-        if (count, total) != (counts[number % 97], place):
-            print(f"FAULT: {line!r} is output {place}, and {counts[number % 97]} of its key")
-            faults += 1
-            break
-    lost = len(sender.acknowledged.difference([int(line.split()[0]) for line in received]))
-    numbers = [int(line.split()[0]) for line in received]
+    numbers = judge.numbers()
+    lost = len(sender.acknowledged.difference(numbers))
     doubled = len(numbers) - len(set(numbers))
+    for fault in judge.faults[:5]:
+        print(f"FAULT: {fault}")
     print(f"kills: {dict(killed)}; last exit code {code}; log in {directory}")
-    print(f"sent {sender.sent}, received and logged {len(received)} (the rest was in no log)")
+    print(f"sent {sender.sent}, received and logged {len(numbers)} (the rest was in no log)")
     print(f"acknowledged {len(sender.acknowledged)}; of these lost: {lost}")
-    print(f"effects lost or doubled: {faults} places, {doubled} numbers twice")
-    print(f"outputs repeated: {repeated}")
+    print(f"effects lost or doubled: {len(judge.faults)} places, {doubled} numbers twice")
+    print(f"outputs repeated: {judge.repeated}")
     figures = Figures(__file__)
     for name, number in (
         ("kills", killed.total()),
-        ("faults", faults),
+        ("faults", len(judge.faults)),
         ("lost", lost),
         ("doubled", doubled),
     ):
         figures.add(name, number, "count")
-    figures.add("repeated", repeated, "outputs", ratio=repeated / len(received), baseline="all")
+    share = judge.repeated / max(1, len(numbers))
+    figures.add("repeated", judge.repeated, "outputs", ratio=share, baseline="all")
     figures.write(kept)
-    return 1 if faults or lost or doubled or code else 0
+    return 1 if judge.faults or lost or doubled or code else 0
 
 
 if __name__ == "__main__":
