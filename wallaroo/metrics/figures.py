@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,10 +55,11 @@ class Latency:
     def __init__(self) -> None:
         self._past = Histogram()  # all but the current second's
         self._current = Histogram()
-        self._waiting: list[tuple[int, float]] = []
-        self._recent: deque[Histogram] = deque(maxlen=RECENT)
+        self._waiting: list[tuple[int, int]] = []
+        self._recent: deque[Histogram] = deque()
+        self._together = Histogram()  # those of `_recent`
 
-    def add(self, nanoseconds: int, times: float) -> None:
+    def add(self, nanoseconds: int, times: int) -> None:
         """Add a duration, `times` times."""
         self._waiting.append((nanoseconds, times))
         if len(self._waiting) > _TOGETHER:
@@ -69,14 +70,21 @@ class Latency:
         self._sort()
         done, self._current = self._current, Histogram()
         self._past.merge(done)
+        if len(self._recent) == RECENT:
+            self._together.subtract(self._recent.popleft())
         self._recent.append(done)
+        self._together.merge(done)
+        self._together.greatest = max([one.greatest for one in self._recent])
         return done
 
     def _sort(self) -> None:
-        """Put those that wait into their buckets."""
+        """Put those that wait into their buckets; many of them came equally often."""
+        waiting: defaultdict[int, list[int]] = defaultdict(list)
         for nanoseconds, times in self._waiting:
-            self._current.add((nanoseconds,), times)
+            waiting[times].append(nanoseconds)
         self._waiting.clear()
+        for times, durations in waiting.items():
+            self._current.add(durations, times)
 
     def whole(self) -> Histogram:
         """Return all durations until now; with the registry's lock held."""
@@ -87,10 +95,7 @@ class Latency:
 
     def recent(self) -> Histogram:
         """Return the durations of the last seconds."""
-        made = Histogram()
-        for one in self._recent:
-            made.merge(one)
-        return made
+        return self._together.copy()
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ bucket, wherever they were made. There are 3,700 buckets at most.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 _EXACT = 128  # values below this have a bucket of their own
@@ -18,7 +19,8 @@ def bucket_of(value: int) -> int:
     """Return the bucket of a value; values below 0 count as 0."""
     if value < _EXACT:
         return max(value, 0)
-    value = min(value, _LARGEST)
+    if value > _LARGEST:
+        value = _LARGEST
     shift = value.bit_length() - _BITS - 1
     return (shift << _BITS) + (value >> shift)
 
@@ -52,18 +54,13 @@ class Histogram:
 
     def add(self, values: Iterable[int], times: float = 1) -> None:
         """Add values, each of which came `times` times: it may stand for others too."""
+        added = list(values)
         buckets = self.buckets
-        greatest, count, total = self.greatest, 0, 0
-        for value in values:
-            bucket = value if 0 <= value < _EXACT else bucket_of(value)
-            buckets[bucket] = buckets.get(bucket, 0) + times
-            count += 1
-            total += value
-            if value > greatest:
-                greatest = value
-        self.greatest = greatest
-        self.count += count * times
-        self.total += total * times
+        for bucket, number in Counter(map(bucket_of, added)).items():
+            buckets[bucket] = buckets.get(bucket, 0) + number * times
+        self.greatest = max(self.greatest, max(added, default=0))
+        self.count += len(added) * times
+        self.total += sum(added) * times
 
     def merge(self, other: Histogram) -> None:
         """Add another histogram's values."""
@@ -73,10 +70,25 @@ class Histogram:
         self.total += other.total
         self.greatest = max(self.greatest, other.greatest)
 
+    def subtract(self, other: Histogram) -> None:
+        """Take away values that were added before, each a whole number of times.
+
+        `greatest` stays as it is.
+        """
+        for bucket, count in other.buckets.items():
+            left = self.buckets[bucket] - count
+            if left:
+                self.buckets[bucket] = left
+            else:
+                del self.buckets[bucket]
+        self.count -= other.count
+        self.total -= other.total
+
     def copy(self) -> Histogram:
         """Return a histogram with the same values."""
         made = Histogram()
-        made.merge(self)
+        made.buckets = self.buckets.copy()
+        made.count, made.total, made.greatest = self.count, self.total, self.greatest
         return made
 
     def quantiles(self, shares: Sequence[float]) -> list[float | None]:
@@ -89,12 +101,12 @@ class Histogram:
         found: list[float | None] = []
         before = 0.0
         rest = iter(sorted(self.buckets.items()))
-        least = greatest = 0
+        bucket = 0
         for share in shares:
             while before < share * self.count and (following := next(rest, None)) is not None:
-                least, greatest = bounds_of(following[0])
+                bucket = following[0]
                 before += following[1]
-            found.append(min((least + greatest) / 2, self.greatest))
+            found.append(min(sum(bounds_of(bucket)) / 2, self.greatest))
         return found
 
     def at_most(self, limits: Sequence[int]) -> list[float]:
