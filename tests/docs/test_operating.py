@@ -21,6 +21,7 @@ SERVED = {
     for name, (kind, labels, _) in NAMES.items()
     for end in ENDS.get(kind, ("_info",))
 }
+WHERE = ("WORKDIR", "VOLUME")
 OF_THE_CLIENT = {
     "process_cpu_seconds_total": {"instance"},
     "process_resident_memory_bytes": {"instance"},
@@ -76,7 +77,12 @@ def test_the_command_line_of_the_container_is_one():
     command = json.loads(re.search(r"^ENTRYPOINT (.*)$", text, re.MULTILINE)[1])
     command += json.loads(re.search(r"^CMD (.*)$", text, re.MULTILINE)[1])
     assert command[0] == "wallaroo"
-    assert parse(command[1:]).metrics == ("0.0.0.0", 9090)
+    options = parse(command[1:])
+    assert options.metrics == ("0.0.0.0", 9090)
+    assert options.stop_timeout < 10
+    home, volume = [re.search(rf"^{word} (.*)$", text, re.MULTILINE)[1] for word in WHERE]
+    kept = command[command.index("--checkpoint") + 1]
+    assert Path(volume) in Path(home, kept).parents
 
 
 @pytest.mark.parametrize("file", ["wallaroo-orders.service", "Dockerfile"])
