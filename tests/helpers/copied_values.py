@@ -214,7 +214,7 @@ def _slots(**attributes):
     return value
 
 
-BARE = [
+BARE: list[Any] = [
     Empty,
     Defaults,
     Child,

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import wallaroo
-from wallaroo.engine import Engine, Isolation, ServeOptions
+from wallaroo.engine import Engine, Handle, Isolation, ServeOptions
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.topology import Application
 from wallaroo.windows import Windows
@@ -122,6 +122,7 @@ class _Passing:
         self._application = application
         self._peers = peers
         self._patience = patience
+        self._handle: Handle
         self._story: list[str] = [f"windows of {_SHORT // 10**6} ms, by arrival time"]
 
     def run(self, isolation: Isolation, *, recovers: bool) -> None:

@@ -93,9 +93,10 @@ def warn_of_states_in_functions(application: Application) -> None:
 
 def _is_portable(kind: type) -> bool:
     """Whether objects of a class can be pickled, as far as its name and its methods tell."""
-    reduces = kind.__reduce__ is not object.__reduce__ or kind in copyreg.dispatch_table
-    own = reduces or kind.__reduce_ex__ is not object.__reduce_ex__
-    return own or "<locals>" not in kind.__qualname__
+    if "<locals>" not in kind.__qualname__ or kind in copyreg.dispatch_table:
+        return True
+    methods = ("__reduce__", "__reduce_ex__")
+    return any(getattr(kind, name) is not getattr(object, name) for name in methods)
 
 
 def _error_about_component(application: Application, error: Exception) -> ShippingError:
