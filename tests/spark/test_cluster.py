@@ -42,8 +42,8 @@ def market():
     """Payloads by pipeline, and all of them as an input log: market data, then orders."""
     feed = load_module(EXAMPLES / "market_feed.py").module
     symbols = (EXAMPLES / "data" / "symbols.txt").read_text().split()
-    data = list(feed.generate_market_data(2000, 7, symbols))
-    orders = list(feed.generate_orders(2000, 7, symbols))
+    data = list(feed.generate_market_data(500, 7, symbols))
+    orders = list(feed.generate_orders(500, 7, symbols))
     return data, orders
 
 
@@ -117,10 +117,10 @@ def where():
 
 def test_order_2_bounded_cases_on_a_cluster(cluster, conf, spark_engine, reference, market):
     cases = [
-        Case(application, log, batches, partitions=4)
+        Case(application, log, batches, partitions=2)
         for application, log, batches in [
             (example("word_count"), [("Split and Count", line) for line in WORDS], None),
-            (example("market_spread", *CLOCK), market_log(market), (100, 1000)),
+            (example("market_spread", *CLOCK), market_log(market), (300, 400)),
         ]
     ]
     spread = Case(where(), [("p", b"%d" % key) for key in range(20)], (10,), partitions=4)
@@ -209,10 +209,10 @@ def test_recover_1_a_worker_is_killed_and_the_job_completes(
         served(cluster, conf, receiver, tmp_path / "log") as (run, ports),
     ):
         send(ports["Market Data"], data)
-        send(ports["Orders"], orders[:500])
+        send(ports["Orders"], orders[:200])
         receiver.wait_for(1, run)
         assert cluster.kill_worker(0), "it had an executor"
-        send(ports["Orders"], orders[500:])
+        send(ports["Orders"], orders[200:])
         receiver.wait_for(len(expected), run)
         run.send_signal(signal.SIGTERM)
         assert run.wait(60) == 0

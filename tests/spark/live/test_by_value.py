@@ -209,6 +209,7 @@ if __name__ == "__main__":
     options = ServeOptions(
         stdin=open(0, 'rb', 0),
         stdout=open(1, 'wb', 0),
+        partitions=1,
         options={"checkpoint": Path(sys.argv[1]), "master": "local[1]"},
     )
     import logging
