@@ -1,25 +1,28 @@
 """What leading the search to rare pairs of facts is worth: cases until a fault is found.
 
-    python benchmarks/steering.py [--seeds N] [--cases N] [--part PART] [--mutants NAME …]
+    python benchmarks/steering.py [--seeds N] [--cases N] [--part PART] [--mutants all|NAME …]
 
 Without `--mutants`: for each pair of facts, how many cases the search needs to meet it, by chance
 alone and led. A fault that shows only where two facts meet falls with the first such case. Nothing
-but the reference runs. With `--mutants`: cases until the first failing one, for each of them.
+but the reference runs. With `--mutants`: for those that random cases kill late or never, how many
+cases each takes, drawn at random and as the search has them, with its tours and led cases.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Iterator
+from functools import cache
 
 from facts import Figures, add_json_option, machine_facts
+from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.cases.generating import generate, generate_timed
+from wallaroo_conformance.cases.operators import Tone
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.coverage import Coverage, Kind, Pair
 from wallaroo_conformance.judge.oracle import Oracle
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.killing import Mutant, installed_mutants
-from wallaroo_conformance.search.budget import Budget
 from wallaroo_conformance.search.generation import Generation, Part
 from wallaroo_conformance.search.search import Search
 from wallaroo_conformance.search.steering import Steering
@@ -30,7 +33,11 @@ _JOB = 256
 _RARE = 1 / 4
 """A pair is rare if chance alone needs more than this share of the cases to meet it."""
 
+_RARE_MUTANT = 1 / 10
+"""A mutant needs what is rare if it takes more than this share of the cases, drawn at random."""
+
 _SHOWN = 12
+_STEP = 32  # cases between two looks whether a mutant is dead
 
 
 def main() -> None:
@@ -45,10 +52,9 @@ def main() -> None:
     print(machine_facts())
     figures = Figures(__file__)
     if options.mutants:
-        _mutants(options)
+        _mutants(options, figures)
     else:
         _pairs(options, figures)
-    figures.write(options.json)
 
 
 def _pairs(options: argparse.Namespace, figures: Figures) -> None:
@@ -78,6 +84,7 @@ def _pairs(options: argparse.Namespace, figures: Figures) -> None:
         print(f"  {shown:>14} -> {steered:5.0f}  {ratio:.2f}  {one.value}; {other.value}")
     figures.add("rare pairs/in a third", third / len(rows), "share")
     figures.add("rare pairs/cases led", middle, "of the cases by chance")
+    figures.write(options.json)
 
 
 def _first_met(
@@ -101,46 +108,86 @@ def _first_met(
     return found
 
 
-def _mutants(options: argparse.Namespace) -> None:
-    """Print how many cases each mutant takes."""
-    print(f"cases until the first that fails, seeds 0 to {options.seeds - 1}")
-    print(f"{'mutant':40} {'by chance':>24} {'led':>24}  medians")
-    for mutant in _named(options.mutants):
-        counts = [
-            [
-                _until_failure(mutant, seed, options.cases, by_chance=by_chance)
+def _mutants(options: argparse.Namespace, figures: Figures) -> None:
+    """Print how many cases mutants take: as they are drawn at random, and as a search has them.
+
+    Of those that random cases kill early there is nothing to say: they need no rare pair.
+    """
+    oracle = Oracle(load_engine("reference"))
+    never = options.cases + 1
+    enough = _RARE_MUTANT * options.cases
+    print(f"cases until the first that fails, median of seeds 0 to {options.seeds - 1}")
+    ratios = []
+    for mutant in _chosen(options):
+        drawn, searched = (
+            statistics.median(
+                _killed_at(mutant, seed, oracle, options.cases, drawn=drawn) or never
                 for seed in range(options.seeds)
-            ]
-            for by_chance in (True, False)
-        ]
-        texts = [" ".join(str(one or f">{options.cases}") for one in row) for row in counts]
-        one, other = (statistics.median(n or options.cases + 1 for n in row) for row in counts)
-        print(f"{mutant.name:40} {texts[0]:>24} {texts[1]:>24}  {one:.0f} -> {other:.0f}, ", end="")
-        print(f"{other / one:.2f}", flush=True)
+            )
+            for drawn in (True, False)
+        )
+        if drawn <= enough:
+            continue
+        ratios.append(searched / drawn)
+        shown = f"more than {options.cases}" if drawn == never else f"{drawn:.0f}"
+        print(f"  {mutant.name:40} {shown:>14} -> {searched:5.0f}  {ratios[-1]:.2f}", flush=True)
+    third = sum(ratio <= 1 / 3 for ratio in ratios)
+    print(f"{len(ratios)} mutants need more than {enough:.0f} random cases; {third} of them die")
+    print("within a third of these cases when the search is as it is")
+    figures.add("mutants/rare", len(ratios), "mutants")
+    figures.add("mutants/in a third", third, "mutants")
+    figures.write(options.json)
 
 
-def _named(names: list[str]) -> Iterator[Mutant]:
-    known = {mutant.name: mutant for mutant in installed_mutants()}
-    for name in names:
-        if name not in known:
-            raise SystemExit(f"no mutant is called {name!r}")
-        yield known[name]
+def _chosen(options: argparse.Namespace) -> list[Mutant]:
+    """Return the mutants that are named, or all of the part that cases show."""
+    known = [mutant for mutant in installed_mutants() if mutant.rule and mutant.home != "spark"]
+    known = [mutant for mutant in known if mutant.shown_by == "cases"]
+    if options.mutants != ["all"]:
+        if unknown := set(options.mutants) - {mutant.name for mutant in known}:
+            raise SystemExit(f"no mutant that cases show is called {', '.join(sorted(unknown))}")
+        return [mutant for mutant in known if mutant.name in options.mutants]
+    parts = (("first", False), ("second", True))
+    wanted = [second for part, second in parts if options.part in (part, "both")]
+    return [mutant for mutant in known if RULES[mutant.rule].second_part in wanted]
 
 
-def _until_failure(mutant: Mutant, seed: int, cases: int, *, by_chance: bool) -> int | None:
+def _killed_at(mutant: Mutant, seed: int, oracle: Oracle, most: int, *, drawn: bool) -> int | None:
+    """Return the number of the first case on which a mutant fails."""
     part: Part = "second" if RULES[mutant.rule].second_part else "first"
     with mutant.during():
-        search = Search(
-            mutant.make(),
-            seed=seed,
-            job=mutant.job,
-            options=mutant.options,
-            give_up_early=True,
-            part=part,
-            by_chance=by_chance,
-        )
-        search.search(Budget(cases, variant_every=0))
-    return search.findings.tried_until_failure
+        search = Search(mutant.make(), oracle, job=mutant.job, options=mutant.options)
+        only: Isolation = "isolated"
+        if only not in search.runner.capabilities.isolation:
+            only = "trusting"
+        cases = _drawn(seed, part, only, most) if drawn else _searched(seed, part, only, most)
+        for start in range(0, len(cases), _STEP):
+            search.replay(cases[start : start + _STEP])
+            if search.findings.failing:
+                return search.findings.tried_until_failure
+    return None
+
+
+@cache
+def _drawn(seed: int, part: Part, mode: Isolation, most: int) -> list[AnyCase]:
+    """Return cases as they are drawn, without anything else."""
+    tone: Tone = "any" if mode == "isolated" else "tame"
+    draw = generate if part == "first" else generate_timed
+    return [*draw(most, seed, tone)]
+
+
+@cache
+def _searched(seed: int, part: Part, mode: Isolation, most: int) -> list[AnyCase]:
+    """Return the cases of a search, which depend on the reference alone."""
+    oracle, coverage = Oracle(load_engine("reference")), Coverage()
+    generation = Generation(seed, frozenset({mode}), _JOB, Steering(coverage), part=part)
+    found: list[AnyCase] = []
+    while len(found) < most:
+        chunk = generation.next_chunk(most - len(found))
+        for meaning in oracle.ask(list(chunk)):
+            coverage.add(meaning.case, meaning.facts, chunk[meaning.case])
+        found += chunk
+    return found
 
 
 if __name__ == "__main__":
