@@ -56,6 +56,10 @@ def _since_the_first_record(self: Times, clock: Clock) -> float:
         clock.last_frame = last
 
 
+def _bools_for_ints(self: Program, indent: int, text: str) -> None:
+    _line(self, indent, text.replace(" is int and -", " in (int, bool) and -"))
+
+
 def _keys_not_judged(self: Program, indent: int, text: str) -> None:
     _line(self, indent, "pass" if text.startswith("judge(") else text)
 
@@ -118,6 +122,12 @@ COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
         "keys judged where they are used",
         "what is no key goes on until a state wants it",
         (Program, "line", _keys_not_judged),
+    ),
+    compiled_mutant(
+        "key-1",
+        "True a key",
+        "`isinstance(key, int)`",
+        (Program, "line", _bools_for_ints),
     ),
     compiled_mutant(
         "time-3",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 MARKS = {
     "e": "its event time raises",
@@ -24,8 +24,22 @@ _ERRORS: Final = (ValueError, TypeError, StopIteration, KeyError)
 """What marks raise, by the number before them; engines catch some of these themselves."""
 
 
+_NO_KEYS: Final = (1.5, None, ("a", 1.5), True)
+"""What is no key, by the number before the mark; some of it looks like one."""
+
+
 def fail(text: str) -> NoReturn:
     """Raise what a mark in `text` is for."""
+    raise _ERRORS[_number(text) % len(_ERRORS)](text)
+
+
+def no_key(text: str) -> Any:
+    """Return what a mark in `text` is for: a value that is no key."""
+    return _NO_KEYS[_number(text) % len(_NO_KEYS)]
+
+
+def _number(text: str) -> int:
+    """Return the number at a text's beginning, 0 if there is none."""
     number = re.match(r"\d*", text)
     assert number is not None  # no digits are found too
-    raise _ERRORS[int(number[0] or 0) % len(_ERRORS)](text)
+    return int(number[0] or 0)

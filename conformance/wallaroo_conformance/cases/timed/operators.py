@@ -18,7 +18,7 @@ from wallaroo.components import OwnState
 from wallaroo.topology import Codec
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS, Named
-from wallaroo_conformance.cases.timed.marks import fail
+from wallaroo_conformance.cases.timed.marks import fail, no_key
 
 EVENT_TIMES, KEYS, STATELESS = Table(), Table(), Table()
 STATEFUL, PAIRS = Table(), Table()
@@ -103,7 +103,7 @@ class ByLetter:
         """Return the letter; two marks in the text go wrong."""
         if "k" in message[2]:
             fail(message[2])
-        return 1.5 if "f" in message[2] else message[0]
+        return no_key(message[2]) if "f" in message[2] else message[0]
 
 
 @KEYS.add(Trait.FINDING, Trait.ALTERS_MESSAGE, name="by_number")
