@@ -29,7 +29,7 @@ _FIRST_CHUNK_OF_FEW = 32
 _STAGES = {
     "first": ("random", "led", "tour", "led again", "pairs"),
     "second": ("random", "led", "timed tour", "led again"),
-    "both": ("random", "timed", "led", "tour", "led again", "pairs", "timed tour"),
+    "both": ("random", "timed", "led", "tour", "timed tour", "led again", "pairs"),
 }
 """What the first chunks are."""
 _LED = 1 / 2
@@ -94,9 +94,9 @@ class Generation:
         """Return the next cases, at most `left`.
 
         Most faults show in few random cases, so the first chunk is small; so is that of the first
-        timed cases. Then come cases that are led to rare pairs of facts, the tour of all operators,
-        led cases again, since the tour has met more facts, all pairs of operators, and the tour of
-        windows. From then on chunks are as large as a job may be, since every job costs something;
+        timed cases. Then come cases that are led to rare pairs of facts, the tours of all operators
+        and of windows, led cases again, since the tours have met more facts, and all pairs of
+        operators. From then on chunks are as large as a job may be, since every job costs something;
         if jobs have few cases at first, each has twice as many as the one before. Half of the cases
         are led.
         """

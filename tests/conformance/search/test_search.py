@@ -32,7 +32,7 @@ def test_a_budget_is_named_by_what_ends_it_and_must_end() -> None:
 
 def test_what_every_search_has_comes_between_chance_and_what_is_led() -> None:
     generation = Generation(0, BOTH, most=100, few=True)
-    first, timed, led, tour, again, third, other_tour, later = (
+    first, timed, led, tour, other_tour, again, third, later = (
         generation.next_chunk(None) for _ in range(8)
     )
     assert [len(first), len(timed), len(later)] == [32, 16, 50]
