@@ -96,9 +96,9 @@ class Generation:
         Most faults show in few random cases, so the first chunk is small; so is that of the first
         timed cases. Then come cases that are led to rare pairs of facts, the tours of all operators
         and of windows, led cases again, since the tours have met more facts, and all pairs of
-        operators. From then on chunks are as large as a job may be, since every job costs something;
-        if jobs have few cases at first, each has twice as many as the one before. Half of the cases
-        are led.
+        operators. From then on chunks are as large as a job may be, since every job costs
+        something; if jobs have few cases at first, each has twice as many as the one before. Half
+        of the cases are led.
         """
         number = self.chunks
         self.chunks += 1
