@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +23,8 @@ _line = Program.line
 _combined = KeptWindows.combined
 _enter = Entities.enter
 _released_at = Times._released_at
+_held_back_by = Times._held_back_by
+_of_source = Times._of_source
 
 
 def _only_the_first_copied(self: KeptWindows, parts: Sequence[Any], shared: int = 0) -> Any:
@@ -54,6 +56,20 @@ def _since_the_first_record(self: Times, clock: Clock) -> float:
         return _released_at(self, clock)
     finally:
         clock.last_frame = last
+
+
+def _held_back_further(self: Times, ways: Mapping[str, int]) -> float:
+    return _held_back_by(self, ways) - 1
+
+
+def _idle_a_record_later(self: Times, clock: Clock) -> float | None:
+    was = clock.idle_after
+    if was is not None and clock.last_frame == self.now - was:
+        clock.idle_after = None
+    try:
+        return _of_source(self, clock)
+    finally:
+        clock.idle_after = was
 
 
 def _bools_for_ints(self: Program, indent: int, text: str) -> None:
@@ -122,6 +138,18 @@ COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
         "keys judged where they are used",
         "what is no key goes on until a state wants it",
         (Program, "line", _keys_not_judged),
+    ),
+    compiled_mutant(
+        "time-3",
+        "held back by what has come as far",
+        "`>` where `>=` is meant",
+        (Times, "_held_back_by", _held_back_further),
+    ),
+    compiled_mutant(
+        "time-3",
+        "idle a record later",
+        "`>` where `>=` is meant, for silence",
+        (Times, "_of_source", _idle_a_record_later),
     ),
     compiled_mutant(
         "key-1",

@@ -56,6 +56,12 @@ _FRAMES: Final = (
     *((21, "b", 5), (22, "a", 31), (22, "b", 12), (24, "a", 24), (70, "c", 99)),
 )
 """Arrival time, letter and event time of each."""
+_FRAMES_OF_TWO: Final = (
+    *((0, "a", 5), (1, "a", 10), (0, "b", 10), (0, "a", 15), (1, "b", 15)),
+    *((1, "c", 20), (0, "c", 20), (0, "b", 35)),
+)
+"""Source, letter and event time of each; each time is where some window is due, and a
+session's gap after another."""
 _TICKS: Final = ((19, 7), (60, len(_FRAMES) - 1))
 """Arrival times of ticks, and the number of frames before each."""
 _MARKED: Final = (3, 6)
@@ -81,7 +87,9 @@ _LATE_AS_ANY: Final = (
 def timed_tour(tone: Tone) -> list[TimedCase]:
     """Return the tour's cases; `tame`: for `trusting` mode, without operators that alter."""
     # Every second log goes on, so that not every failure is blamed on the end of the log.
-    found = [replace(case, ended=number % 2 == 0) for number, case in enumerate(_cases())]
+    found = [
+        replace(case, ended=case.ended and number % 2 == 0) for number, case in enumerate(_cases())
+    ]
     if tone == "tame":
         found = [replace(case, isolation="trusting") for case in found if not case.alters]
     return list(dict.fromkeys(found))
@@ -115,8 +123,30 @@ def _cases() -> Iterator[TimedCase]:
         if time != _TIME:
             case = _case(_LETTER, TimedStep(_TEXTS, window=window))
             yield replace(case, sources=(SourceSpec(time),))
+    yield from _two_sources()
+    yield from _idle()
     yield from _branched()
     yield from _stopped()
+
+
+def _two_sources() -> Iterator[TimedCase]:
+    """Yield cases whose sources hold one another back, each log ended where windows are due."""
+    inputs = [
+        Entry(source=source, at=number, payload=f"{letter} {time} {number}".encode())
+        for number, (source, letter, time) in enumerate(_FRAMES_OF_TWO)
+    ]
+    for window, last in product((*_RANGES, *_SESSIONS), range(3, len(inputs) + 1)):
+        step = TimedStep(_TEXTS, window=window)
+        steps = (TimedStep("merge", other=1), TimedStep(_LETTER), step)
+        yield TimedCase((SourceSpec(),) * 2, steps, tuple(inputs[:last]), ended=False)
+
+
+def _idle() -> Iterator[TimedCase]:
+    """Yield cases whose source is silent for exactly as long as makes it idle, or for less."""
+    for window, silent, less in product((*_RANGES, *_SESSIONS), (5, 8, 10), (0, 1)):
+        inputs = (Entry(payload=b"a 5 0"), Entry(payload=b"a 10 1"), Entry("tick", at=silent))
+        steps = (TimedStep(_LETTER), TimedStep(_TEXTS, window=window))
+        yield TimedCase((SourceSpec(idle_after=silent + less),), steps, inputs, ended=False)
 
 
 def _branched() -> Iterator[TimedCase]:
