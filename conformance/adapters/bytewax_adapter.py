@@ -10,15 +10,14 @@ Where there was a choice:
   a function would end the dataflow.
 - Inside a batch Bytewax takes a stateful step's items by key, so `order="entity"` is claimed.
 - The states at the end are noted as they are given to Bytewax: it has no way to ask for them.
-- Windows by event time are Bytewax's own, `fold_window` by key, with `ordered=False`: the rules take
-  messages in the order of their lineage, not of their times. A nanosecond is a microsecond there,
-  the smallest time that Bytewax has. Its clock adds elapsed system time to the watermark; here the
-  clock stands still, so that a run depends on its log alone.
-- An accumulator is one for each pane, combined when the window fires. The gap of a session is one
-  unit shorter: in Bytewax messages exactly a gap apart are one session.
-- Not there: count windows without a time, other policies than dead letter and drop, idle sources,
-  windows that stay open when the input ends (all are closed), a list of open windows, and an order
-  in which windows fire (time-4): each key has its own watermark.
+- Windows by event time are Bytewax's own, `fold_window` by key, with `ordered=False`: the rules
+  take messages in the order of their lineage, not of their times. A nanosecond is a microsecond
+  there, the smallest time that Bytewax has. Its clock adds elapsed system time to the watermark;
+  here the clock stands still, so that a run depends on its log alone.
+- The gap of a session is one unit shorter: in Bytewax messages exactly a gap apart are one session.
+- Not there: windows that stay open when the input ends (all are closed), a list of open windows
+  (window-11), and an order in which windows fire (time-4): each key has its own watermark. What
+  else is left out is in `refuse_unfolded` and `refuse_expiry`.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -33,17 +32,16 @@ from wallaroo_conformance.worker import serve
 from wallaroo.engine import Capabilities
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.judging.calls import Message, refuse_expiry
-from wallaroo.judging.folding import Folding
+from wallaroo.judging.folding import Folding, refuse_unfolded
 from wallaroo.judging.stages import stages
 from wallaroo.judging.window_calls import WindowCalls
 from wallaroo.operations import Stateful, Windowed
 from wallaroo.records import End
 from wallaroo.topology import Step
-from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows
+from wallaroo.windows import RangeWindows
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST = (datetime(9999, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-POLICIES = (LateDataPolicy.DEAD_LETTER, LateDataPolicy.DROP)
 
 
 class Bytewax:
@@ -62,11 +60,7 @@ class Bytewax:
     def check(self, application):
         refuse_expiry(application, "this adapter of Bytewax")
         stages(application)
-        for index in application.window_steps:
-            refuse_windows(application.nodes[index])
-            for source in application.ways[index]:
-                if application.sources[source].config.idle_after is not None:
-                    raise UnsupportedTopology("time-3", source, "Bytewax knows no idle sources")
+        refuse_unfolded(application, "Bytewax")
 
     def run(self, case):
         ended = {record.source for record in case.records if isinstance(record, End)}
@@ -77,10 +71,11 @@ class Bytewax:
         calls = WindowCalls(case.application)
         try:
             run_main(dataflow(case, calls, states, results))
-        except Exception as error:
-            while not isinstance(error, UnsupportedTopology) and error.__cause__ is not None:
-                error = error.__cause__  # Bytewax tells the step, and the cause behind it
-            raise error
+        except Exception as error:  # noqa: BLE001 - raised again
+            cause = error  # Bytewax tells the step, and behind it what was raised
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            raise cause from None
         return calls.trace(results, calls.entities(states, case.partitions))
 
 
@@ -174,14 +169,6 @@ def visitor(calls, nodes, partition, states):
 
 def is_windowed(node):
     return isinstance(node, Step) and isinstance(node.operation, Windowed)
-
-
-def refuse_windows(step):
-    windows = step.operation.windows
-    if isinstance(windows, CountWindows):
-        raise UnsupportedTopology("window-8", step.name, "Bytewax counts only within a time")
-    if windows.late not in POLICIES:
-        raise UnsupportedTopology("window-6", step.name, f"Bytewax has no {windows.late.value}")
 
 
 def windowed(name, keyed, windows, folding):

@@ -13,14 +13,13 @@ Where there was a choice:
 - A `group_by` behind another is refused by Quix, so a state partition behind another is, too.
 - Windows by event time are Quix's own, behind a `group_by`, closed for the whole partition
   (`closing_strategy="partition"`), since the rules have one watermark for all keys. A nanosecond is
-  a millisecond there, and times begin a little later. The gap of a session is one unit shorter: in Quix messages exactly a gap
-  apart are one session.
+  a millisecond there, and times begin a little later: Quix has no windows before its time 0. The
+  gap of a session is one unit shorter: in Quix messages exactly a gap apart are one session.
 - Quix closes nothing when the input ends. So the end of all sources is a last message, late enough
   to close what is open, as a heartbeat would be. What it opens itself is not looked at.
-- Not there: count windows with a timeout, other policies than dead letter and drop, idle sources,
-  a list of open windows, and windows that fire before the record goes anywhere (time-4). Times past
-  a million are refused: Quix makes a list of all windows that a gap in time leaves out.
-- States do not expire: `refuse_expiry`.
+- Not there: a list of open windows (window-11), and windows that fire before their record goes
+  anywhere (time-4). Times past a million are refused: Quix makes a list of all windows that a gap
+  in time leaves out. What else is left out is in `refuse_unfolded` and `refuse_expiry`.
 """
 
 import contextvars
@@ -42,13 +41,13 @@ from wallaroo_conformance.worker import serve
 from wallaroo.engine import Capabilities
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.judging.calls import Message, refuse_expiry
-from wallaroo.judging.folding import Folding
+from wallaroo.judging.folding import Folding, refuse_unfolded
 from wallaroo.judging.stages import stages
 from wallaroo.judging.window_calls import WindowCalls
 from wallaroo.operations import Stateful, Windowed
 from wallaroo.records import End
 from wallaroo.topology import Source, Step
-from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows
+from wallaroo.windows import RangeWindows
 
 LOG = Topic("log")
 LOG.broker_config = TopicConfig(  # as a broker would give it
@@ -63,18 +62,16 @@ class Quix:
     version = version("quixstreams")
 
     def capabilities(self):
-        unsupported = frozenset({"time-4", "window-11"})
         return Capabilities(
             isolation=frozenset({"isolated"}),
             batches=False,
             stop="none",
-            unsupported_rules=unsupported,
+            unsupported_rules=frozenset({"time-4", "window-11"}),
         )
 
     def check(self, application):
         refuse_expiry(application, "this adapter of Quix Streams")
-        for index in application.window_steps:
-            refuse_windows(application.nodes[index], application)
+        refuse_unfolded(application, "Quix")
         grouped = set()
         for group in stages(application):
             nodes = [application.nodes[index] for index in group]
@@ -100,16 +97,6 @@ class Quix:
 
 def has_operation(node, *kinds):
     return isinstance(node, Step) and isinstance(node.operation, kinds)
-
-
-def refuse_windows(step, application):
-    windows = step.operation.windows
-    if isinstance(windows, CountWindows):
-        raise UnsupportedTopology("window-8", step.name, "left out by this adapter")
-    if windows.late not in (LateDataPolicy.DEAD_LETTER, LateDataPolicy.DROP):
-        raise UnsupportedTopology("window-6", step.name, f"Quix has no {windows.late.value}")
-    if any(source.config.idle_after is not None for source in application.sources.values()):
-        raise UnsupportedTopology("time-3", step.name, "Quix knows no idle sources")
 
 
 class Frames:
@@ -223,7 +210,6 @@ class Frames:
             key = self.calls.key(step, message) if message.lineage else b""
             return [(key, message)] if isinstance(key, bytes) else self.going_on([key])
 
-        # Quix has no window that begins before its time 0.
         begin = 0
         if isinstance(windows, RangeWindows):
             begin = (windows.range // windows.slide + 1) * windows.slide
@@ -268,7 +254,9 @@ class Frames:
     def end(self):
         """Close all windows."""
         steps = [node.operation.windows for node in self.nodes if has_operation(node, Windowed)]
-        longest = [getattr(one, "range", 0) + 2 * getattr(one, "gap", 0) + one.delay for one in steps]
+        longest = [
+            getattr(one, "range", 0) + 2 * getattr(one, "gap", 0) + one.delay for one in steps
+        ]
         self.process([Message((), "", None, b"", time=self.latest + 2 * max(longest, default=0))])
 
     def process(self, items):
@@ -293,7 +281,7 @@ def text_of(folded):
 
 
 def held_in(text):
-    return pickle.loads(b64decode(text))
+    return pickle.loads(b64decode(text))  # noqa: S301 - our own bytes
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ key, and calls functions; what a function must do with a message is the same on 
 here. Messages and states are bytes between calls (pickled, or by the application's codec), so no
 call sees what another one changes (route-1, state-4, -6, -7), and any engine can carry them.
 
-Aggregations are called by `wallaroo.judging.window_calls`. An engine has the windows themselves, and
-states that expire, or it has not; `refuse_time` refuses applications that use them.
+Aggregations are called by `wallaroo.judging.window_calls`. The windows themselves, and states that
+expire, are the engine's own; `refuse_time` refuses applications that use them.
 """
 
 from __future__ import annotations
@@ -337,14 +337,16 @@ class Calls:
 
 
 def refuse_time(application: Application, engine: str) -> None:
-    """Refuse an application that `Calls` does not cover (build-2).
+    """Refuse an application in which time decides, or event times are found (build-2).
 
     Raises:
-        UnsupportedTopology: it has windows, or states that expire.
+        UnsupportedTopology: it has windows, event times, or states that expire.
     """
     for node in application.nodes:
         if isinstance(node, Step) and isinstance(node.operation, Windowed):
             raise UnsupportedTopology("window-1", node.name, f"{engine} has no windows here")
+        if isinstance(node, Source) and node.config.event_time is not None:
+            raise UnsupportedTopology("time-2", node.pipeline, f"{engine} has no event time here")
     refuse_expiry(application, engine)
 
 

@@ -1,24 +1,47 @@
 """What an engine that folds messages into windows has to fold: for adapters.
 
 Many engines ask for three functions: one adds a message to what a window holds, one joins what two
-sessions hold, one says what a window gives. Here they are, such that panes and sessions are combined
-as the rules say (window-5, window-7), whichever windows the engine puts a message into.
+sessions hold, one says what a window gives. Here they are. They combine panes and sessions as the
+rules say (window-5, window-7), whichever windows the engine puts a message into.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
+from wallaroo.errors import UnsupportedTopology
 from wallaroo.judging.calls import Message, Outcome
 from wallaroo.judging.window_calls import WindowCalls
 from wallaroo.operations import Windowed
-from wallaroo.topology import Step
-from wallaroo.windows import RangeWindows, SessionWindows
+from wallaroo.topology import Application, Step
+from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
 
 Folded: TypeAlias = Mapping[tuple[int, int], bytes]
 """What a window holds: accumulators by the first and the last event time of a session, and by the
 number of a pane, twice. It is empty if nothing came, or if no `update` succeeded (window-9)."""
+
+
+def refuse_unfolded(application: Application, engine: str) -> None:
+    """Refuse windows that hardly any engine folds into (build-2).
+
+    Raises:
+        UnsupportedTopology: there are count windows, a policy for late messages other than
+            ``dead-letter`` and ``drop``, or an idle source in front of a window.
+    """
+    for index in application.window_steps:
+        step = application.nodes[index]
+        assert isinstance(step, Step)
+        assert isinstance(step.operation, Windowed)
+        windows = step.operation.windows
+        if isinstance(windows, CountWindows):
+            raise UnsupportedTopology("window-8", step.name, f"{engine} has no such count windows")
+        if windows.late not in (LateDataPolicy.DEAD_LETTER, LateDataPolicy.DROP):
+            reason = f"{engine} does not {windows.late.value}"
+            raise UnsupportedTopology("window-6", step.name, reason)
+        for source in application.ways[index]:
+            if application.sources[source].config.idle_after is not None:
+                raise UnsupportedTopology("time-3", source, f"{engine} knows no idle sources")
 
 
 class Folding:
@@ -105,9 +128,9 @@ class Folding:
         if not self._is_good(part, message):
             return None
         bounds = [bound for bound, _ in found]
-        return {(bounds[0][0], max(last for _, last in bounds)): part}  # type: ignore[dict-item]
+        return {(bounds[0][0], max(last for _, last in bounds)): part}
 
-    def _is_good(self, part: bytes | Outcome, message: Message) -> bool:
+    def _is_good(self, part: bytes | Outcome, message: Message) -> TypeGuard[bytes]:
         if isinstance(part, bytes):
             return True
         if message.lineage not in self._failed:

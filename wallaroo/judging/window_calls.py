@@ -64,7 +64,7 @@ class WindowCalls(Calls):
     def combine(
         self, step: Step, key: bytes, message: Message, parts: Sequence[bytes]
     ) -> bytes | DeadLetter | Ended:
-        """Return the accumulator of sessions that a message makes one, earliest first (window-7)."""
+        """Return the accumulator of sessions that a message makes one, in order (window-7)."""
         try:
             return self._combined(step, parts)
         except DeadLetterError as dead:

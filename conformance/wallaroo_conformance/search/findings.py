@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wallaroo_conformance.cases.either import AnyCase, size
 from wallaroo_conformance.judge.coverage import Coverage
@@ -139,7 +139,24 @@ class Findings:
         """
         stated = [(law.rule, law.name, law.says) for law in LAWS]
         stated += [(relation.rule, relation.name, relation.says) for relation in _RELATIONS]
-        return [self._law_result(*one, unsupported) for one in stated if fits(one[0], rules)]
+        found = [self._law_result(*one, unsupported) for one in stated if fits(one[0], rules)]
+        return self._without_refused_rules(found)
+
+    def _without_refused_rules(self, results: list[LawResult]) -> list[LawResult]:
+        """Return results in which no law waits to be met whose rule the engine has not begun.
+
+        All cases that met the rule were beyond the engine, so no other law of it can be missing.
+        """
+        begun = {one.rule for one in results if one.status in ("kept", "broken")}
+        refused = {one.rule: one.note for one in results if one.unsupported and one.note}
+        return [
+            replace(one, status="unsupported", note=refused[one.rule])
+            if one.status == "not exercised"
+            and one.rule in refused.keys() - begun
+            and not self.differed[f"{one.rule}/{one.name}"]
+            else one
+            for one in results
+        ]
 
     def _law_result(
         self, rule: str, name: str, says: str, unsupported: Mapping[str, str]

@@ -1,0 +1,23 @@
+"""What a search has found, law by law."""
+
+from __future__ import annotations
+
+from wallaroo_conformance.cases.timed.case import Entry, TimedCase, TimedStep, WindowSpec
+from wallaroo_conformance.judge.oracle import reference_oracle
+from wallaroo_conformance.search.findings import Findings
+
+
+def statuses(findings: Findings) -> dict[str, str]:
+    results = findings.law_results("window-2", {})
+    return {one.name: one.status for one in results if one.name in ("sliding", "grid")}
+
+
+def test_a_rule_of_which_every_case_is_refused_waits_for_none() -> None:
+    # `window-2/sliding` was met by no case. Of an engine that refuses windows it is not missing.
+    case = TimedCase(steps=(TimedStep("texts", window=WindowSpec()),), inputs=(Entry(),))
+    meaning = reference_oracle().ask([case])[0]
+    findings = Findings()
+    findings.add_beyond(meaning, "refused: window-1, no windows", refused=True)
+    assert statuses(findings) == {"sliding": "unsupported", "grid": "unsupported"}
+    findings.add_kept(meaning)
+    assert statuses(findings) == {"sliding": "not exercised", "grid": "kept"}
