@@ -39,6 +39,7 @@ _DEEPEST_READABLE = 50  # levels of tuples shown as such in JSON; JSON readers r
 _LONGEST_DECIMAL = 1000  # bits
 _LONGEST_NUMBER = 300  # digits
 _WIDEST_SHOWN = 80  # characters
+_TOO_LONG = f"a key's encoding is over {MAX_ENCODED_KEY} bytes"
 _SURELY_SHORT = MAX_ENCODED_KEY // 4 - 5  # code points; the encoding of this many always fits
 
 
@@ -57,34 +58,41 @@ def encode_key(key: object) -> bytes:
     Raises:
         BadKeyError: `key` is not a key, or its encoding is over `MAX_ENCODED_KEY` bytes.
     """
+    if type(key) is not tuple:  # as most keys are
+        encoded = _encoded_item(key, key)
+        if len(encoded) > MAX_ENCODED_KEY:
+            raise BadKeyError(_TOO_LONG)
+        return encoded
     parts: list[bytes] = []
     size = 0
     stack: list[object] = [key]
     while stack:
         item = stack.pop()
-        kind = type(item)
-        if kind is str:
-            # Every code point takes a byte or more, so a text this long need not be encoded.
-            content = _bounded(item).encode("utf-8", "surrogatepass")
-            tag = b"s"
-        elif kind is bytes:
-            content, tag = _bounded(item), b"b"
-        elif kind is int:
-            content, tag = _int_bytes(item), b"i"  # type: ignore[arg-type]
-        elif kind is tuple:
+        if type(item) is tuple:
             items: tuple[object, ...] = _bounded(item)
             parts.append(b"t" + len(items).to_bytes(4, "big"))
-            size += 5
             stack.extend(reversed(items))
-            content = None
         else:
-            raise BadKeyError(_not_a_key(key, item))
-        if content is not None:
-            parts.append(tag + len(content).to_bytes(4, "big") + content)
-            size += 5 + len(content)
+            parts.append(_encoded_item(item, key))
+        size += len(parts[-1])
         if size > MAX_ENCODED_KEY:
-            raise BadKeyError(f"a key's encoding is over {MAX_ENCODED_KEY} bytes")
+            raise BadKeyError(_TOO_LONG)
     return b"".join(parts)
+
+
+def _encoded_item(item: object, key: object) -> bytes:
+    """Return the encoding of an item of `key` that is no tuple, or of `key` itself."""
+    kind = type(item)
+    if kind is str:
+        # Every code point takes a byte or more, so a text this long need not be encoded.
+        content, tag = _bounded(item).encode("utf-8", "surrogatepass"), b"s"
+    elif kind is bytes:
+        content, tag = _bounded(item), b"b"
+    elif kind is int:
+        content, tag = _int_bytes(item), b"i"  # type: ignore[arg-type]
+    else:
+        raise BadKeyError(_not_a_key(key, item))
+    return tag + len(content).to_bytes(4, "big") + content
 
 
 def partition_number(key: Key, partitions: int) -> int:
@@ -259,13 +267,13 @@ def _tagged(key: Key, levels: int) -> dict[str, Any] | None:
 
 def _bounded(value: Any) -> Any:
     if len(value) > MAX_ENCODED_KEY:
-        raise BadKeyError(f"a key's encoding is over {MAX_ENCODED_KEY} bytes")
+        raise BadKeyError(_TOO_LONG)
     return value
 
 
 def _int_bytes(value: int) -> bytes:
     if value.bit_length() > 8 * MAX_ENCODED_KEY:
-        raise BadKeyError(f"a key's encoding is over {MAX_ENCODED_KEY} bytes")
+        raise BadKeyError(_TOO_LONG)
     magnitude = value if value >= 0 else ~value
     return value.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 

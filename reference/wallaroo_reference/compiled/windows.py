@@ -150,10 +150,9 @@ class KeptWindows(WindowCells):
         Raises:
             DeadLetterError: `unportable`: one that must stay as it is cannot be copied.
         """
-        if shared:
+        if shared and not _UNCHANGEABLE.issuperset(map(type, parts)):
             first = len(parts) - shared
-            kept = [one if type(one) in _UNCHANGEABLE else own(one) for one in parts[first:]]
-            parts = [*parts[:first], *kept]
+            parts = [*parts[:first], *map(own, parts[first:])]
         accumulator = parts[0]
         for part in parts[1:]:
             assert self._combine is not None  # only aggregations that have it get several parts
