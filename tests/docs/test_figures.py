@@ -26,6 +26,13 @@ def test_a_figure_that_differs_is_replaced_and_nothing_else() -> None:
     assert with_figures(text) == text.replace(">9<", f">{_ratio('tcp', 'throughput/reference')}<")
 
 
+def test_a_mark_may_go_over_lines() -> None:
+    text = (
+        "<!--\nfigure: tcp throughput/reference\nratio .2f -->9<!--\n/figure --> <!-- /figure -->"
+    )
+    assert with_figures(text) == text.replace(">9<", f">{_ratio('tcp', 'throughput/reference')}<")
+
+
 def _ratio(benchmark: str, name: str) -> str:
     kept = json.loads((RESULTS / f"{benchmark}.json").read_text("utf-8"))
     (ratio,) = [figure["ratio"] for figure in kept["figures"] if figure["name"] == name]

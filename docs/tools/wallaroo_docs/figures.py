@@ -21,7 +21,8 @@ ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "benchmarks" / "results"
 
 _MARK = re.compile(
-    r"(<!-- figure: (\S+) (\S+) (value|ratio) (\S+) -->)(.*?)(<!-- /figure -->)", re.DOTALL
+    r"(<!--\s+figure:\s+(\S+)\s+(\S+)\s+(value|ratio)\s+(\S+)\s+-->)(.*?)(<!--\s+/figure\s+-->)",
+    re.DOTALL,  # and any white space, since an editor may fill a paragraph
 )
 
 
