@@ -6,8 +6,9 @@
   window has fired. By hand: `transformWithState` with timers, and Spark SQL's own
   ``groupBy(window)`` (`spark_windows_by_hand.py`). Goal: twice the throughput of the former; the
   latter's is the aim.
-- ``state``: memory of all processes and size of the checkpoint while millions of messages go
-  through windows that close. Goal: both stay flat.
+- ``state``: memory of the JVM and of the Python processes, and size of the checkpoint, while
+  millions of messages go through windows that close. Goal: all stay flat. The JVM fills its heap
+  (2 GB), and the input log a file (32 MB), before either makes room.
 
 All jobs get their input over TCP and send what comes out over TCP (`spark_served.py`).
 """
@@ -121,24 +122,33 @@ def state(options: argparse.Namespace) -> None:
                 payloads, outputs = stream.next_pass()
                 served.exchange(payloads, outputs)
                 closed += outputs
-                memory, size = _memory(served) / 2**20, _size(Path(directory)) / 2**20
+                java, python = [part / 2**20 for part in _memory(served)]
+                checkpoint = Path(directory) / "checkpoint"
+                stored, log = [_size(checkpoint / part) / 2**20 for part in ("spark", "input")]
                 done = number * options.state_messages // passes
                 print(
-                    f"  {done:11,} messages, {closed:9,} windows closed: {memory:7,.0f} MB in "
-                    f"memory, {size:6.1f} MB of checkpoint",
+                    f"  {done:11,} messages, {closed:9,} windows closed: {java:6,.0f} MB in the "
+                    f"JVM, {python:4,.0f} MB in Python, {stored:5.1f} MB of state, "
+                    f"{log:5.1f} MB of input log",
                     flush=True,
                 )
-                FIGURES.add(f"state/{number}/memory", memory, "MB")
-                FIGURES.add(f"state/{number}/checkpoint", size, "MB")
+                for name, megabytes in {
+                    "jvm": java, "python": python, "checkpoint": stored, "log": log
+                }.items():  # fmt: skip
+                    FIGURES.add(f"state/{number}/{name}", megabytes, "MB")
 
 
-def _memory(served: Served) -> int:
+def _memory(served: Served) -> tuple[int, int]:
+    """Return the resident memory of the JVM, and of all Python processes."""
     process = psutil.Process(served.process.pid)
-    total = 0
+    java = python = 0
     for each in (process, *process.children(recursive=True)):
         with contextlib.suppress(psutil.Error):
-            total += each.memory_info().rss
-    return total
+            if each.name() == "java":
+                java += each.memory_info().rss
+            else:
+                python += each.memory_info().rss
+    return java, python
 
 
 def _size(directory: Path) -> int:
