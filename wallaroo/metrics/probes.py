@@ -32,6 +32,9 @@ _MOST_KEPT = 10_000  # calls of a read that are kept to represent what follows i
 
 _Visits: TypeAlias = "Counter[Hashable]"
 
+Mark: TypeAlias = "tuple[list[tuple[int, int, int, int]], dict[str, int]]"
+"""How much was seen: of each node, and of each state partition's visits."""
+
 _now = time.perf_counter_ns
 
 like = functools.partial(functools.wraps, assigned=("__annotations__",), updated=())
@@ -131,6 +134,20 @@ class Probes:
         self._records += records
         if self._records >= _TOGETHER or self._left_out[self._source]:
             self.flush()
+
+    def mark(self) -> Mark:
+        """Return how much was seen until now and is not in the registry yet, for `forget`."""
+        seen = [(len(one.calls), len(one.others), one.sent, one.fired) for one in self._seen]
+        return seen, {name: len(keys) for name, keys in self.visits.items()}
+
+    def forget(self, mark: Mark) -> None:
+        """Forget what was seen since `mark`: the same records are processed once more."""
+        seen, visits = mark
+        for one, (calls, others, sent, fired) in zip(self._seen, seen, strict=True):
+            del one.calls[calls:], one.others[others:]
+            one.sent, one.fired = sent, fired
+        for name, count in visits.items():
+            del self.visits[name][count:]
 
     def flush(self) -> None:
         """Bring what was seen to the registry."""

@@ -233,6 +233,8 @@ class Flow:
                     self._follow(index),
                     self._follow_items(index),
                 )
+                if self._program.probes is not None:
+                    made = nodes.noted(made, self._program.probes.visits[step.operation.partition])
             else:
                 made = self.windows_at(index).take
             visit = self._visits[index] = self._calls.bounded(index, made)

@@ -9,15 +9,12 @@ from __future__ import annotations
 import functools
 import pickle
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from wallaroo.keys import decode_key, identity
 from wallaroo.metrics.figures import Harvest
 from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
-from wallaroo.operations import Stateful
-from wallaroo_spark.wire.columns import Messages
 from wallaroo_spark.wire.job import Specs
 from wallaroo_spark.worker import program
 from wallaroo_spark.worker.program import Program
@@ -29,16 +26,13 @@ Seen = Callable[[], list[Harvest]]
 
 
 @contextmanager
-def looking(
-    cases: Specs, part: str, records: int, messages: Iterable[Messages] = ()
-) -> Iterator[Seen]:
+def looking(cases: Specs, part: str, records: int) -> Iterator[Seen]:
     """Measure what runs in the block, if its case wants figures and its turn has come.
 
     Args:
         cases: the cases of the task.
         part: the part of the plan that the task belongs to; its tasks represent each other.
         records: number of frames, or messages, that the task has.
-        messages: those on their way to entities, whose visits are counted.
     """
     case = next((case for case in cases.values() if case.measured), None)
     if case is None or not records:
@@ -49,20 +43,19 @@ def looking(
         yield list
         return
     probes.registry = Registry(probes.application, "spark", partitions=case.partitions)
-    for run in messages:
-        operation = getattr(probes.application.nodes[run.node], "operation", None)
-        if isinstance(operation, Stateful):
-            keys = [identity(decode_key(key)) for key in run.keys]
-            probes.visits[operation.partition] += keys
 
     def seen() -> list[Harvest]:
         probes.looked(records)
         probes.flush()
         return [probes.registry.harvest()]
 
+    before = probes.mark()
     program.run_instead(measured)
     try:
         yield seen
+    except BaseException:
+        probes.forget(before)  # Spark runs the task again
+        raise
     finally:
         program.run_instead(None)
 
@@ -84,4 +77,6 @@ def _measured(application: bytes, partitions: int) -> tuple[Probes, Program]:
     """Return the probes of a pickled application, and the program of the measured application."""
     found = pickle.loads(application)  # noqa: S301 - the driver's, over Spark's own channels
     probes = Probes(found, Registry(found, "spark", partitions=partitions))
-    return probes, Program(probes.application, partitions)
+    measured = Program(probes.application, partitions)
+    measured.probes = probes
+    return probes, measured

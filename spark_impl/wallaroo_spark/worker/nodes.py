@@ -10,10 +10,11 @@ a codec. Most messages are such values, so this is checked before `freeze` is ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Hashable
 from typing import Any
 
 from wallaroo.components import EventTime
+from wallaroo.keys import decode_key, identity
 from wallaroo.operations import Stateful, Stateless, Windowed
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Sink
@@ -209,6 +210,20 @@ def to_entity_here(calls: Calls, visit: VisitEntity) -> TakeKeyed:
         visit(lineage, key, again(value, frozen), frozen)
 
     return go
+
+
+def noted(visit: VisitEntity, visits: list[Hashable]) -> VisitEntity:
+    """Return `visit`, which also notes whose entities are visited."""
+    known: dict[bytes, Hashable] = {}
+
+    def noted(lineage: Lineage, key: bytes, value: Any, frozen: Any) -> None:
+        found = known.get(key)
+        if found is None:
+            found = known[key] = identity(decode_key(key))
+        visits.append(found)
+        visit(lineage, key, value, frozen)
+
+    return noted
 
 
 def state_step(

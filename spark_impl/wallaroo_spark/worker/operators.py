@@ -111,7 +111,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
     records = sum([len(run.keys) for run in all_runs])
     follower = follower_of(cases, messages=all_runs)
     part = f"component {min([address.component for address in messages], default=0)}"
-    with printing(printer, cases), looking(cases, part, records, all_runs) as seen:
+    with printing(printer, cases), looking(cases, part, records) as seen:
         for address in sorted(messages.keys() | tracks.keys()):
             case = cases[address.case]
             given = (arrivals(messages.get(address, ())), moments(tracks.get(address, ())))
@@ -173,6 +173,7 @@ def _run_address(
     for isolated in (case.isolated, True):
         printed = len(printer.lines)
         noted = 0 if follower is None else len(follower.visits.kept)
+        seen = None if program.probes is None else program.probes.mark()
         entities = Entities(store, address, case.segment_bytes)
         kind = IsolatedStates if isolated else TrustingStates
         states: States = kind(entities, program.copies, form)
@@ -189,6 +190,8 @@ def _run_address(
             del printer.lines[printed:]
             if follower is not None:
                 del follower.visits.kept[noted:]
+            if program.probes is not None and seen is not None:
+                program.probes.forget(seen)
             continue
         return flow.outbox, held or entities.count
     raise AssertionError("isolated mode never needs isolation")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Operation, Stateful, Windowed
 from wallaroo.topology import Application, Node, Sink, Source, Step
@@ -13,6 +14,9 @@ from wallaroo_spark.wire.outbox import NO_SINK
 from wallaroo_spark.worker.plan import plan
 from wallaroo_spark.worker.portable import copies_by
 from wallaroo_spark.worker.routing import Keys
+
+if TYPE_CHECKING:
+    from wallaroo.metrics.probes import Probes
 
 _PROGRAMS = 1024  # applications a process remembers; a job of `run_many` has hundreds
 
@@ -53,6 +57,7 @@ class Program:
         keys: the keys at each step that finds keys or needs them, by its node.
         copies: how its values are copied.
         timed: whether messages carry a context.
+        probes: note what is seen of the application, which is measured; `None`: it is not.
     """
 
     def __init__(self, application: Application, partitions: int) -> None:
@@ -64,6 +69,7 @@ class Program:
         self.feeds_state = self._feeds_state()
         self.copies = copies_by(application.codec)
         self.timed = application.time_decides
+        self.probes: Probes | None = None
         self.sources = {
             node.pipeline: index for index, node in enumerate(nodes) if isinstance(node, Source)
         }
