@@ -10,7 +10,9 @@ import re
 import tempfile
 from pathlib import Path
 
+from wallaroo.transport.identity import damaged
 from wallaroo_spark.live.checkpoint import ENGINE
+from wallaroo_spark.live.checksums import damaged_files, misfit
 from wallaroo_spark.worker.stored import StateError
 
 _ERROR = re.compile(
@@ -46,6 +48,8 @@ def explained(text: str, directory: Path) -> str:
             f"Spark's JVM ran out of memory: {cause}. Give it more, with --conf "
             "spark.driver.memory=4g, or take smaller batches, with --batch-bytes"
         )
+    for path, place in damaged_files(directory / ENGINE):
+        return str(damaged(path, misfit(place)))
     if kind in _DAMAGED or "CANNOT_LOAD_STATE_STORE" in text:
         return f"the checkpoint {directory} is damaged: {cause}. {_RESTORE}"
     return f"Spark failed: {': '.join(filter(None, (kind, cause)))}"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from wallaroo.errors import WallarooError
 from wallaroo.keys import decode_key, encoded_partition_number
 from wallaroo.trace import Entity, sorted_entities
-from wallaroo.transport.identity import IDENTITY, CheckpointError, read_identity
+from wallaroo.transport.identity import IDENTITY, CheckpointError, damaged, read_identity
 from wallaroo.transport.migrating import Change, changed, copied_beside
 from wallaroo.transport.private import make_private
 from wallaroo.transport.shadows import structure_of
@@ -25,6 +25,7 @@ from wallaroo.transport.stored import Overview
 from wallaroo_spark.jvm.java import JavaNotFoundError
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import ENGINE, RESUME
+from wallaroo_spark.live.checksums import damaged_files, misfit
 from wallaroo_spark.live.failures import explained
 from wallaroo_spark.live.layout import LAYOUT, Layout, LayoutMissingError, read_layout
 from wallaroo_spark.live.resume import read_resume
@@ -95,6 +96,8 @@ class StoredOnSpark:
     def verify(self) -> str:
         """See `StoredCheckpoint.verify`."""
         read_resume(self._directory / RESUME)
+        for path, place in damaged_files(self._part):
+            raise damaged(path, misfit(place))
         with contextlib.suppress(LayoutMissingError):
             self._layout()
         for _ in self._stored():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import tempfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -101,3 +103,21 @@ END = (
 )
 def test_the_cause_is_told_in_a_line(told, said):
     assert explained(told, CHECKPOINT) == said
+
+
+@pytest.mark.parametrize(
+    ("damage", "place"), [(b"", 0), (b"x" * 600, 0), (b"a" * 512 + b"x", 512), (b"a" * 512, 512)]
+)
+def test_a_damaged_file_is_named_whatever_spark_says(tmp_path, damage, place):
+    file = tmp_path / "spark" / "commits" / "5"
+    file.parent.mkdir(parents=True)
+    sums = [zlib.crc32(b"a" * size) for size in (512, 88)]
+    file.with_name(".5.crc").write_bytes(b"crc\0" + struct.pack(">3I", 512, *sums))
+    told = "java.lang.IllegalStateException: Incomplete log file in the offset commit log"
+    file.write_bytes(b"a" * 600)
+    assert explained(told, tmp_path).startswith("Spark failed: IllegalStateException: Incomplete")
+    file.write_bytes(damage)
+    assert explained(told, tmp_path) == (
+        f"{file} is damaged: its checksum does not fit from byte {place} on. Restore it from a "
+        "copy, or begin anew with an empty directory"
+    )

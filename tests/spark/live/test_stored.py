@@ -139,6 +139,14 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys):
 
     code, told = shown(capsys, directory, "--verify")
     assert (code, told.out) == (0, f"all of {directory} is whole\n")
+    # Spark itself looks only at those that it needs.
+    file = sorted(directory.glob("spark/state/*/*/*.changelog"))[0]
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    code, told = shown(capsys, directory, "--verify")
+    assert code == 1
+    assert f"{file} is damaged: its checksum does not fit from byte 0 on" in told.err
+    file.write_bytes(content)
 
     code, told = shown(capsys, directory, "--migrate", f"{__name__}:change")
     assert told.out.startswith("4 states; the new checkpoint is ")
