@@ -366,7 +366,8 @@ class InputLog:
                 view = view[os.write(self._fd, view) :]
         except OSError as error:
             try:
-                os.ftruncate(self._fd, segment.size)
+                if len(view) < len(data):  # a read-only disk takes nothing, and no repair either
+                    os.ftruncate(self._fd, segment.size)
             except OSError as worse:
                 self._broken = f"the input log {self.path} cannot be repaired: {worse.strerror}"
             raise self._refusal(error, f"{records} records") from error

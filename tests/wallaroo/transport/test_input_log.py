@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from wallaroo.records import Frame
-from wallaroo.transport.input_log import InputLog, InputLogError
+from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
 
 MIB = 1 << 20
 
@@ -243,6 +243,21 @@ def test_a_full_disk_has_room_again_once_all_is_dropped(small_disk):
         f"the input log {path} cannot be written: No space left on device; "
         "1 records were not taken\n1\n"
     )
+
+
+def test_a_disk_that_is_read_only_for_a_time_takes_what_comes_later(log, monkeypatch):
+    def refused(*_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    log.append("a", [b"before"])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", refused)
+        patch.setattr(os, "ftruncate", refused)
+        for _ in range(2):
+            with pytest.raises(InputLogFullError, match="Read-only file system; 1 records were"):
+                log.append("a", [b"refused"])
+    assert log.append("a", [b"after"]) == 2
+    assert payloads_of(log, 0, 2) == [b"before", b"after"]
 
 
 KILLED = """
