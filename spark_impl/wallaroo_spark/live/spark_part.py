@@ -15,10 +15,12 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wallaroo.transport.identity import CheckpointError, damaged
 from wallaroo.transport.private import write_durably
+
+_SCHEMAS = "stateSchemaFilePaths"
 
 
 class SparkPart(NamedTuple):
@@ -58,6 +60,24 @@ def read_spark_part(directory: Path) -> SparkPart:
     return SparkPart(before, end, partitions)
 
 
+def missing_files(directory: Path) -> Iterator[Path]:
+    """Yield the files without which Spark does not go on, and that no other file has instead.
+
+    Raises:
+        CheckpointError: it is damaged.
+    """
+    if _batches(directory / "offsets") and not (directory / "metadata").exists():
+        yield directory / "metadata"
+    for level in sorted(directory.glob("state/*")):
+        if not any(path.name.isdecimal() for path in level.glob("_metadata/v2/*")):
+            yield level / "_metadata" / "v2" / "0"
+    for _, _, form in _forms(directory):
+        for schema in [one for store in form["stateStoreInfo"] for one in store[_SCHEMAS]]:
+            file = directory / "state" / schema.rpartition("/state/")[2]
+            if not file.exists():
+                yield file
+
+
 def settle(directory: Path, place: Path) -> None:
     """Make Spark's part in `directory` one that lies at `place`.
 
@@ -91,21 +111,29 @@ def seen_from(directory: Path) -> Iterator[Path]:
 
 def _misplaced(directory: Path, place: Path) -> Iterator[tuple[Path, str]]:
     """Yield the files that say that Spark's part lies elsewhere, and what they ought to say."""
+    for path, version, form in _forms(directory):
+        moved = False
+        for store in form["stateStoreInfo"]:
+            after = [_placed(one, place) for one in store[_SCHEMAS]]
+            moved = moved or after != store[_SCHEMAS]
+            store[_SCHEMAS] = after
+        if moved:
+            yield path, f"{version}\n{json.dumps(form)}"
+
+
+def _forms(directory: Path) -> Iterator[tuple[Path, str, Any]]:
+    """Yield the files that say where operators' schemas are: path, version, and what it says."""
     for path in sorted(directory.glob("state/*/_metadata/v2/*")):
         if not path.name.isdecimal():
             continue
         try:
             version, _, told = path.read_text(encoding="utf-8").partition("\n")
             form = json.loads(told)
-            stores = form["stateStoreInfo"]
-            before = [store["stateSchemaFilePaths"] for store in stores]
-            after = [[_placed(one, place) for one in some] for some in before]
+            for store in form["stateStoreInfo"]:
+                store[_SCHEMAS] = [one + "" for one in store[_SCHEMAS]]  # all of them are text
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise damaged(path, f"it does not say where its schema is ({error!r:.80})") from error
-        if before != after:
-            for store, paths in zip(stores, after, strict=True):
-                store["stateSchemaFilePaths"] = paths
-            yield path, f"{version}\n{json.dumps(form)}"
+        yield path, version, form
 
 
 def _placed(schema: str, place: Path) -> str:

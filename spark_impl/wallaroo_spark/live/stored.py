@@ -29,7 +29,7 @@ from wallaroo_spark.live.checksums import damaged_files, misfit
 from wallaroo_spark.live.failures import explained
 from wallaroo_spark.live.layout import LAYOUT, Layout, LayoutMissingError, read_layout
 from wallaroo_spark.live.resume import read_resume
-from wallaroo_spark.live.spark_part import read_spark_part, seen_from, settle
+from wallaroo_spark.live.spark_part import missing_files, read_spark_part, seen_from, settle
 from wallaroo_spark.plans.states import levels_in, store_segments, stored_segments
 from wallaroo_spark.wire.shards import Address
 from wallaroo_spark.worker.segments import Entities, MemoryMap, stored
@@ -98,6 +98,8 @@ class StoredOnSpark:
         read_resume(self._directory / RESUME)
         for path, place in damaged_files(self._part):
             raise damaged(path, misfit(place))
+        for path in missing_files(self._part):
+            raise damaged(path, "it is missing")
         with contextlib.suppress(LayoutMissingError):
             self._layout()
         for _ in self._stored():

@@ -131,6 +131,7 @@ def spark_wrote(directory, offsets, commits, partitions=2):
     for folder in ("offsets", "commits"):
         (directory / "spark" / folder).mkdir(parents=True, exist_ok=True)
         (directory / "spark" / folder / ".0.crc").write_bytes(b"crc")
+    (directory / "spark" / "metadata").write_text('{"id": "096e"}')
     settings = json.dumps({"conf": {"spark.sql.shuffle.partitions": str(partitions)}})
     for number, end in offsets.items():
         offset = json.dumps({"next": end})

@@ -147,6 +147,13 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys):
     assert code == 1
     assert f"{file} is damaged: its checksum does not fit from byte 0 on" in told.err
     file.write_bytes(content)
+    for name in ("metadata", "state/0/_stateSchema/default/0*", "state/0/_metadata/v2/0"):
+        (file,) = (directory / "spark").glob(name)
+        content = file.read_bytes()
+        file.unlink()
+        code, told = shown(capsys, directory, "--verify")
+        assert (code, f"{file} is damaged: it is missing" in told.err) == (1, True)
+        file.write_bytes(content)
 
     code, told = shown(capsys, directory, "--migrate", f"{__name__}:change")
     assert told.out.startswith("4 states; the new checkpoint is ")
