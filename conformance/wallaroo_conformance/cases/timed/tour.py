@@ -135,7 +135,7 @@ def _two_sources() -> Iterator[TimedCase]:
         Entry(source=source, at=number, payload=f"{letter} {time} {number}".encode())
         for number, (source, letter, time) in enumerate(_FRAMES_OF_TWO)
     ]
-    for window, last in product((*_RANGES, *_SESSIONS), range(3, len(inputs) + 1)):
+    for window, last in product((*_RANGES, *_SESSIONS), range(4, len(inputs) + 1)):
         step = TimedStep(_TEXTS, window=window)
         steps = (TimedStep("merge", other=1), TimedStep(_LETTER), step)
         yield TimedCase((SourceSpec(),) * 2, steps, tuple(inputs[:last]), ended=False)
@@ -143,7 +143,8 @@ def _two_sources() -> Iterator[TimedCase]:
 
 def _idle() -> Iterator[TimedCase]:
     """Yield cases whose source is silent for exactly as long as makes it idle, or for less."""
-    for window, silent, less in product((*_RANGES, *_SESSIONS), (5, 8, 10), (0, 1)):
+    windows = (*_RANGES, *_SESSIONS, _COUNTS[1])  # whose timeout has just passed, too
+    for window, silent, less in product(windows, (5, 8, 10), (0, 1)):
         inputs = (Entry(payload=b"a 5 0"), Entry(payload=b"a 10 1"), Entry("tick", at=silent))
         steps = (TimedStep(_LETTER), TimedStep(_TEXTS, window=window))
         yield TimedCase((SourceSpec(idle_after=silent + less),), steps, inputs, ended=False)
