@@ -1,4 +1,4 @@
-// Graphs, keys and tumbling windows in JavaScript, written from docs/engine-protocol.md, docs/spec and
+// Graphs, keys and tumbling windows in JavaScript: see docs/engine-protocol.md, docs/spec and
 // `wallaroo conform --catalogue`. It takes timed cases only, and refuses all else. Run it by
 //   wallaroo conform --no-live --engine-command 'node conformance/adapters/windows.mjs'
 import { createInterface } from "node:readline";
