@@ -9,7 +9,7 @@ from wallaroo.transport.checkpoint import CheckpointDirectory
 from wallaroo.transport.identity import IDENTITY, CheckpointError, damaged
 from wallaroo.transport.private import make_private
 from wallaroo_spark.live.layout import LAYOUT, layout_of, write_layout
-from wallaroo_spark.live.spark_part import read_spark_part, settle
+from wallaroo_spark.live.spark_part import clear_unbegun, read_spark_part, settle
 from wallaroo_spark.worker.plan import plan
 
 RESUME = "resume"
@@ -107,6 +107,8 @@ class Checkpoint(CheckpointDirectory):
                 "directory"
             )
         try:
+            if self._spark_part.partitions is None:
+                clear_unbegun(self.spark)
             make_private(self.spark)  # the files that Spark makes in it follow the umask
             settle(self.spark, self.spark)
             write_layout(self.directory / LAYOUT, self._layout)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,6 +77,15 @@ def missing_files(directory: Path) -> Iterator[Path]:
             file = directory / "state" / schema.rpartition("/state/")[2]
             if not file.exists():
                 yield file
+
+
+def clear_unbegun(directory: Path) -> None:
+    """Delete what a run has left that died, or found no room, while it planned its first batch.
+
+    Spark refuses to begin where such files are. Nothing is lost: all input is in the log.
+    """
+    for name in ("offsets", "commits", "state"):
+        shutil.rmtree(directory / name, ignore_errors=True)
 
 
 def settle(directory: Path, place: Path) -> None:

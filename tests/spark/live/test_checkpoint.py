@@ -290,6 +290,16 @@ def test_another_engines_checkpoint_is_refused_in_a_line(tmp_path, opened):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("planned", [{}, {0: 5}])
+def test_recover_1_a_run_that_died_before_its_first_batch_leaves_nothing(tmp_path, opened, planned):
+    begun(opened(partitions=2)).close()
+    spark_wrote(tmp_path / "c", planned, [])
+    left = tmp_path / "c" / "spark" / "offsets" / ".0.3f0e.tmp"
+    left.touch()
+    opened().begin(0, 5)
+    assert left.exists() == bool(planned)
+
+
 def test_the_command_tells_whose_it_is_and_how_far_it_is(tmp_path, opened, capsys):
     begun(opened(partitions=2))
     spark_wrote(tmp_path / "c", {0: 5, 1: 9}, [0], partitions=2)
