@@ -83,6 +83,7 @@ def encode_key(key: object) -> bytes:
 def _encoded_item(item: object, key: object) -> bytes:
     """Return the encoding of an item of `key` that is no tuple, or of `key` itself."""
     kind = type(item)
+    content: bytes
     if kind is str:
         # Every code point takes a byte or more, so a text this long need not be encoded.
         content, tag = _bounded(item).encode("utf-8", "surrogatepass"), b"s"
