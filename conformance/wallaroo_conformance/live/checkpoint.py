@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 _INTERVAL = 0.02  # seconds; short, so that a killed engine has stored something
+STORED = 10 * _INTERVAL  # seconds after which it has probably stored what came before
 
 
 class Checkpoint:

@@ -150,7 +150,7 @@ class SinkPeer:
         self._stretches: list[bytearray] = []
         self._server: socket.socket | None = None
         self._connections: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
+        self._readers: list[threading.Thread] = []
         self._kept_back: socket.socket | None = None  # while it is away
         self._listen(self._bound(0))
         assert self._server is not None
@@ -219,14 +219,15 @@ class SinkPeer:
             with contextlib.suppress(OSError):
                 server.shutdown(socket.SHUT_RDWR)
             server.close()
+            self._accepting.join()  # it may just have a new connection
         with self._lock:
             connections, self._connections = self._connections, []
         for connection in connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-        threads, self._threads = self._threads, []
-        for thread in threads:
-            thread.join()
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            reader.join()
         if server is not None:
             self._kept_back = self._bound(self.address[1])
 
@@ -255,12 +256,8 @@ class SinkPeer:
     def _listen(self, server: socket.socket) -> None:
         server.listen()
         self._server = server
-        self._start(self._accept, self._server)
-
-    def _start(self, target: Callable[..., None], *arguments: Any) -> None:
-        thread = threading.Thread(target=target, args=arguments, daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        self._accepting = threading.Thread(target=self._accept, args=[server], daemon=True)
+        self._accepting.start()
 
     def _accept(self, server: socket.socket) -> None:
         while True:
@@ -272,7 +269,9 @@ class SinkPeer:
             with self._lock:
                 self._stretches.append(stretch)
                 self._connections.append(connection)
-            self._start(self._read, connection, stretch)
+            reader = threading.Thread(target=self._read, args=[connection, stretch], daemon=True)
+            self._readers.append(reader)
+            reader.start()
 
     def _read(self, connection: socket.socket, stretch: bytearray) -> None:
         with connection:

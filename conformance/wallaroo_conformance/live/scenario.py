@@ -6,6 +6,7 @@ several connections are received is the order in which the model has them.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from wallaroo_conformance.cases.case import (
 )
 from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.operators import DECODERS
-from wallaroo_conformance.live.checkpoint import Checkpoint
+from wallaroo_conformance.live.checkpoint import STORED, Checkpoint
 from wallaroo_conformance.live.peers import Address, Sender, SinkPeer, header, wait_until
 from wallaroo_conformance.live.stretches import missing, recovery_rule
 
@@ -246,6 +247,11 @@ class Scenario:
         if not wait_until(lambda: not self._handle.progress().pending, self._patience):
             pending = self._handle.progress().pending
             self._broken("sink-3", f"all outputs have come, and {pending} are still pending")
+
+    def let_it_store(self) -> None:
+        """Wait until the server has probably stored its state."""
+        time.sleep(STORED)
+        self._tell(f"{STORED:g} s pass")
 
     def kill_and_restart(self) -> None:
         """Kill the server while it works, and start it again from the same checkpoint."""
