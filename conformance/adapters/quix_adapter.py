@@ -222,7 +222,12 @@ class Frames:
         def reduced(held, item):
             return text_of(folding.add(held_in(held), *item)) if item[1].lineage else held
 
-        def late(item, *_):
+        def late(item, _, time, by, *__):  # once for each window that has closed
+            if isinstance(windows, RangeWindows):
+                newest = time // windows.slide * windows.slide + windows.range
+                if newest > time + by:
+                    folding.partly_late(item[1])
+                    return False
             if item[1].lineage:
                 self.results.extend(folding.late(*item))
             return False

@@ -18,12 +18,12 @@ from wallaroo.topology import Application, Step
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
 
 Folded: TypeAlias = Mapping[tuple[int, int], bytes]
-"""What a window holds: accumulators by the first and the last event time of a session, and by the
-number of a pane, twice. It is empty if nothing came, or if no `update` succeeded (window-9)."""
+"""What a window holds: accumulators. The key of a session's is its first and last event time, that
+of a pane's its number, twice. It is empty if nothing came, or no `update` succeeded (window-9)."""
 
 
 def refuse_unfolded(application: Application, engine: str) -> None:
-    """Refuse windows that hardly any engine folds into (build-2).
+    """Refuse windows that `Folding` does not have (build-2).
 
     Raises:
         UnsupportedTopology: there are count windows, a policy for late messages other than
@@ -45,7 +45,7 @@ def refuse_unfolded(application: Application, engine: str) -> None:
 
 
 class Folding:
-    """The functions for one window step.
+    """The functions for one window step of one run.
 
     Args:
         calls: the application's calls.
@@ -81,7 +81,8 @@ class Folding:
     def join(self, folded: Folded, other: Folded) -> Folded:
         """Return what two sessions hold that the last message has made one.
 
-        If `combine` raises, they stay two, and `give` gives both.
+        If `combine` raises, they stay two, and `give` gives both. The message stays in the one it
+        was added to: there, window-9 is not kept.
         """
         joined = self._joined(folded, other)
         return {**folded, **other} if joined is None else joined
@@ -112,6 +113,12 @@ class Folding:
             return []
         self._late.add(message.lineage)
         return self._calls.late(self._step, key, message)
+
+    def partly_late(self, message: Message) -> None:
+        """Count a message that is late for some of its windows, and not for the others."""
+        if message.lineage not in self._late:
+            self._late.add(message.lineage)
+            self._calls.partly_late(self._step)
 
     def _fired(self, key: bytes, parts: list[bytes], start: int, end: int) -> list[Outcome]:
         return self._calls.fire(self._step, key, parts, start, end)

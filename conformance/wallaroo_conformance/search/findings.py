@@ -143,12 +143,12 @@ class Findings:
         return self._without_refused_rules(found)
 
     def _without_refused_rules(self, results: list[LawResult]) -> list[LawResult]:
-        """Return results in which no law waits to be met whose rule the engine has not begun.
+        """Return results in which no law waits to be met whose rule the engine refuses.
 
-        All cases that met the rule were beyond the engine, so no other law of it can be missing.
+        All cases that met the rule were refused, so no other law of it can be missing.
         """
         begun = {one.rule for one in results if one.status in ("kept", "broken")}
-        refused = {one.rule: one.note for one in results if one.unsupported and one.note}
+        refused = {one.rule: one.note for one in results if one.note.startswith("refused:")}
         return [
             replace(one, status="unsupported", note=refused[one.rule])
             if one.status == "not exercised"

@@ -178,7 +178,7 @@ def _chosen(cases: Iterable[AnyCase], left: int | None) -> Chunk:
     """Return a chunk of cases that every search has.
 
     Cases of a tour are like their neighbours. In this order they are not, so that one of each sort
-    comes early, and a small budget leaves out no sort.
+    comes early, also with a small budget.
     """
     mixed = list(cases)
     Random(0).shuffle(mixed)  # noqa: S311 - no secret

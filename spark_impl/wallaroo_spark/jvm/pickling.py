@@ -95,8 +95,9 @@ def _is_portable(kind: type) -> bool:
     """Whether objects of a class can be pickled, as far as its name and its methods tell."""
     if "<locals>" not in kind.__qualname__ or kind in copyreg.dispatch_table:
         return True
-    methods = ("__reduce__", "__reduce_ex__")
-    return any(getattr(kind, name) is not getattr(object, name) for name in methods)
+    # Those of a library's class, such as `Counter`, refer to the class itself.
+    own = [base for base in kind.__mro__ if "<locals>" in base.__qualname__]
+    return any(name in vars(base) for base in own for name in ("__reduce__", "__reduce_ex__"))
 
 
 def _error_about_component(application: Application, error: Exception) -> ShippingError:

@@ -77,6 +77,7 @@ class Checkpoint(CheckpointDirectory):
 
         Call it before anything is received: otherwise new frames would get numbers that Spark has
         already processed. And after the log is opened: so where Spark's part is, a log has been.
+        What a run has left that died before Spark's first micro-batch is deleted.
 
         Args:
             first_sequence: the input log's first sequence.

@@ -17,16 +17,21 @@ _MAGIC = b"crc\0"
 
 
 def damaged_files(part: Path) -> Iterator[tuple[Path, int]]:
-    """Yield Spark's files that are damaged, and the byte from which on.
+    """Yield Spark's damaged files, each with the place of the first part that is damaged.
 
     A file that is missing is not found: nobody knows whether it is needed. A file that a run has
-    just deleted, or is writing, counts as whole.
+    just deleted, or is writing, or was writing when it was killed, counts as whole.
 
     Args:
         part: Spark's part of a checkpoint.
+
+    Raises:
+        OSError: a file cannot be read.
     """
     for sums in sorted(part.rglob(".*.crc")):
         path = sums.with_name(sums.name.removeprefix(".").removesuffix(".crc"))
+        if path.suffix == ".tmp":
+            continue
         place = _first_damage(path, sums)
         if place is not None and _first_damage(path, sums) == place:
             yield path, place
@@ -45,9 +50,11 @@ def _first_damage(path: Path, sums: Path) -> int | None:
     if len(told) < _HEADER.size or not told.startswith(_MAGIC):
         return None  # Spark does not compare them either
     size = max(1, _HEADER.unpack_from(told)[1])
-    expected = told[_HEADER.size :]
+    sums_end, parts = len(told), -(-len(content) // size)
+    if sums_end < _HEADER.size + 4 * parts:
+        return None  # the run was killed while it wrote them
     for number, at in enumerate(range(0, len(content), size)):
-        if struct.pack(">I", zlib.crc32(content[at : at + size])) != expected[4 * number :][:4]:
+        begin = _HEADER.size + 4 * number
+        if struct.pack(">I", zlib.crc32(content[at : at + size])) != told[begin : begin + 4]:
             return at
-    parts = -(-len(content) // size)
-    return None if len(expected) <= 4 * parts else len(content)
+    return None if sums_end == _HEADER.size + 4 * parts else len(content)

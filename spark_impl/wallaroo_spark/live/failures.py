@@ -6,6 +6,7 @@ query's plan. The cause is the last error in it that wraps no other error.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tempfile
 from pathlib import Path
@@ -48,8 +49,9 @@ def explained(text: str, directory: Path) -> str:
             f"Spark's JVM ran out of memory: {cause}. Give it more, with --conf "
             "spark.driver.memory=4g, or take smaller batches, with --batch-bytes"
         )
-    for path, place in damaged_files(directory / ENGINE):
-        return str(damaged(path, misfit(place)))
+    with contextlib.suppress(OSError):  # what cannot be read is told by its cause
+        for path, place in damaged_files(directory / ENGINE):
+            return str(damaged(path, misfit(place)))
     if kind in _DAMAGED or "CANNOT_LOAD_STATE_STORE" in text:
         return f"the checkpoint {directory} is damaged: {cause}. {_RESTORE}"
     return f"Spark failed: {': '.join(filter(None, (kind, cause)))}"

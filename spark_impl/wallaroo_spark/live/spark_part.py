@@ -62,15 +62,21 @@ def read_spark_part(directory: Path) -> SparkPart:
 
 
 def missing_files(directory: Path) -> Iterator[Path]:
-    """Yield the files without which Spark does not go on, and that no other file has instead.
+    """Yield the missing files without which Spark does not go on.
+
+    Before its first commit it needs none: a run begins anew, with all that is in the input log.
 
     Raises:
         CheckpointError: it is damaged.
     """
-    if _batches(directory / "offsets") and not (directory / "metadata").exists():
+    if not _batches(directory / "commits"):
+        return
+    if not (directory / "metadata").exists():
         yield directory / "metadata"
     for level in sorted(directory.glob("state/*")):
-        if not any(path.name.isdecimal() for path in level.glob("_metadata/v2/*")):
+        if level.name.isdecimal() and not any(
+            path.name.isdecimal() for path in level.glob("_metadata/v2/*")
+        ):
             yield level / "_metadata" / "v2" / "0"
     for _, _, form in _forms(directory):
         for schema in [one for store in form["stateStoreInfo"] for one in store[_SCHEMAS]]:
@@ -140,7 +146,8 @@ def _forms(directory: Path) -> Iterator[tuple[Path, str, Any]]:
             version, _, told = path.read_text(encoding="utf-8").partition("\n")
             form = json.loads(told)
             for store in form["stateStoreInfo"]:
-                store[_SCHEMAS] = [one + "" for one in store[_SCHEMAS]]  # all of them are text
+                if not all(isinstance(one, str) for one in store[_SCHEMAS]):
+                    raise TypeError("a path is not text")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise damaged(path, f"it does not say where its schema is ({error!r:.80})") from error
         yield path, version, form

@@ -96,8 +96,11 @@ class StoredOnSpark:
     def verify(self) -> str:
         """See `StoredCheckpoint.verify`."""
         read_resume(self._directory / RESUME)
-        for path, place in damaged_files(self._part):
-            raise damaged(path, misfit(place))
+        try:
+            for path, place in damaged_files(self._part):
+                raise damaged(path, misfit(place))
+        except OSError as error:
+            raise CheckpointError(f"{error.filename} cannot be read: {error.strerror}") from error
         for path in missing_files(self._part):
             raise damaged(path, "it is missing")
         with contextlib.suppress(LayoutMissingError):

@@ -216,14 +216,14 @@ def noted(visit: VisitEntity, visits: list[Hashable]) -> VisitEntity:
     """Return `visit`, which also notes whose entities are visited."""
     known: dict[bytes, Hashable] = {}
 
-    def noted(lineage: Lineage, key: bytes, value: Any, frozen: Any) -> None:
+    def visit_and_note(lineage: Lineage, key: bytes, value: Any, frozen: Any) -> None:
         found = known.get(key)
         if found is None:
             found = known[key] = identity(decode_key(key))
         visits.append(found)
         visit(lineage, key, value, frozen)
 
-    return noted
+    return visit_and_note
 
 
 def state_step(

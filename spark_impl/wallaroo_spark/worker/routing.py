@@ -80,6 +80,8 @@ class Keys:
 
     def number(self, encoded: bytes) -> int:
         """Return the partition number of a valid key by its encoding, and remember it."""
+        if self._partitions == 1:
+            return 0
         found = self._numbers.get(encoded)
         if found is None:
             found = self._number(encoded)

@@ -21,3 +21,10 @@ def test_a_rule_of_which_every_case_is_refused_waits_for_none() -> None:
     assert statuses(findings) == {"sliding": "unsupported", "grid": "unsupported"}
     findings.add_kept(meaning)
     assert statuses(findings) == {"sliding": "not exercised", "grid": "kept"}
+
+
+def test_a_rule_of_which_an_engine_claims_no_stop_waits_for_its_other_laws() -> None:
+    case = TimedCase(steps=(TimedStep("texts", window=WindowSpec()),), inputs=(Entry(),))
+    findings = Findings()
+    findings.add_beyond(reference_oracle().ask([case])[0], "it claims no stop", refused=False)
+    assert statuses(findings)["sliding"] == "not exercised"

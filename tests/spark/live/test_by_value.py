@@ -130,6 +130,7 @@ def test_build_2_check_refuses_what_run_refuses(tmp_path, capsys):
 
 def test_check_says_which_states_are_unportable(tmp_path, capsys):
     (tmp_path / "inner.py").write_text(
+        "import collections\n"
         "import wallaroo\n"
         "@wallaroo.decoder(header_length=4, length_fmt='>I')\n"
         "def decode(payload):\n"
@@ -140,7 +141,7 @@ def test_check_says_which_states_are_unportable(tmp_path, capsys):
         "class Outer:\n"
         "    pass\n"
         "def application_setup(args):\n"
-        "    class Inner:\n"
+        "    class Inner(collections.Counter):\n"
         "        pass\n"
         "    ab = wallaroo.ApplicationBuilder('app')\n"
         "    ab.new_pipeline('p', wallaroo.TCPSourceConfig('127.0.0.1', 0, decode))\n"

@@ -116,6 +116,10 @@ def test_a_damaged_file_is_named_whatever_spark_says(tmp_path, damage, place):
     told = "java.lang.IllegalStateException: Incomplete log file in the offset commit log"
     file.write_bytes(b"a" * 600)
     assert explained(told, tmp_path).startswith("Spark failed: IllegalStateException: Incomplete")
+    torn = file.with_name("6")  # its checksums were not all written when a run was killed
+    torn.write_bytes(b"a" * 600)
+    file.with_name(".6.crc").write_bytes(b"crc\0" + struct.pack(">2I", 512, 1))
+    assert explained(told, tmp_path).startswith("Spark failed: IllegalStateException: Incomplete")
     file.write_bytes(damage)
     assert explained(told, tmp_path) == (
         f"{file} is damaged: its checksum does not fit from byte {place} on. Restore it from a "

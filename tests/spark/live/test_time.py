@@ -196,9 +196,11 @@ class Fatal(Count):
 
 
 @shared
+@pytest.mark.skipif(
+    settings.get_current_profile_name() != "nightly",
+    reason="workers die a dozen times; test_call_monitor.py has the lineage's way",
+)
 def test_dead_3_the_death_of_a_worker_in_a_window_ends_the_run_there(serve, receiver):
-    if settings.get_current_profile_name() != "nightly":
-        pytest.skip("workers die a dozen times; test_call_monitor.py has the lineage's way")
     session()
     windows = source(event_time=seconds_of).key_by(first_word).to(TEN_SECONDS.over(Fatal))
     handle = serve(built(receiver.port, windows), Clock())

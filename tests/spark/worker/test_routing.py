@@ -63,7 +63,7 @@ def test_what_is_remembered_is_bounded():
 
 
 def test_a_key_is_remembered_once():
-    judge = keys()
+    judge = keys(partitions=2)
     judge.judge("a")
     judge.judge(("a", 1))  # not in `known`, so its number is
     assert list(judge.known[str]) == ["a"]

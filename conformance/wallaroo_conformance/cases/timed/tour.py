@@ -86,7 +86,7 @@ _LATE_AS_ANY: Final = (
 
 def timed_tour(tone: Tone) -> list[TimedCase]:
     """Return the tour's cases; `tame`: for `trusting` mode, without operators that alter."""
-    # Every second log goes on, so that not every failure is blamed on the end of the log.
+    # At least every second log goes on, so that not every failure is blamed on the end of the log.
     found = [
         replace(case, ended=case.ended and number % 2 == 0) for number, case in enumerate(_cases())
     ]
@@ -143,7 +143,7 @@ def _two_sources() -> Iterator[TimedCase]:
 
 def _idle() -> Iterator[TimedCase]:
     """Yield cases whose source is silent for exactly as long as makes it idle, or for less."""
-    windows = (*_RANGES, *_SESSIONS, _COUNTS[1])  # whose timeout has just passed, too
+    windows = (*_RANGES, *_SESSIONS, _COUNTS[1])  # the count window's timeout is one of these times
     for window, silent, less in product(windows, (5, 8, 10), (0, 1)):
         inputs = (Entry(payload=b"a 5 0"), Entry(payload=b"a 10 1"), Entry("tick", at=silent))
         steps = (TimedStep(_LETTER), TimedStep(_TEXTS, window=window))
