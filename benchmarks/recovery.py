@@ -34,11 +34,11 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 from facts import Figures, add_json_option, machine_facts
+from recovery_outputs import Judge, Receiver
 
 TARGETS = {"reference": ("driver",), "spark": ("driver", "jvm", "worker", "all")}
 PAUSE = {"reference": 0.4, "spark": 2.0}  # seconds from an output to a kill, at most
@@ -85,104 +85,6 @@ def application_setup(args):
         .build()
     )
 """
-
-
-@dataclass
-class Connection:
-    """What came on one connection of the sink."""
-
-    lines: list[str] = field(default_factory=list)
-    ended: bool = False
-
-
-class Receiver:
-    """Records the lines of each connection."""
-
-    def __init__(self) -> None:
-        self.connections: list[Connection] = []
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port = self._server.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    @property
-    def count(self) -> int:
-        """Lines so far."""
-        return sum(len(connection.lines) for connection in self.connections)
-
-    def _accept(self) -> None:
-        while True:
-            peer, _ = self._server.accept()
-            connection = Connection()
-            self.connections.append(connection)
-            threading.Thread(target=self._read, args=(peer, connection), daemon=True).start()
-
-    def _read(self, peer: socket.socket, connection: Connection) -> None:
-        rest = b""
-        while True:
-            try:
-                data = peer.recv(1 << 16)
-            except OSError:
-                data = b""
-            if not data:
-                connection.ended = True
-                return
-            *whole, rest = (rest + data).split(b"\n")
-            connection.lines.extend([line.decode() for line in whole])
-
-
-class Judge:
-    """Compares the outputs with a count of its own, as they come.
-
-    Attributes:
-        faults: what was wrong.
-        outputs: each output's place; repeated ones once.
-        repeated: how many outputs came again.
-    """
-
-    def __init__(self) -> None:
-        self.faults: list[str] = []
-        self.outputs: dict[str, int] = {}
-        self.repeated = 0
-        self._order: list[str] = []
-        self._counts: Counter[int] = Counter()
-        self._connection = 0  # the one that is read
-        self._line = 0  # the next one of it
-        self._place = 0  # where this line should be among all outputs
-
-    def look(self, connections: list[Connection]) -> None:
-        """Judge what has come since the last look."""
-        while self._connection < len(connections):
-            connection = connections[self._connection]
-            ended = connection.ended  # before its lines are read: more may come
-            for line in connection.lines[self._line :]:
-                if self._line == 0:  # what is repeated begins with something known
-                    self._place = self.outputs.get(line, len(self._order))
-                self._take(line)
-                self._line += 1
-                self._place += 1
-            if not ended:
-                return
-            self._connection += 1
-            self._line = 0
-
-    def _take(self, line: str) -> None:
-        if self._place < len(self._order):
-            self.repeated += 1
-            if line != self._order[self._place]:
-                before = self._order[self._place]
-                self.faults.append(f"output {self._place + 1} was {before!r}, then {line!r}")
-            return
-        number, count, total = map(int, line.split())
-        self._counts[number % 97] += 1
-        self._order.append(line)
-        self.outputs.setdefault(line, self._place)
-        if (count, total) != (self._counts[number % 97], len(self._order)):
-            expected = f"{self._counts[number % 97]} of its key"
-            self.faults.append(f"{line!r} is output {len(self._order)}, and {expected}")
-
-    def numbers(self) -> list[int]:
-        """Return the numbers of all outputs, without repeated outputs."""
-        return [int(line.split()[0]) for line in self._order]
 
 
 class Sender:
@@ -250,7 +152,9 @@ class Run:
         """Start a run."""
         with self._log.open("ab") as log:
             self._begin = log.tell()
-            self.process = subprocess.Popen(self._command, stderr=log, stdout=log)
+            self.process = subprocess.Popen(  # Ctrl-C is for the benchmark alone
+                self._command, stderr=log, stdout=log, start_new_session=True
+            )
 
     def wait_for_more(self, receiver: Receiver, patience: float) -> bool:
         """Wait for an output; a run that ends by itself is started again, as a service would be.
@@ -343,34 +247,32 @@ def main() -> int:
     sender = Sender(port, options.rate)
     killed: Counter[str] = Counter()
     end = time.monotonic() + 60 * options.minutes
+    stopping = threading.Event()
     for stop in (signal.SIGINT, signal.SIGTERM):  # a shell's background job has no SIGINT
-        signal.signal(stop, signal.default_int_handler)
-    went_on = False
+        signal.signal(stop, lambda *_: stopping.set())
     try:
-        try:
+        went_on = run.wait_for_more(receiver, options.patience)
+        while went_on and killed.total() < options.kills and time.monotonic() < end:
+            if stopping.wait(draw.uniform(0.0, PAUSE[options.engine])):
+                print("no more kills", flush=True)
+                break
+            targets = TARGETS[options.engine]
+            target = targets[killed.total() % len(targets)]
+            if not run.kill(target):
+                continue  # it is not there yet
+            killed[target] += 1
+            since = time.monotonic()
+            if target != "worker":
+                run.process.wait()
+                run.start()
             went_on = run.wait_for_more(receiver, options.patience)
-            while went_on and killed.total() < options.kills and time.monotonic() < end:
-                time.sleep(draw.uniform(0.0, PAUSE[options.engine]))
-                targets = TARGETS[options.engine]
-                target = targets[killed.total() % len(targets)]
-                if not run.kill(target):
-                    continue  # it is not there yet
-                killed[target] += 1
-                since = time.monotonic()
-                if target != "worker":
-                    run.process.wait()
-                    run.start()
-                went_on = run.wait_for_more(receiver, options.patience)
-                judge.look(receiver.connections)
-                print(
-                    f"{killed.total():3} {target} killed; outputs again after "
-                    f"{time.monotonic() - since:.1f} s; {len(judge.outputs)} outputs, "
-                    f"{len(judge.faults)} faults; runs ended by themselves: {len(run.ended)}",
-                    flush=True,
-                )
-        except KeyboardInterrupt:
-            print("no more kills", flush=True)
-            went_on = run.wait_for_more(receiver, options.patience)
+            judge.look(receiver.connections)
+            print(
+                f"{killed.total():3} {target} killed; outputs again after "
+                f"{time.monotonic() - since:.1f} s; {len(judge.outputs)} outputs, "
+                f"{len(judge.faults)} faults; runs ended by themselves: {len(run.ended)}",
+                flush=True,
+            )
         sender.running = False
         sender.thread.join()
         run.process.send_signal(signal.SIGTERM)
@@ -383,6 +285,7 @@ def main() -> int:
         print(f"    {times} times {said}")
     if not went_on:
         judge.faults.append(f"no output in {options.patience:.0f} s after the last kill")
+    receiver.wait_for_ends()
     judge.look(receiver.connections)
     return report(judge, sender, killed, code, directory, options.json)
 

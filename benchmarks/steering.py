@@ -119,15 +119,16 @@ def _mutants(options: argparse.Namespace, figures: Figures) -> None:
     print(f"cases until the first that fails, median of seeds 0 to {options.seeds - 1}")
     ratios = []
     for mutant in _chosen(options):
-        drawn, searched = (
-            statistics.median(
+
+        def cases(*, drawn: bool, mutant: Mutant = mutant) -> float:
+            return statistics.median(
                 _killed_at(mutant, seed, oracle, options.cases, drawn=drawn) or never
                 for seed in range(options.seeds)
             )
-            for drawn in (True, False)
-        )
-        if drawn <= enough:
+
+        if (drawn := cases(drawn=True)) <= enough:
             continue
+        searched = cases(drawn=False)
         ratios.append(searched / drawn)
         shown = f"more than {options.cases}" if drawn == never else f"{drawn:.0f}"
         print(f"  {mutant.name:40} {shown:>14} -> {searched:5.0f}  {ratios[-1]:.2f}", flush=True)

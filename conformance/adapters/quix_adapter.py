@@ -223,13 +223,14 @@ class Frames:
             return text_of(folding.add(held_in(held), *item)) if item[1].lineage else held
 
         def late(item, _, time, by, *__):  # once for each window that has closed
+            if not item[1].lineage:
+                return False
             if isinstance(windows, RangeWindows):
                 newest = time // windows.slide * windows.slide + windows.range
                 if newest > time + by:
                     folding.partly_late(item[1])
                     return False
-            if item[1].lineage:
-                self.results.extend(folding.late(*item))
+            self.results.extend(folding.late(*item))
             return False
 
         keyed = self.into(index).apply(find, expand=True).set_timestamp(time)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.timed.case import Entry, TimedCase, TimedStep, WindowSpec
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Case
+from wallaroo.errors import UnsupportedTopology
 from wallaroo.judging.calls import Message, Outcome
-from wallaroo.judging.folding import Folded, Folding
+from wallaroo.judging.folding import Folded, Folding, refuse_unfolded
 from wallaroo.judging.window_calls import WindowCalls
-from wallaroo.topology import Sink, Step
-from wallaroo.trace import Trace
+from wallaroo.records import Frame
+from wallaroo.topology import Application, Sink, Step
+from wallaroo.trace import DeadLetter, Reason, Trace
 from wallaroo.windows import RangeWindows
 
 
@@ -60,3 +64,77 @@ def test_what_is_folded_is_what_the_rules_combine(operator: str, window: WindowS
     inputs = tuple([Entry(payload=payload) for payload in payloads])
     case = engine_case(TimedCase(steps=(TimedStep(operator, window=window),), inputs=inputs))
     assert folded(case).comparable() == ReferenceEngine().run(case).comparable()
+
+
+def with_windows(window: WindowSpec) -> tuple[Application, Step]:
+    """Return an application of one window step with letters as texts, and the step."""
+    case = TimedCase(steps=(TimedStep("texts", window=window),), inputs=(Entry(),))
+    application = engine_case(case).application
+    step = application.nodes[1]
+    assert isinstance(step, Step)
+    return application, step
+
+
+def sent(calls: WindowCalls, *payloads: bytes) -> list[Message]:
+    found = [
+        message
+        for number, payload in enumerate(payloads)
+        for message in calls.begin(number, Frame("first", payload))
+    ]
+    return [message for message in found if isinstance(message, Message)]
+
+
+def test_two_sessions_become_one_by_a_message_that_is_between_them() -> None:
+    application, step = with_windows(WindowSpec(kind="session", size=10))
+    calls = WindowCalls(application)
+    folding = Folding(calls, step, pytest.fail)
+    early, late, between = sent(calls, b"a 5 x", b"a 20 y", b"a 12 z")
+    key = calls.key(step, early)
+    assert isinstance(key, bytes)
+    first, second = folding.add({}, key, early), folding.add({}, key, late)
+    one = folding.join(folding.add(first, key, between), second)
+    assert [*one] == [(5, 20)]
+    [given] = folding.give(one, key)
+    assert isinstance(given, Message)
+    assert pickle.loads(given.frozen) == ["-", 30, "x+z+y@5-30"]
+    assert given.time == 29
+
+
+def test_a_message_late_for_several_windows_is_one_dead_letter() -> None:
+    application, step = with_windows(WindowSpec(size=10, slide=5))
+    calls = WindowCalls(application)
+    folding = Folding(calls, step, pytest.fail)
+    [message] = sent(calls, b"a 5 m")
+    key = calls.key(step, message)
+    assert isinstance(key, bytes)
+    [letter] = folding.late(key, message)
+    assert isinstance(letter, DeadLetter)
+    assert letter.reason is Reason.LATE
+    assert folding.late(key, message) == []
+    folding.partly_late(message)
+    assert calls.trace([], []).late == {}
+
+
+def test_a_message_late_for_some_windows_is_counted_once() -> None:
+    application, step = with_windows(WindowSpec(size=10, slide=5))
+    calls = WindowCalls(application)
+    folding = Folding(calls, step, pytest.fail)
+    [message] = sent(calls, b"a 5 m")
+    folding.partly_late(message)
+    folding.partly_late(message)
+    assert calls.trace([], []).late == {(step.name, "partly"): 1}
+
+
+@pytest.mark.parametrize(
+    ("window", "rule"),
+    [
+        (WindowSpec(kind="count", size=2), "window-8"),
+        (WindowSpec(late="fire-per-message"), "window-6"),
+        (WindowSpec(late="place-in-oldest-window"), "window-6"),
+    ],
+)
+def test_build_2_windows_that_are_not_folded_are_refused(window: WindowSpec, rule: str) -> None:
+    application, _ = with_windows(window)
+    with pytest.raises(UnsupportedTopology) as caught:
+        refuse_unfolded(application, "an engine")
+    assert caught.value.rule == rule

@@ -37,7 +37,7 @@ def refuse_unfolded(application: Application, engine: str) -> None:
         if isinstance(windows, CountWindows):
             raise UnsupportedTopology("window-8", step.name, f"{engine} has no such count windows")
         if windows.late not in (LateDataPolicy.DEAD_LETTER, LateDataPolicy.DROP):
-            reason = f"{engine} does not {windows.late.value}"
+            reason = f"{engine} has no late policy {windows.late.value!r}"
             raise UnsupportedTopology("window-6", step.name, reason)
         for source in application.ways[index]:
             if application.sources[source].config.idle_after is not None:

@@ -131,11 +131,11 @@ def _aggregation_vector(made: AggregationRecord, messages: list[Any]) -> dict[st
 
         shown = [structure_or_kind(argument) for argument in arguments]
         after = {"arguments": shown, **_outcome(keep, *arguments)}
-        if arguments:
-            after["accumulator"] = structure_or_kind(arguments[method == "update"])
+        accumulator = arguments[1] if method == "update" else arguments[0]
+        after["accumulator"] = structure_or_kind(accumulator)
         calls.append({"call": method, **after})
         # None means that the accumulator was altered in place (window-4).
-        return kept[0] if kept and kept[0] is not None else arguments[method == "update"]
+        return kept[0] if kept and kept[0] is not None else accumulator
 
     panes = []
     for pane in (messages[:2], messages[2:3]):

@@ -51,7 +51,7 @@ def explained(text: str, directory: Path) -> str:
         )
     with contextlib.suppress(OSError):  # what cannot be read is told by its cause
         for path, place in damaged_files(directory / ENGINE):
-            return str(damaged(path, misfit(place)))
+            return f"{damaged(path, misfit(place))}. Spark's cause: {cause}"
     if kind in _DAMAGED or "CANNOT_LOAD_STATE_STORE" in text:
         return f"the checkpoint {directory} is damaged: {cause}. {_RESTORE}"
     return f"Spark failed: {': '.join(filter(None, (kind, cause)))}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from receiving import Receiver
+from spark_checkpoints import application
+from wallaroo_spark.live.checkpoint import Checkpoint
 
 
 @pytest.fixture
@@ -12,3 +14,17 @@ def receiver():
     made = Receiver()
     yield made
     made.close()
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """A function that opens the checkpoint `c` as a run does, and lets it go."""
+
+    def open_it(app=None, partitions=None, default=2):
+        found = Checkpoint(
+            tmp_path / "c", app or application(), partitions=partitions, default_partitions=default
+        )
+        found.close()
+        return found
+
+    return open_it

@@ -3,63 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from spark_checkpoints import application, begun, count, decode, total
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.spark_part import seen_from
 
 import wallaroo
 from wallaroo.cli.main import main
-from wallaroo.transport import checkpoint as module
 from wallaroo.transport.identity import CheckpointError, write_identity
 from wallaroo.transport.input_log import InputLog
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload
-
-
-@wallaroo.state_computation(name="count")
-def count(message, state):
-    return message, False
-
-
-@wallaroo.state_computation(name="total")
-def total(message, state):
-    return message, False
-
-
-def application(name="app", *steps):
-    builder = wallaroo.ApplicationBuilder(name)
-    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
-    for step in steps or (count,):
-        builder.to_stateful(step, dict, "state")
-    return builder.done().build()
-
-
-@pytest.fixture
-def opened(tmp_path):
-    def open_it(app=None, partitions=None, default=2):
-        found = Checkpoint(
-            tmp_path / "c", app or application(), partitions=partitions, default_partitions=default
-        )
-        found.close()
-        return found
-
-    return open_it
-
-
-def begun(found):
-    """Do what a run does next with a new checkpoint."""
-    InputLog.open(found.input_log, 1 << 20).close()
-    found.begin(0, 0)
-    return found
 
 
 def test_recover_1_the_same_application_is_taken_again(opened):
@@ -399,62 +354,3 @@ def test_a_future_format_is_refused(tmp_path, opened):
     edited(tmp_path, format=9)
     with pytest.raises(CheckpointError, match="another version: its format is 9, ours 3"):
         opened()
-
-
-def test_a_checkpoint_is_for_its_owner_alone(tmp_path, opened):
-    before = os.umask(0)
-    try:
-        found = begun(opened())
-    finally:
-        os.umask(before)
-    modes = {path.name: path.stat().st_mode & 0o777 for path in found.directory.iterdir()}
-    assert modes == {
-        "identity.json": 0o600,
-        "input": 0o700,
-        "layout.json": 0o600,
-        "lock": 0o600,
-        "spark": 0o700,
-    }
-    assert found.directory.stat().st_mode & 0o777 == 0o700
-
-
-def test_what_an_earlier_version_let_others_read_is_closed_to_them(opened):
-    found = begun(opened())
-    for part in (found.spark, found.input_log):
-        part.chmod(0o755)
-    opened()
-    assert [part.stat().st_mode & 0o777 for part in (found.spark, found.input_log)] == [0o700] * 2
-
-
-@pytest.mark.parametrize("part", ["", "spark", "input"])
-@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
-def test_a_checkpoint_that_others_can_write_is_refused_with_what_to_do(opened, part, mode):
-    found = begun(opened())
-    (found.directory / part).chmod(mode)
-    with pytest.raises(CheckpointError, match="state is unpickled from it: others can") as caught:
-        opened()
-    subprocess.run(str(caught.value).rpartition("with: ")[2], shell=True, check=True)
-    opened()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
-def test_a_checkpoint_that_belongs_to_another_user_is_refused(opened):
-    found = opened()
-    os.chown(found.directory, 1234, -1)
-    with pytest.raises(
-        CheckpointError, match="belongs to user 1234, not to the user who runs this"
-    ):
-        opened()
-
-
-def test_it_is_free_only_once_a_child_that_has_the_lock_has_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_LOCK_TIMEOUT", 0.2)
-    first = Checkpoint(tmp_path, application(), partitions=1, default_partitions=1)
-    child = subprocess.Popen(
-        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(first.lock,)
-    )
-    first.close()
-    with pytest.raises(CheckpointError, match="in use by another run"):
-        Checkpoint(tmp_path, application(), partitions=1, default_partitions=1)
-    child.communicate()
-    Checkpoint(tmp_path, application(), partitions=1, default_partitions=1).close()

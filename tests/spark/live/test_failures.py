@@ -123,5 +123,6 @@ def test_a_damaged_file_is_named_whatever_spark_says(tmp_path, damage, place):
     file.write_bytes(damage)
     assert explained(told, tmp_path) == (
         f"{file} is damaged: its checksum does not fit from byte {place} on. Restore it from a "
-        "copy, or begin anew with an empty directory"
+        "copy, or begin anew with an empty directory. Spark's cause: Incomplete log file in the "
+        "offset commit log"
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -45,7 +47,8 @@ def test_stop_1_and_dead_4_each_start_meets_what_the_log_has_again(
         assert not psutil.pid_exists(jvm)
 
 
-def test_the_jvm_does_not_outlive_a_kill(receiver):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_jvm_does_not_outlive_us(number, receiver):
     command = [COMMAND, "run", str(EXAMPLES / "word_count.py"), "--engine", "spark"]
     command += ["--in", "127.0.0.1:0", "--out", f"127.0.0.1:{receiver.port}"]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
@@ -55,6 +58,10 @@ def test_the_jvm_does_not_outlive_a_kill(receiver):
             jvm = None
             while jvm is None:
                 jvm = jvm_of(process.pid)
+            time.sleep(1)  # the command takes signals for a clean stop from just after that on
+            process.send_signal(number)
+            process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
+    assert process.returncode == (0 if number == signal.SIGTERM else -signal.SIGKILL)
     eventually(lambda: not psutil.pid_exists(jvm))

@@ -152,7 +152,7 @@ def _idle() -> Iterator[TimedCase]:
 
 def _branched() -> Iterator[TimedCase]:
     """Yield cases whose messages go two ways, to an entity that both share, and come together."""
-    *_, one, other = STATELESS
+    *_, one, other = STATELESS  # any two would do
     for operator, key in product(STATELESS, (None, _LETTER)):
         first = TimedStep(operator)
         for after in (
