@@ -10,11 +10,12 @@ from collections.abc import Callable
 
 
 def eventually(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait until a condition holds."""
-    end = time.monotonic() + seconds
+    """Wait until a condition holds; looked at often first, and less often the longer it takes."""
+    begun = time.monotonic()
     while not condition():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.002)
+        waited = time.monotonic() - begun
+        assert waited < seconds, "it did not come about"
+        time.sleep(min(max(0.002, waited / 20), 0.1))
 
 
 class Receiver:
