@@ -5,6 +5,9 @@ Any object with the methods of `Adapter` is made such a process by two lines::
     if __name__ == "__main__":
         serve(MyEngine())
 
+If it also has ``run_many``, it gets all cases of a job at once, and what takes the place of a trace
+there may be an exception. Engines for which a job costs more than a case are quicker like that.
+
 Standard output belongs to the protocol. So what user code and libraries print goes to standard
 error: file descriptor 1 is pointed there, and the protocol keeps a duplicate.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from wallaroo.engine import Capabilities, Case, load_engine
@@ -34,7 +37,11 @@ _FRAMES = 8  # the innermost frames of a crash's traceback are sent
 
 
 class Adapter(Protocol):
-    """The methods of an engine that a process behind a pipe needs; it may have a ``version``."""
+    """The methods of an engine that a process behind a pipe needs.
+
+    It may have a ``version``, ``run_many`` as engines have it, and ``seconds``: how long a case may
+    take, if that is more than others may.
+    """
 
     @property
     def name(self) -> str:
@@ -60,32 +67,72 @@ def serve(engine: Adapter) -> None:
     for line in requests:
         message = from_line(line)
         if message["type"] == "hello":
-            send(
-                {
-                    "type": "hello",
-                    "protocol": PROTOCOL,
-                    "name": engine.name,
-                    "version": getattr(engine, "version", ""),
-                    "capabilities": capabilities_message(engine.capabilities()),
-                }
-            )
+            hello = {
+                "type": "hello",
+                "protocol": PROTOCOL,
+                "name": engine.name,
+                "version": getattr(engine, "version", ""),
+                "capabilities": capabilities_message(engine.capabilities()),
+            }
+            if hasattr(engine, "seconds"):
+                hello["seconds"] = engine.seconds
+            send(hello)
         elif message["type"] == "ping":
             send({"type": "pong", "ping": message["ping"]})
         elif message["type"] == "job":
-            for case in message["cases"]:
-                send({"job": message["job"], "id": case["id"], **_answer(engine, case)})
+            for number, answer in _answers(engine, message["cases"]):
+                send({"job": message["job"], "id": number, **answer})
             send({"type": "done", "job": message["job"]})
 
 
-def _answer(engine: Adapter, message: Mapping[str, Any]) -> dict[str, Any]:
+def _answers(
+    engine: Adapter, messages: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number and the answer of each case of a job."""
+    together = len(messages) if hasattr(engine, "run_many") else 1
+    for start in range(0, len(messages), together):
+        numbers: list[int] = []
+        cases: list[Case] = []
+        for message in messages[start : start + together]:
+            try:
+                case = engine_case(from_json(message["case"]), options=message.get("options"))
+                engine.check(case.application)
+            except BaseException as error:  # noqa: BLE001 - whatever an engine raises is its answer
+                yield message["id"], _answer(error)
+                continue
+            numbers.append(message["id"])
+            cases.append(case)
+        for number, result in zip(numbers, _results(engine, cases), strict=True):
+            yield number, _answer(result)
+
+
+def _results(engine: Any, cases: Sequence[Case]) -> Iterator[Trace | BaseException]:
+    """Yield what cases give that are run together; if that raises, one of them alone gives it."""
+    if not cases:
+        return
+    results: Sequence[Trace | BaseException]
     try:
-        case = engine_case(from_json(message["case"]), options=message.get("options"))
-        engine.check(case.application)
-        return {"type": "trace", "trace": engine.run(case).to_json()}
+        results = engine.run_many(cases) if len(cases) > 1 else [engine.run(cases[0])]
+    except BaseException as error:  # noqa: BLE001 - as above
+        if len(cases) == 1:
+            yield error
+            return
+        half = len(cases) // 2
+        yield from _results(engine, cases[:half])
+        yield from _results(engine, cases[half:])
+        return
+    yield from results
+
+
+def _answer(result: Trace | BaseException) -> dict[str, Any]:
+    try:
+        if isinstance(result, BaseException):
+            raise result
+        return {"type": "trace", "trace": result.to_json()}
     except UnsupportedTopology as refusal:
         said = {"rule": refusal.rule, "step": refusal.step, "why": refusal.reason}
         return {"type": "refusal", **said}
-    except BaseException as error:  # noqa: BLE001 - whatever an engine raises is its answer
+    except BaseException as error:  # noqa: BLE001 - as above
         frames = traceback.format_tb(error.__traceback__)[-_FRAMES:]
         said = {"error": f"{type(error).__name__}: {describe_error(error)}"}
         return {"type": "crash", **said, "traceback": "".join(frames)}

@@ -8,10 +8,11 @@ smaller jobs, until one case alone makes it fail; that case has failed, and the 
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ class PipeEngine:
     Args:
         command: what to run, as one would type it; or its words.
         log: file that gets what it writes to its standard error.
-        patience: how long it may take.
+        patience: how long it may take; its hello may ask for more for a case.
         environment: of its process; `None`: this one's.
         option: how a command line names it; empty: by its command.
 
@@ -100,6 +101,7 @@ class PipeEngine:
         self.name = str(hello["name"])
         self.version = str(hello.get("version", ""))
         self._capabilities = capabilities_from(hello.get("capabilities", {}))
+        self._patience = replace(patience, case=max(patience.case, hello.get("seconds", 0.0)))
 
     @property
     def option(self) -> str:
@@ -292,6 +294,9 @@ class PipeEngine:
             )
         if not isinstance(message.get("name"), str) or not message["name"]:
             raise _Fault(self._process, "its hello has no name")
+        seconds = message.get("seconds", 0.0)
+        if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
+            raise _Fault(self._process, f"its hello asks for {seconds!r:.40} seconds a case")
         try:
             capabilities_from(message.get("capabilities", {}))
         except ProtocolError as error:

@@ -49,7 +49,9 @@ for line in sys.stdin:
     if message["type"] == "hello":
         capabilities = {"isolation": ["isolated"], "stop": "none"}
         protocol = "wallaroo-engine/1"
-        say(type="hello", protocol=protocol, name="faulty", version="3", capabilities=capabilities)
+        more = {"seconds": 60} if "--patient" in sys.argv else {}
+        about = {"name": "faulty", "version": "3", "capabilities": capabilities, **more}
+        say(type="hello", protocol=protocol, **about)
     elif message["type"] == "ping":
         say(type="pong", ping=message["ping"])
     elif message["type"] == "job":

@@ -27,6 +27,7 @@ from wallaroo.trace import Trace
 FAULTY = [sys.executable, str(Path(__file__).with_name("faulty_engine.py"))]
 WORKER = [sys.executable, "-m", "wallaroo_conformance.worker"]
 PATIENCE = Patience(case=1.0, more=0.0)
+HELLO = '{"type": "hello", "protocol": "wallaroo-engine/1", "name": "slow", "seconds": "long"}'
 
 Start = Callable[..., PipeEngine]
 
@@ -116,12 +117,26 @@ def test_a_hello_says_what_it_claims(start: Start) -> None:
             [sys.executable, "-c", 'print(\'{"type": "hello"}\', flush=True); input()'],
             "not a hello",
         ),
+        (
+            [
+                sys.executable,
+                "-c",
+                f"print('{HELLO}', flush=True); input()",
+            ],
+            "asks for 'long' seconds a case",
+        ),
     ],
-    ids=["absent", "ends", "talks", "another protocol"],
+    ids=["absent", "ends", "talks", "another protocol", "no time"],
 )
 def test_a_command_that_is_no_engine(start: Start, command: list[str], said: str) -> None:
     with pytest.raises(EngineCommandError, match=said):
         start(*command)
+
+
+def test_a_hello_may_ask_for_more_time(start: Start) -> None:
+    none = Patience(case=0.0, more=0.0)
+    [answer] = start(*FAULTY, "--patient", patience=none).run_many(cases("a"))
+    assert outputs(answer) == (b"a\n",)
 
 
 def test_what_it_started_ends_with_it(start: Start) -> None:
@@ -182,3 +197,34 @@ def test_what_user_code_prints_does_not_get_into_the_protocol(start: Start, tmp_
     assert outputs(answer) == (b"a\n",)
     engine.close()
     assert engine.log.read_text().splitlines() == ["to whom it may concern", "and past Python"]
+
+
+def test_a_job_is_run_at_once_by_an_engine_that_can_and_a_crash_is_one_cases(
+    start: Start, tmp_path: Path
+) -> None:
+    script = tmp_path / "together.py"
+    script.write_text(
+        "from wallaroo.engine import load_engine\n"
+        "from wallaroo.errors import UnsupportedTopology\n"
+        "from wallaroo_conformance.worker import serve\n"
+        "class Together(type(load_engine('reference'))):\n"
+        "    def run_many(self, cases):\n"
+        "        payloads = [payload for case in cases for _, payload in case.input_log]\n"
+        "        print(*payloads)\n"
+        "        if b'bad' in payloads:\n"
+        "            raise ValueError('a job fails as a whole')\n"
+        "        answers = [super(Together, self).run(case) for case in cases]\n"
+        "        refusal = UnsupportedTopology('state-1', 'count', 'no state')\n"
+        "        return [refusal if p == b'no' else a for p, a in zip(payloads, answers)]\n"
+        "    def run(self, case):\n"
+        "        return self.run_many([case])[0]\n"
+        "serve(Together())\n"
+    )
+    engine = start(sys.executable, str(script), patience=Patience())
+    answers = engine.run_many(cases("a", "no", "bad", "c"))
+    assert [outputs(one) for one in (answers[0], answers[3])] == [(b"a\n",), (b"c\n",)]
+    assert isinstance(answers[1], UnsupportedTopology)
+    assert "a job fails as a whole" in str(answers[2])
+    engine.close()
+    jobs = ["b'a' b'no' b'bad' b'c'", "b'a' b'no'", "b'bad' b'c'", "b'bad'", "b'c'"]
+    assert engine.log.read_text().splitlines() == jobs
