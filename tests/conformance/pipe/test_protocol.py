@@ -40,6 +40,7 @@ def test_the_schema_holds_for_what_is_sent() -> None:
     VALIDATOR.check_schema(VALIDATOR.schema)
     VALIDATOR.validate({"type": "hello", "protocol": PROTOCOL})
     VALIDATOR.validate({"type": "ping", "ping": 1})
+    VALIDATOR.validate({"type": "hello", "protocol": PROTOCOL, "name": "slow", "seconds": 60})
     cases = [case_message(number, case, {"segment": 2}) for number, case in enumerate(CASES)]
     VALIDATOR.validate(json.loads(to_line({"type": "job", "job": 1, "cases": cases})))
     with pytest.raises(jsonschema.ValidationError):
@@ -122,7 +123,7 @@ def test_the_catalogue_tells_every_operator() -> None:
 def test_adapters_are_found_by_name_and_run_where_their_requirements_say(tmp_path: Path) -> None:
     assert find_adapter("bytewax") == OURS / "bytewax_adapter.py"
     assert find_adapter(str(OURS / "naive.py")) == OURS / "naive.py"
-    with pytest.raises(AdapterError, match=r"nobody.*beam, bytewax, naive, quix"):
+    with pytest.raises(AdapterError, match=r"nobody.*beam, bytewax, flink, naive, quix"):
         find_adapter("nobody")
     assert adapter_command(OURS / "naive.py")[0] == [sys.executable, str(OURS / "naive.py")]
 

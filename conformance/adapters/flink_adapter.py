@@ -1,0 +1,313 @@
+"""Apache Flink, by PyFlink's DataStream API: all cases of a job are one Flink job.
+
+Where there was a choice:
+
+- To plan and start a Flink job takes a second and more, and so does a pipeline of its own for each
+  case. So the cases of a job share one Flink job and its operators. What flows there has its case's
+  number, and so has its key: no case meets another's states.
+- All sources of a case are one collection, since Flink gives no order between sources, and the
+  input log has one. One task reads it.
+- A state partition is a `KeyedProcessFunction` behind `key_by`, with a `ValueState`, even if many
+  pipelines share it. The state partitions that messages come to first are in one operator, those
+  behind them in the next. What is not for an operator goes through it. Steps without state run in
+  the task in front of them, as Flink would chain them.
+- Keys are texts, with the hex digits of their encoding: Flink takes no bytes for keys.
+- Cases with several partitions have operators of two tasks, the others of one. So Flink keeps the
+  order of the messages with one key: `order="entity"`.
+- Flink runs in a `MiniCluster` that stays: to start one takes seconds, too. Functions run in its
+  process (`python.execution-mode: thread`), since a new process for each job would take seconds
+  again. So there they make the application from its case.
+- Outputs and dead letters leave the job together, through a file: an exception would end the job.
+- The states at the end are what Flink has then: a timer for the end of all time gives them, since
+  all time has passed when the sources have ended.
+- Windows, event time and expiry are left out (`refuse_time`): cases that share operators would
+  share a watermark.
+"""
+
+import os
+import pickle
+import sys
+import tempfile
+from importlib.metadata import version
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from py4j.protocol import Py4JNetworkError
+from pyflink.common import Configuration, Types
+from pyflink.datastream import StreamExecutionEnvironment
+from pyflink.datastream.functions import FlatMapFunction, KeyedProcessFunction
+from pyflink.datastream.state import ValueStateDescriptor
+from pyflink.java_gateway import get_gateway
+from wallaroo_conformance.cases.either import engine_case
+from wallaroo_conformance.worker import serve
+
+from wallaroo.engine import Capabilities
+from wallaroo.judging.calls import Calls, Message, refuse_time
+from wallaroo.judging.stages import stages
+from wallaroo.operations import Stateful
+from wallaroo.topology import Source, Step
+
+END_OF_TIME = 2**63 - 1
+MOST_TASKS = 2
+
+
+class Item(NamedTuple):
+    """What flows.
+
+    Args:
+        run: the case's number.
+        place: the key for `key_by`.
+        layer: of the state partition that it is for; 0: it is a result.
+        index: of the step that it is for.
+        one: a message, or a result.
+    """
+
+    run: int
+    place: str
+    layer: int
+    index: int
+    one: object
+
+
+class State(NamedTuple):
+    partition: str
+    key: bytes
+    state: bytes
+
+
+class Run:
+    """A case, where its functions run."""
+
+    def __init__(self, number, case):
+        application = case.application
+        self.number, self.records = number, case.records
+        self.nodes, self.consumers = application.nodes, application.consumers
+        self.sources = {
+            node.pipeline: index
+            for index, node in enumerate(application.nodes)
+            if isinstance(node, Source)
+        }
+        self.calls, self.layers = Calls(application), layers(application)
+
+    def follow(self, index, outcomes):
+        """Yield what comes of a node's outcomes on the way to the next state partitions."""
+        for one in outcomes:
+            if not isinstance(one, Message):
+                yield self.result(one)
+                continue
+            for consumer in self.consumers[index]:
+                node = self.nodes[consumer]
+                if not is_stateful(node):
+                    yield from self.follow(consumer, self.calls.pass_on(node, one))
+                    continue
+                key, partition = self.calls.key(node, one), node.operation.partition
+                if not isinstance(key, bytes):
+                    yield self.result(key)
+                    continue
+                place = f"{self.number} {key.hex()} {partition}"
+                yield Item(self.number, place, self.layers[partition], consumer, one)
+
+    def result(self, one):
+        return Item(self.number, str(self.number), 0, 0, one)
+
+
+def runs_of(cases):
+    return {number: Run(number, engine_case(case)) for number, case in cases.items()}
+
+
+def is_stateful(node):
+    return isinstance(node, Step) and isinstance(node.operation, Stateful)
+
+
+def layers(application):
+    """Return for each state partition how many there are behind each other up to it."""
+    nodes, found = application.nodes, {}
+    reached = {index: 0 for index, node in enumerate(nodes) if isinstance(node, Source)}
+    for group in stages(application):
+        layer = max(reached[origin] for index in group for origin in nodes[index].inputs)
+        if is_stateful(nodes[group[0]]):
+            layer += 1
+            found[nodes[group[0]].operation.partition] = layer
+        reached.update(dict.fromkeys(group, layer))
+    return found
+
+
+class Begin(FlatMapFunction):
+    """Takes records: pairs of a case's number and a sequence."""
+
+    def __init__(self, cases):
+        self.cases = cases
+
+    def open(self, context):
+        self.runs = runs_of(self.cases)
+
+    def flat_map(self, item):
+        number, sequence = item
+        run = self.runs[number]
+        record = run.records[sequence]
+        outcomes = run.calls.begin(sequence, record)
+        return run.follow(run.sources[record.source], outcomes) if outcomes else []
+
+
+class Visit(KeyedProcessFunction):
+    """The state partitions of a layer."""
+
+    def __init__(self, cases, layer):
+        self.cases, self.layer = cases, layer
+
+    def open(self, context):
+        self.runs = runs_of(self.cases)
+        descriptor = ValueStateDescriptor("state", Types.PICKLED_BYTE_ARRAY())
+        self.state = context.get_state(descriptor)
+
+    def process_element(self, item, context):
+        if item.layer != self.layer:
+            yield item
+            return
+        run = self.runs[item.run]
+        _, key, _ = parts(item.place)
+        outcomes, after = run.calls.visit(run.nodes[item.index], key, item.one, self.state.value())
+        if after is not None:
+            self.state.update(after)
+            context.timer_service().register_event_time_timer(END_OF_TIME)
+        yield from run.follow(item.index, outcomes)
+
+    def on_timer(self, timestamp, context):
+        number, key, partition = parts(context.get_current_key())
+        yield self.runs[number].result(State(partition, key, self.state.value()))
+
+
+def parts(place):
+    """Return a case's number, a key and a state partition's name."""
+    number, key, partition = place.split(" ", 2)
+    return int(number), bytes.fromhex(key), partition
+
+
+class Leave(FlatMapFunction):
+    """Writes results to a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def open(self, context):
+        self.file = self.path.open("wb")
+
+    def flat_map(self, item):
+        pickle.dump(item, self.file)
+        return []
+
+    def close(self):
+        self.file.close()
+
+
+def add(environment, cases, tasks, path):
+    """Add cases that have operators of so many tasks."""
+    runs = runs_of(cases)
+    records = [(number, at) for number, run in runs.items() for at in range(len(run.records))]
+    if not records:
+        return
+    stream = environment.from_collection(records).flat_map(Begin(cases))
+    for layer in range(1, max(max(run.layers.values(), default=0) for run in runs.values()) + 1):
+        keyed = stream.key_by(attrgetter("place"), Types.STRING())
+        stream = keyed.process(Visit(cases, layer)).set_parallelism(tasks)
+    stream.flat_map(Leave(path))
+
+
+def results_in(path):
+    if path.exists():
+        with path.open("rb") as file:
+            while file.peek(1):
+                yield pickle.load(file)  # noqa: S301 - our own bytes
+
+
+def start_cluster():
+    """Start Java and a cluster in it; return how to make an environment of it."""
+    os.environ["PYTHONPATH"] = os.pathsep.join([path for path in sys.path if path])
+    os.environ.setdefault("JVM_ARGS", "-Xss16m")  # user code may go deep, in Java's threads
+    java = get_gateway().jvm.org.apache.flink
+    settings = java.configuration.Configuration()
+    settings.setString("rest.address", "localhost")
+    settings.setString("rest.bind-port", "0")
+    builder = java.runtime.minicluster.MiniClusterConfiguration.Builder()
+    builder.setConfiguration(settings).setNumSlotsPerTaskManager(MOST_TASKS)
+    cluster = java.runtime.minicluster.MiniCluster(builder.build())
+    cluster.start()
+    address = cluster.getRestAddress().get()
+    configuration = Configuration()
+    for name, value in {
+        "execution.target": "remote",
+        "execution.attached": "true",
+        "rest.address": address.getHost(),
+        "rest.port": str(address.getPort()),
+        "python.execution-mode": "thread",
+        "python.executable": sys.executable,
+    }.items():
+        configuration.set_string(name, value)
+    make = java.streaming.api.environment.StreamExecutionEnvironment
+    return lambda: StreamExecutionEnvironment(make(configuration._j_configuration))
+
+
+class Flink:
+    name = "flink"
+    version = version("apache-flink")
+    seconds = 120  # the first job starts Java, a cluster, and Python in it
+
+    def __init__(self):
+        self.new_environment = None
+
+    def capabilities(self):
+        return Capabilities(
+            isolation=frozenset({"isolated"}), batches=False, order="entity", stop="none"
+        )
+
+    def check(self, application):
+        refuse_time(application, "this adapter of Flink")
+        stages(application)
+
+    def run(self, case):
+        return self.run_many([case])[0]
+
+    def run_many(self, cases):
+        results = [[] for _ in cases]
+        states = [{} for _ in cases]
+        try:
+            if self.new_environment is None:
+                self.new_environment = start_cluster()
+            with tempfile.TemporaryDirectory() as folder:
+                for item in self.ran(cases, Path(folder)):
+                    if isinstance(item.one, State):
+                        partition, key, state = item.one
+                        states[item.run][partition, key] = state
+                    else:
+                        results[item.run].append(item.one)
+        except Py4JNetworkError as error:  # Java is gone: this process has to start again
+            print(error, file=sys.stderr, flush=True)
+            os._exit(1)
+        traces = []
+        for case, mine, held in zip(cases, results, states, strict=True):
+            calls = Calls(case.application)
+            traces.append(calls.trace(mine, calls.entities(held, case.partitions)))
+        return traces
+
+    def ran(self, cases, folder):
+        """Run cases as one job and yield its results."""
+        environment = self.new_environment()
+        environment.set_parallelism(1)
+        by_tasks = {}
+        for number, case in enumerate(cases):
+            tasks = min(case.partitions or 1, MOST_TASKS)
+            by_tasks.setdefault(tasks, {})[number] = case.made_from
+        for tasks, some in by_tasks.items():
+            add(environment, some, tasks, folder / str(tasks))
+        if any(case.records for case in cases):
+            environment.execute()
+        for tasks in by_tasks:
+            yield from results_in(folder / str(tasks))
+
+
+if __name__ == "__main__":
+    # Python pickles what a module defines by its name, and what a script defines by value.
+    import flink_adapter
+
+    serve(flink_adapter.Flink())
