@@ -114,7 +114,7 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     ),
     interpreted("state-3", "changes forgotten", "state not written back", _s.KeepsFirstState),
     interpreted(
-        "state-3", "state tested for truth", "`state or build()`", _s.StateTestedForTruth
+        "state-1", "state tested for truth", "`state or build()`", _s.StateTestedForTruth
     ),
     interpreted("state-4", "flag ignored", "state always written back", _s.IgnoresFlag),
     interpreted(

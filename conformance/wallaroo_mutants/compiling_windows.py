@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,12 +14,27 @@ from wallaroo_reference.compiled.clocks import Clock, Times
 from wallaroo_reference.compiled.codegen import Program
 from wallaroo_reference.compiled.counts import Counts
 from wallaroo_reference.compiled.entities import Entities
-from wallaroo_reference.compiled.windows import Firing, KeptWindows, key_of, own
+from wallaroo_reference.compiled.ranges import RangePanes
+from wallaroo_reference.compiled.windows import (
+    NOTHING,
+    Firing,
+    KeptWindows,
+    judge,
+    key_of,
+    own,
+)
 
+from wallaroo.operations import Collect
 from wallaroo.times import event_time_from
+from wallaroo.topology import Step
 from wallaroo_mutants.compiling import compiled_mutant
 
 _line = Program.line
+_step = Program._step
+_taken = Counts.take
+_turn = Times.turn
+_updated = KeptWindows.updated
+_take_in = RangePanes.take
 _combined = KeptWindows.combined
 _enter = Entities.enter
 _released_at = Times._released_at
@@ -80,6 +95,46 @@ def _keys_not_judged(self: Program, indent: int, text: str) -> None:
     _line(self, indent, "pass" if text.startswith("judge(") else text)
 
 
+def _collects_in_loops_only(
+    self: Program, indent: int, index: int, step: Step, message: str, skip: str
+) -> None:
+    if isinstance(step.operation, Collect) and not self._loops:
+        self._follow(indent, index, message, skip)
+    else:
+        _step(self, indent, index, step, message, skip)
+
+
+def _begins_with_the_first_two(self: Counts, message: Any, key: Any, time: int) -> Firing | None:
+    window = self._open.get(judge(key))
+    least = None if window is None or window.number == 1 else window.least
+    firing = _taken(self, message, key, time)
+    if window is None or least is None:
+        return firing
+    window.least = least
+    return None if firing is None else (*firing[:2], least, *firing[3:])
+
+
+def _all_watermarks_first(self: Times, fire: Callable[[int], None]) -> None:
+    self.catch_up()
+    _turn(self, fire)
+
+
+def _late_within_the_delay(self: RangePanes, message: Any, key: Any, time: int) -> Firing | None:
+    self.refresh()
+    if (time - self._delay) // self._slide <= self._fired_by(self.watermark):
+        return self.late(message, judge(key), time, self._policy)
+    return _take_in(self, message, key, time)
+
+
+def _exits_in_windows_are_errors(
+    self: KeptWindows, message: Any, accumulator: Any = NOTHING
+) -> Any:
+    try:
+        return _updated(self, message, accumulator)
+    except SystemExit as error:
+        raise ValueError from error
+
+
 def _itself(value: Any) -> Any:
     return value
 
@@ -110,6 +165,36 @@ def _by_a_float(result: Any) -> int:
 
 COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
     compiled_mutant(
+        "key-2",
+        "collect forgotten behind a merge",
+        "in code that one function in two has, the old key goes on",
+        (Program, "_step", _collects_in_loops_only),
+    ),
+    compiled_mutant(
+        "window-8",
+        "a count window's bounds of its first two messages",
+        "a bound that is not widened any more",
+        (Counts, "take", _begins_with_the_first_two),
+    ),
+    compiled_mutant(
+        "time-4",
+        "all watermarks first",
+        "time moves on everywhere before anything fires",
+        (Times, "turn", _all_watermarks_first),
+    ),
+    compiled_mutant(
+        "window-6",
+        "late within the delay",
+        "the delay added where windows fire, and not where a message is called late",
+        (RangePanes, "take", _late_within_the_delay),
+    ),
+    compiled_mutant(
+        "dead-3",
+        "exits in an aggregation are errors",
+        "`except BaseException` around the calls of windows",
+        (KeptWindows, "updated", _exits_in_windows_are_errors),
+    ),
+    compiled_mutant(
         "window-5",
         "only the first of shared panes copied",
         "`combine` alters the earlier one, but it may also give the later one",
@@ -134,7 +219,7 @@ COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
         (Entities, "enter", _tuples_visited_once),
     ),
     compiled_mutant(
-        "key-1",
+        "route-2",
         "keys judged where they are used",
         "what is no key goes on until a state wants it",
         (Program, "line", _keys_not_judged),
@@ -152,7 +237,7 @@ COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
         (Times, "_of_source", _idle_a_record_later),
     ),
     compiled_mutant(
-        "key-1",
+        "route-2",
         "True a key",
         "`isinstance(key, int)`",
         (Program, "line", _bools_for_ints),

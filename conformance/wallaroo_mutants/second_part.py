@@ -93,7 +93,7 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     interpreted(
         "time-4", "own message before what is due", "timers after rows", _t.OwnMessageFirst
     ),
-    interpreted("window-4", "later steps before earlier ones", "a stack", _t.LaterStepsFirst),
+    interpreted("time-4", "later steps before earlier ones", "a stack", _t.LaterStepsFirst),
     altered(
         "time-5", "windows open when input stops", "what is open is never given",
         (Watermarks, "end", _t.never_ended),

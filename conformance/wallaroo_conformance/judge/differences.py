@@ -25,6 +25,20 @@ KINDS: frozenset[Kind] = frozenset(
 )
 
 
+Sign: TypeAlias = str
+"""What is special about dead letters that differ.
+
+``more REASON``, ``lost REASON``: the engine has more of this reason, or fewer; a late message that
+is dropped counts as one. ``all lost``: of letters of one step, sink, reason and error type, it has
+none.
+``told``: a letter that both have differs in a field; ``told of a window``: so does one without a
+payload, of what a window or a generator gave.
+"""
+
+_FIELDS = ("key", "error_type", "payload", "source", "step", "sink")
+"""A dead letter's fields, besides lineage, pipeline and reason."""
+
+
 class CrashError(Exception):
     """An engine in another process has failed on a case.
 
@@ -96,6 +110,44 @@ def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
     return frozenset(kinds)
 
 
+def signs(expected: Trace, actual: Result) -> frozenset[Sign]:
+    """Return what is special about the dead letters in which two traces differ."""
+    if isinstance(actual, Crash):
+        return frozenset()
+    try:
+        one, other = expected.comparable(), actual.comparable()
+        wanted, given = one["dead_letters"], other["dead_letters"]
+        found = {
+            f"{what} {reason}"
+            for what, left in zip(("lost", "more"), _unmatched(one, other), strict=True)
+            for reason in left
+        }
+        kinds = [Counter(map(_kind_of_letter, letters)) for letters in (wanted, given)]
+        if any(kind not in kinds[1] for kind in kinds[0]):
+            found.add("all lost")
+        if len(wanted) == len(given) and not found:
+            found |= {
+                "told of a window" if letter["payload"] is None else "told"
+                for letter, also in zip(wanted, given, strict=True)
+                if any(letter[name] != also[name] for name in _FIELDS)
+            }
+    except Exception:  # noqa: BLE001 - an engine may have put anything into its trace
+        return frozenset()
+    return frozenset(found)
+
+
+def _unmatched(one: Any, other: Any) -> tuple[Counter[str], Counter[str]]:
+    """Return how many more dead letters of each reason the one has, and the other."""
+    counts = [Counter(letter["reason"] for letter in form["dead_letters"]) for form in (one, other)]
+    for count, form in zip(counts, (one, other), strict=True):
+        count["late"] += sum(number for _, what, number in form["late"] if what == "dropped")
+    return counts[0] - counts[1], counts[1] - counts[0]
+
+
+def _kind_of_letter(letter: Any) -> tuple[str, ...]:
+    return tuple([str(letter[name]) for name in ("step", "sink", "reason", "error_type")])
+
+
 def end_of(expected: Trace, actual: Result) -> str | None:
     """Return how the run ends early on the reference, or else on the engine; `None`: on neither."""
     ended = expected.ended or (None if isinstance(actual, Crash) else actual.ended)
@@ -154,5 +206,5 @@ def _letter_kind(wanted: list[Any], given: list[Any]) -> Kind:
         return "order"
     if without(wanted, "lineage") == without(given, "lineage"):
         return "lineage"
-    fields = ("key", "error_type", "payload", "source", "step", "sink")
-    return "letter fields" if without(wanted, *fields) == without(given, *fields) else "letters"
+    same = without(wanted, *_FIELDS) == without(given, *_FIELDS)
+    return "letter fields" if same else "letters"

@@ -32,6 +32,7 @@ class Fact(enum.Enum):
     UNUSUAL_KEY = "unusual key"
     UNKNOWN_KEY_LETTER = "dead letter: unknown-key"
     ROUTE_ALTERS = "partition function alters message"
+    ROUTE_RAISED = "partition function raises"
     STATE_ALTERED_SILENTLY = "state altered in secret"
     STATE_ALTERED_THEN_RAISED = "state altered, then raised"
     BAD_PAIR = "bad pair"
@@ -83,6 +84,7 @@ class Fact(enum.Enum):
 
     # Of timed cases.
     TIMED = "timed case"
+    TIMED_LETTER = "dead letter of a timed case"
     BRANCHED = "branches"
     MERGED = "merge"
     MERGED_WITH_ITSELF = "both sides of a merge have a source in common"

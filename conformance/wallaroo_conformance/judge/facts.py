@@ -26,7 +26,7 @@ _PLAIN_ENCODERS = (next(iter(ENCODERS)), *ENCODERS.having(Trait.EXACT))
 _EXTREME = 1 << 63
 _LONGEST_DECIMAL = 1_000  # bits
 _LONG = 1_000  # characters
-_ENDS = {"exit": Fact.EXITED, "on-error": Fact.STOPPED}
+ENDS = {"exit": Fact.EXITED, "on-error": Fact.STOPPED}
 _LETTERS = {
     Reason.DECODE: Fact.DECODE_LETTER,
     Reason.RAISED: Fact.RAISED_LETTER,
@@ -46,7 +46,7 @@ def facts_of(observation: Observation) -> Facts:
     _routing_facts(observation, facts)
     _letter_facts(observation, facts)
     if trace.ended is not None:
-        facts.add(_ENDS[trace.ended.kind])
+        facts.add(ENDS[trace.ended.kind])
     if trace.entities:
         facts.add(Fact.ENTITIES)
         if len({entry.pipeline for entry in case.inputs}) > 1:
@@ -151,6 +151,8 @@ def _build(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
 
 
 def _route(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
+    if call.result == "raised":
+        facts.add(Fact.ROUTE_RAISED)
     if call.mutable and ROUTES.has(_step(case, call).route, Trait.ALTERS_MESSAGE):
         facts.add(Fact.ROUTE_ALTERS)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
-from wallaroo_conformance.judge.differences import KINDS, Kind
+from wallaroo_conformance.judge.differences import KINDS, Kind, Sign
 from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.rules import rule_id
 
@@ -14,6 +14,26 @@ CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields", "lineage"}
 
 STATE: frozenset[Kind] = CONTENT - {"existence", "keys"}
 """The differences that show laws broken which are about an existing entity."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a failing case says about its cause.
+
+    Args:
+        facts: what it has met on the reference.
+        kinds: how the engine differs.
+        signs: what is special about dead letters that differ.
+    """
+
+    facts: Facts
+    kinds: frozenset[Kind]
+    signs: frozenset[Sign] = frozenset()
+
+    @property
+    def of_content(self) -> bool:
+        """Whether more differs than what dead letters tell, or partition numbers."""
+        return bool(self.kinds & CONTENT)
 
 
 @dataclass(frozen=True)
@@ -47,7 +67,9 @@ class Law:
         cause: what an engine that breaks it probably does.
         needs: facts a case must have met.
         shows: kinds of difference that show it broken.
-        proves: kinds of which one is needed to blame it.
+        proves: kinds that are all needed to blame it.
+        signs: one of these is needed too, unless there are none.
+        unless: any of these shows that it is not broken.
     """
 
     rule: str
@@ -57,6 +79,8 @@ class Law:
     needs: Facts
     shows: frozenset[Kind] = CONTENT
     proves: frozenset[Kind] = frozenset()
+    signs: frozenset[Sign] = frozenset()
+    unless: frozenset[Sign] = frozenset()
 
     @property
     def id(self) -> str:
@@ -67,13 +91,22 @@ class Law:
         """Whether a case with these facts has met the law's precondition."""
         return self.needs <= facts
 
-    def explains(self, facts: Facts, kinds: frozenset[Kind]) -> bool:
-        """Whether breaking this law can cause these differences on a case with these facts."""
-        return self.needs <= facts and bool(kinds & self.shows)
+    def explains(self, found: Evidence) -> bool:
+        """Whether breaking this law can cause what a failing case shows."""
+        return self.fits(found) and bool(found.kinds & self.shows)
 
-    def blamed_for(self, facts: Facts, kinds: frozenset[Kind]) -> bool:
-        """Whether this law may be blamed for a reduced case with these facts and differences."""
-        return bool(kinds) and self.proves <= kinds <= self.shows and self.needs <= facts
+    def blamed_for(self, found: Evidence) -> bool:
+        """Whether this law may be blamed for what a reduced case shows.
+
+        Where content differs, it does not matter what dead letters tell besides.
+        """
+        kinds = found.kinds & CONTENT or found.kinds
+        shown = bool(kinds) and self.proves <= kinds <= self.shows
+        return shown and self.fits(found) and not self.unless & found.signs
+
+    def fits(self, found: Evidence) -> bool:
+        """Whether a case exercises it, and shows one of its signs."""
+        return self.needs <= found.facts and (not self.signs or bool(self.signs & found.signs))
 
 
 def law(
@@ -83,7 +116,12 @@ def law(
     cause: str,
     shows: frozenset[Kind] = CONTENT,
     proves: Set[Kind] = frozenset(),
+    signs: Set[Sign] = frozenset(),
+    unless: Set[Sign] = frozenset(),
 ) -> Law:
     """Return the law `law_id`, which is ``rule/name``."""
     rule, _, name = law_id.partition("/")
-    return Law(rule_id(rule), name, says, cause, frozenset(needs), shows, frozenset(proves))
+    return Law(
+        *(rule_id(rule), name, says, cause, frozenset(needs), shows),
+        *(frozenset(proves), frozenset(signs), frozenset(unless)),
+    )

@@ -21,6 +21,7 @@ from wallaroo_conformance.cases.timed.building import application_of
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.cases.timed.operators import EVENT_TIMES, KEYS, STATEFUL
 from wallaroo_conformance.judge.fact import Fact, Facts
+from wallaroo_conformance.judge.facts import ENDS
 
 _RAISED = "raised"
 
@@ -110,7 +111,7 @@ def _run_facts(observation: TimedObservation, facts: set[Fact]) -> None:
     if case.batches is not None and case.batches[0] < len(case.input_log):
         facts.add(Fact.SEVERAL_BATCHES)
     if trace.ended is not None:
-        facts.add(Fact.STOPPED)
+        facts.add(ENDS[trace.ended.kind])
     if case.codec:
         facts.add(Fact.CODEC)
     if trace.windows:
@@ -285,5 +286,8 @@ _REASONS = {
 
 
 def _letter_facts(letter: DeadLetter, facts: set[Fact]) -> None:
+    facts.add(Fact.TIMED_LETTER)
     if letter.reason in _REASONS:
         facts.add(_REASONS[letter.reason])
+    if letter.reason is Reason.BAD_KEY:
+        facts.add(Fact.BAD_KEY)

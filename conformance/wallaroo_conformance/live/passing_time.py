@@ -123,6 +123,7 @@ class _Passing:
         self._peers = peers
         self._patience = patience
         self._handle: Handle
+        self._taken: dict[bytes, int] = {}  # when each payload's connection was closed in order
         self._story: list[str] = [f"windows of {_SHORT // 10**6} ms, by arrival time"]
 
     def run(self, isolation: Isolation, *, recovers: bool) -> None:
@@ -177,6 +178,7 @@ class _Passing:
             wanted = already + len(payloads)
             if not wait_until(lambda: self._handle.progress().received >= wanted, self._patience):
                 self._broken("time-1", f"{self._handle.progress().received} frames received")
+            self._taken |= dict.fromkeys(payloads, time.time_ns())
         finally:
             sender.close()
         return payloads
@@ -206,11 +208,18 @@ class _Passing:
         }
 
     def _judge(self, rule: str, name: str, stretch: bytes, now: int) -> None:
-        """Look at what one connection brought: each frame once, in a window that was due."""
+        """Look at what one connection brought: each frame once, in a window that was due.
+
+        No window begins after its frames were received: they keep their arrival times (recover-1).
+        """
         seen: Counter[bytes] = Counter()
         for start, end, payloads in _lines(stretch):
             seen.update(payloads)
             due = start + _SHORT if name == "counts" else end
+            received = min([self._taken.get(payload, now) for payload in payloads])
+            if start > received:
+                shown = f"{name}: the window of {payloads} begins at {start}"
+                self._broken(rule, f"{shown}, and they were received by {received}")
             if due > now:
                 shown = f"{name}: the window of {payloads} from {start} to {end}"
                 self._broken("time-1", f"{shown} has fired, and it is {now} only")

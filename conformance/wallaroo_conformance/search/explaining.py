@@ -42,7 +42,10 @@ class Explainer:
         self._findings.add_failure(*self._explained(self._smallest(), self._runner.jobs))
 
     def _smallest(self) -> Failing:
-        smallest = min(self._findings.failing, key=lambda one: one.size)
+        """Take out the smallest failing case, if possible of those in which content differs."""
+        smallest = min(
+            self._findings.failing, key=lambda one: (not one.evidence.of_content, one.size)
+        )
         self._findings.failing.remove(smallest)
         return smallest
 
@@ -66,22 +69,25 @@ class Explainer:
         return failure, law
 
     def _reduced(self, failing: Failing) -> Failing:
+        """Reduce a case; if content differs in it, it must not come down to what letters tell."""
+        content = failing.evidence.of_content
         if self._jobs_are_slow():
             parts = projections(failing.case)[:_MOST_PROJECTIONS]
-            failing = self._simplest_failing(parts) or failing
+            failing = self._simplest_failing(parts, content=content) or failing
         for _ in range(_MOST_STEPS):
-            simpler = self._simplest_failing(reductions(failing.case)[:_MOST_CANDIDATES])
+            candidates = reductions(failing.case)[:_MOST_CANDIDATES]
+            simpler = self._simplest_failing(candidates, content=content)
             if simpler is None:
                 break
             failing = simpler
         return failing
 
-    def _simplest_failing(self, candidates: Sequence[AnyCase]) -> Failing | None:
+    def _simplest_failing(self, candidates: Sequence[AnyCase], *, content: bool) -> Failing | None:
         """Return the first candidate that fails too, and not for a reason known already."""
         # On a fast engine try few at a time: usually one of the first fails.
         step = self._runner.job if self._jobs_are_slow() else _FEW
         for start in range(0, len(candidates), step):
-            failing = self._judge.first_failing(candidates[start : start + step])
+            failing = self._judge.first_failing(candidates[start : start + step], content=content)
             if failing is not None:
                 return failing
         return None
@@ -95,5 +101,5 @@ class Explainer:
         if isinstance(result, Crash) and (result.refusal or not reduced.case.input_log):
             return ANSWERS
         ended = end_of(reduced.meaning.trace, reduced.result)
-        others = [failing.meaning.facts for failing in self._findings.failing]
-        return blame(reduced.meaning.facts, reduced.kinds, ended, others)
+        others = [failing.evidence for failing in self._findings.failing]
+        return blame(reduced.evidence, ended, others)

@@ -6,11 +6,12 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from wallaroo_conformance.cases.either import AnyCase, size
 from wallaroo_conformance.judge.coverage import Coverage
-from wallaroo_conformance.judge.differences import Kind, Result
-from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.judge.differences import Kind, Result, signs
+from wallaroo_conformance.judge.law import Evidence, Law
 from wallaroo_conformance.judge.laws import LAWS, exercised
 from wallaroo_conformance.judge.metamorphic import RELATIONS
 from wallaroo_conformance.judge.oracle import Meaning
@@ -36,6 +37,12 @@ class Failing:
     def case(self) -> AnyCase:
         """The case."""
         return self.meaning.case
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """What it says about its cause."""
+        shown = signs(self.meaning.trace, self.result)
+        return Evidence(self.meaning.facts, self.kinds, shown)
 
     @property
     def size(self) -> tuple[int, ...]:
@@ -100,7 +107,7 @@ class Findings:
         """Note a case on which the engine differs; keep it if no blamed law explains it."""
         self._tried += 1
         for law in self.excusing:
-            if law.explains(failing.meaning.facts, failing.kinds):
+            if law.explains(failing.evidence):
                 why = f"a consequence of {law.rule}, which it does not claim"
                 self.add_beyond(failing.meaning, why, refused=False)
                 return
@@ -124,7 +131,7 @@ class Findings:
     def is_explained(self, failing: Failing) -> bool:
         """Whether a law that is blamed already explains the difference."""
         known = (*self.blamed, *self.excusing)
-        return any(law.explains(failing.meaning.facts, failing.kinds) for law in known)
+        return any(law.explains(failing.evidence) for law in known)
 
     def unmet(self, law: Law) -> bool:
         """Whether no case has exercised `law` yet, and some may: not all are beyond the engine."""

@@ -100,13 +100,20 @@ class Judge:
         for (first, answer, variant), second, result in zip(pairs, meanings, results, strict=True):
             self._compare(first, answer, variant, second, result)
 
-    def first_failing(self, cases: Sequence[AnyCase]) -> Failing | None:
-        """Return the first case that fails for a reason not yet known; note nothing."""
+    def first_failing(self, cases: Sequence[AnyCase], *, content: bool = False) -> Failing | None:
+        """Return the first case that fails for a reason not yet known; note nothing.
+
+        Args:
+            cases: the cases.
+            content: pass over cases in which nothing differs but what dead letters tell.
+        """
         given = [meaning for meaning in self.oracle.ask(cases) if self._beyond(meaning) is None]
         results = self.runner.run([meaning.case for meaning in given])
         for meaning, result in zip(given, results, strict=True):
             failing = self.failing(meaning, result)
-            if failing is not None and not self.findings.is_explained(failing):
+            if failing is None or (content and not failing.evidence.of_content):
+                continue
+            if not self.findings.is_explained(failing):
                 return failing
         return None
 

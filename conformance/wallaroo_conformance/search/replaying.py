@@ -10,7 +10,8 @@ from wallaroo.engine import Engine, load_engine
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.judge.claims import Claims
-from wallaroo_conformance.judge.differences import Crash, Result, differences, end_of
+from wallaroo_conformance.judge.differences import Crash, Result, differences, end_of, signs
+from wallaroo_conformance.judge.law import Evidence
 from wallaroo_conformance.judge.laws import LAWS, blame
 from wallaroo_conformance.judge.oracle import Meaning, Oracle
 from wallaroo_conformance.judge.results import Failure
@@ -52,11 +53,12 @@ def replayed(example: Counterexample, engine: Engine) -> Replayed:
     actual = runner.run_alone(case)
     if isinstance(actual, Crash) and actual.refusal and runner.capabilities.refuses_in_run:
         return Replayed(case, meaning, beyond=actual.refusal)
-    kinds = differences(*claims.comparable(meaning.trace, actual))
+    compared = claims.comparable(meaning.trace, actual)
+    kinds = differences(*compared)
     options = runner.options_for(case)
     if not kinds:
         return Replayed(case, meaning, actual, options=options)
-    law = blame(meaning.facts, kinds, end_of(meaning.trace, actual))
+    law = blame(Evidence(meaning.facts, kinds, signs(*compared)), end_of(meaning.trace, actual))
     for known in LAWS:
         if (known.rule, known.name) == (example.rule, example.law) and known.exercised_by(
             meaning.facts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import types
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -47,6 +48,16 @@ def test_the_first_marked_message_and_others_raise_what_engines_catch() -> None:
     )
     raised = [letter.error_type for letter in REFERENCE.run(engine_case(case)).dead_letters]
     assert raised == ["ValueError", "TypeError", "StopIteration", "KeyError"]
+
+
+def test_dead_3_a_mark_with_a_q_behind_it_ends_the_run() -> None:
+    case = TimedCase(
+        steps=(TimedStep("texts", window=WindowSpec()),),
+        inputs=tuple(Entry(payload=f"a 0 {text}".encode()) for text in ("m", "uQ", "m")),
+    )
+    ended = REFERENCE.run(engine_case(case)).ended
+    assert ended is not None
+    assert (ended.kind, ended.lineage, ended.error_type) == ("exit", (1,), "SystemExit")
 
 
 def test_a_timed_case_survives_its_json_form() -> None:
@@ -99,6 +110,9 @@ def test_the_tour_leaves_out_no_operator_of_windows_keys_and_states_and_no_mark(
     assert {source.event_time for case in cases for source in case.sources} >= {None, "own_moment"}
     assert {"merge", *STATELESS} <= {step.operator for step in steps}
     assert {case.on_error for case in cases} == {"skip", "stop"}
+    assert "uQ" in texts  # update exits
+    behind = {(one.operator, two.operator) for case in cases for one, two in pairwise(case.steps)}
+    assert {("merge", "collect"), ("texts", "collect"), ("by_pair", "merge")} <= behind
     tame = timed_tour("tame")
     assert {case.isolation for case in tame} == {"trusting"}
     assert not any(case.alters for case in tame)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.fact import Fact
+from wallaroo_conformance.judge.law import Evidence
 from wallaroo_conformance.judge.laws import blame
 from wallaroo_conformance.judge.results import BROKEN
 from wallaroo_conformance.killing import kill
@@ -41,11 +43,76 @@ def test_the_rule_that_a_fault_breaks_is_blamed_first(name: str) -> None:
 
 def test_a_law_that_other_failing_cases_do_not_exercise_is_not_to_blame() -> None:
     """A merge holds sessions open in the reduced case; the other cases fail without one."""
-    facts = frozenset({Fact.TIMED, Fact.FIRED, Fact.FIRED_SESSION, Fact.SESSIONS_COMBINED})
-    merged = facts | {Fact.SEVERAL_WAYS}
-    assert blame(merged, ["changed"]).id == "time-3/least"
-    assert blame(merged, ["changed"], others=[facts, facts, merged]).id == "window-7/merged"
-    assert blame(merged, ["changed"], others=[merged, merged, merged]).id == "time-3/least"
+    facts = (Fact.TIMED, Fact.FIRED, Fact.FIRED_SESSION, Fact.SESSIONS_COMBINED)
+    apart, merged = shown("changed", *facts), shown("changed", *facts, Fact.SEVERAL_WAYS)
+    assert blame(merged).id == "time-3/least"
+    assert blame(merged, others=[apart, apart, merged]).id == "window-7/merged"
+    assert blame(merged, others=[merged, merged, merged]).id == "time-3/least"
+
+
+def test_what_only_the_engine_calls_late_tells_a_wrong_delay_from_a_wrong_verdict() -> None:
+    facts = (Fact.TIMED, Fact.FIRED, Fact.DELAYED)
+    late = shown("changed letters", *facts, sign="more late")
+    fired_early = shown("extra windows", *facts)
+    assert blame(late).id == "window-6/early"
+    assert blame(late, others=[late, late]).id == "window-6/early"
+    assert blame(late, others=[fired_early, fired_early, late]).id == "window-3/delay"
+
+
+def test_what_a_window_gives_that_only_the_engine_calls_late_came_behind_the_watermarks() -> None:
+    facts = (Fact.TIMED, Fact.FIRED, Fact.CHAINED)
+    assert blame(shown("missing letters", *facts, sign="more late")).id == "time-4/later"
+    assert blame(shown("changed", *facts)).id == "window-4/chained"
+
+
+def test_a_window_that_does_not_fire_even_at_the_end_is_told_by_what_its_case_still_has() -> None:
+    facts = (Fact.TIMED, Fact.FIRED, Fact.SOURCE_ENDED)
+    assert blame(shown("missing windows", *facts)).id == "time-5/ended"
+    combined = (*facts, Fact.FIRED_SESSION, Fact.SESSIONS_COMBINED)
+    assert blame(shown("missing windows", *combined)).id == "window-7/merged"
+
+
+def test_a_session_that_fires_a_record_late_is_due_as_any_window_is() -> None:
+    facts = (Fact.TIMED, Fact.FIRED, Fact.FIRED_SESSION)
+    assert blame(shown("missing windows", *facts)).id == "window-3/due"
+    assert blame(shown("missing", *facts)).id == "window-7/sessions"
+
+
+def test_letters_of_one_error_that_are_all_lost_are_no_neighbours_of_the_others() -> None:
+    facts = (Fact.LETTER, Fact.LETTERS_OF_SEVERAL_ITEMS, Fact.ENCODE_LETTER)
+    assert blame(shown("letters", *facts, sign="lost encode")).id == "dead-2/items"
+    assert blame(shown("letters", *facts, sign="all lost")).id == "sink-1/bad"
+
+
+def test_what_a_dead_letter_tells_of_a_window_is_told_from_what_others_tell() -> None:
+    facts = (Fact.TIMED, Fact.FIRED, Fact.BRANCHED, Fact.TICKED, Fact.TIMED_LETTER)
+    assert blame(shown("letter fields", *facts, sign="told of a window")).id == "window-9/payload"
+    assert blame(shown("letter fields", *facts, sign="told")).id == "dead-1/timed"
+
+
+def shown(kinds: str, *facts: Fact, sign: str = "") -> Evidence:
+    """Return what a case shows; `letter fields` is one kind, else kinds stand apart."""
+    found: Any = [kinds] if kinds == "letter fields" else kinds.split()
+    return Evidence(frozenset(facts), frozenset(found), frozenset([sign] if sign else []))
+
+
+class Hurried(ReferenceEngine):
+    """Loses an output beside a dead letter, and names errors by another type where it has none."""
+
+    name = "hurried"
+
+    def run(self, case: Case) -> Trace:
+        trace = super().run(case)
+        if trace.dead_letters and any(trace.outputs.values()):
+            outputs = {sink: lines[:-1] for sink, lines in trace.outputs.items()}
+            return replace(trace, outputs=outputs)
+        renamed = [replace(letter, error_type="Error") for letter in trace.dead_letters]
+        return replace(trace, dead_letters=tuple(renamed))
+
+
+def test_a_case_in_which_outputs_differ_does_not_come_down_to_what_a_letter_tells() -> None:
+    report = check_engine(Hurried(), Check(BUDGET, counterexamples=None, fail_fast=True))
+    assert [failure.rule for failure in report.failures] == ["dead-2"]
 
 
 def test_frame_1_a_parsers_fault_is_not_one_of_several_connections() -> None:

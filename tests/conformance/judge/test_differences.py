@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from wallaroo_conformance.judge.differences import differences
+from wallaroo_conformance.judge.differences import differences, signs
 
-from wallaroo.trace import Trace
+from wallaroo.trace import DeadLetter, Reason, Trace
 
 SINK = ("first", 0)
 
@@ -21,6 +21,33 @@ def test_outputs_are_missing_extra_changed_or_in_another_order() -> None:
     assert differences(trace(b"a", b"b"), trace(b"a", b"c")) == {"changed"}
     assert differences(trace(b"a", b"b"), trace(b"a")) == {"missing"}
     assert differences(trace(b"a"), trace(b"a", b"b")) == {"extra"}
+
+
+def letter(number: int, reason: Reason = Reason.RAISED, **fields: Any) -> DeadLetter:
+    known: dict[str, Any] = {"key": None, "error_type": "ValueError", "payload": b"", **fields}
+    return DeadLetter(
+        *((number,), "first", "first", "check", 0, None, known["key"], reason),
+        *(known["error_type"], "text", known["payload"]),
+    )
+
+
+def letters(*given: DeadLetter) -> Trace:
+    return Trace({SINK: ()}, given, ())
+
+
+def test_signs_say_what_is_special_about_dead_letters_that_differ() -> None:
+    both = letters(letter(0), letter(1))
+    assert signs(both, both) == set()
+    assert signs(both, letters(letter(0))) == {"lost raised"}
+    assert signs(both, letters()) == {"lost raised", "all lost"}
+    late = letter(2, Reason.LATE)
+    assert signs(both, letters(letter(0), letter(1), late)) == {"more late"}
+    assert signs(letters(late), Trace({SINK: ()}, (), (), late={("w", "dropped"): 1})) == {
+        "all lost"
+    }
+    assert signs(both, letters(letter(0), letter(1, key="k"))) == {"told"}
+    no_payload = letters(letter(0, payload=None))
+    assert signs(no_payload, letters(letter(0))) == {"told of a window"}
 
 
 def test_outputs_that_cannot_be_hashed_are_compared_all_the_same() -> None:

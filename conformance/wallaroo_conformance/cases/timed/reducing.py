@@ -187,8 +187,10 @@ def _entries(entry: Entry) -> Iterator[Entry]:
             (letter, time, "x"),
         ):
             yield replace(entry, payload=" ".join(simpler).encode("latin-1"))
-        if len(text) > 1:
-            yield replace(entry, payload=f"{letter} {time} {text[-1]}".encode("latin-1"))
+        for length in (1, 2):
+            if len(text) > length:
+                last = text[-length:]
+                yield replace(entry, payload=f"{letter} {time} {last}".encode("latin-1"))
         if time.isdigit() and int(time) > 9:
             yield replace(entry, payload=f"{letter} {int(time) - 10} {text}".encode("latin-1"))
     elif entry.what != "frame" and entry.payload != b"":

@@ -19,7 +19,7 @@ from wallaroo_conformance.cases.timed.case import (
     What,
     WindowSpec,
 )
-from wallaroo_conformance.cases.timed.marks import MARKS
+from wallaroo_conformance.cases.timed.marks import ENDS_THE_RUN, MARKS
 from wallaroo_conformance.cases.timed.operators import (
     EVENT_TIMES,
     GRAPH,
@@ -190,7 +190,7 @@ def _inputs(
         elif mark == "no event time":
             shown = _pick(byte[7], ("x", "yes", "half", "below"))
         elif mark in MARKS:
-            text += mark
+            text += mark + ENDS_THE_RUN * (byte[7] > 247)
         elif mark is not None and not sources[source].generator:
             shown, text = (shown, "") if mark == "filtered" else ("0 0", text)
         letter = _pick(byte[8], "abc")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 from typing import Final
 
 from wallaroo_conformance.cases.operators import Tone, Trait
@@ -21,7 +21,7 @@ from wallaroo_conformance.cases.timed.case import (
     TimedStep,
     WindowSpec,
 )
-from wallaroo_conformance.cases.timed.marks import MARKS
+from wallaroo_conformance.cases.timed.marks import ENDS_THE_RUN, MARKS
 from wallaroo_conformance.cases.timed.operators import (
     ALTERING,
     EVENT_TIMES,
@@ -70,6 +70,10 @@ _BAD_FRAMES: Final = (
     *("a x m", "a yes m", "a half m", "a below m", f"a {1 << 63} m", "a 0 ", "?", "a 0 e"),
 )
 """Payloads that bring no event time."""
+_IN_EVERY_ORDER: Final = (1, 4, 12)
+"""Event times: the first two are in one window of each kind, the last one ends it."""
+_ENDING: Final = "ekbsuocw"
+"""Marks that raise, of components that a case of its own has."""
 _BEGINNING: Final = 1_000
 _LATER: Final = 200
 _TEXTS, _LETTER, _STATE, _TIME = (
@@ -127,6 +131,8 @@ def _cases() -> Iterator[TimedCase]:
     yield from _idle()
     yield from _branched()
     yield from _stopped()
+    yield from _in_every_order()
+    yield from _behind_one_another()
 
 
 def _two_sources() -> Iterator[TimedCase]:
@@ -164,15 +170,45 @@ def _branched() -> Iterator[TimedCase]:
 
 
 def _stopped() -> Iterator[TimedCase]:
-    """Yield cases that end at their first dead letter: one of each kind (dead-4)."""
+    """Yield cases that end at their first dead letter (dead-4), or at an exit (dead-3)."""
     window = _case(_LETTER, TimedStep(_TEXTS, window=WindowSpec()))
     state = _case(_LETTER, TimedStep(_STATE))
     for case in (window, state):
         for mark in ("", *MARKS):
             yield replace(case, inputs=_inputs(mark), on_error="stop")
+    for kind in (*_RANGES[:2], _SESSIONS[0], _COUNTS[0]):
+        case = _case(_LETTER, TimedStep(_TEXTS, window=kind))
+        for mark in _ENDING:
+            yield replace(case, inputs=_inputs(mark + ENDS_THE_RUN))
+    for mark in _ENDING:
+        yield replace(state, inputs=_inputs(mark + ENDS_THE_RUN))
     for payload in _BAD_FRAMES:
         bad = Entry(at=1, payload=payload.encode())
         yield replace(window, inputs=(*window.inputs[:5], bad, *window.inputs[5:]), on_error="stop")
+
+
+def _in_every_order() -> Iterator[TimedCase]:
+    """Yield cases in which each message of a window has the least time, or the greatest."""
+    windows = (*_RANGES, *_SESSIONS, WindowSpec("session", 9), WindowSpec("count", 3))
+    for window, times in product(windows, permutations(_IN_EVERY_ORDER)):
+        inputs = tuple(
+            Entry(at=number, payload=f"a {time} {number}".encode())
+            for number, time in enumerate((*times, *times))
+        )
+        yield TimedCase(steps=(TimedStep(_LETTER), TimedStep(_TEXTS, window=window)), inputs=inputs)
+
+
+def _behind_one_another() -> Iterator[TimedCase]:
+    """Yield cases with each sort of step right behind every other, and a state that shows keys."""
+    steps = (
+        *[TimedStep(name) for name in (*STATELESS, *STATEFUL, *KEYS, "collect")],
+        *[TimedStep(_TEXTS, window=window) for window in (*_RANGES[:2], _SESSIONS[0], _COUNTS[0])],
+        TimedStep("merge", other=1),
+    )
+    tame = [step for step in steps if step.operator not in ALTERING]
+    for one, other in product(tame, tame):
+        behind = (one, other, TimedStep(_STATE))
+        yield TimedCase(steps=(TimedStep(_LETTER), *behind), inputs=_inputs("", ticks=False))
 
 
 def _case(key: str | None, step: TimedStep, mark: str = "") -> TimedCase:

@@ -6,16 +6,16 @@ When a case fails, it is reduced first; then everything in it is needed for the 
 falls on the first law in `LAWS` that the reduced case exercises and that is about this kind of
 difference. The order of `LAWS` is from special things, which a reduction removes if it can
 (batches, a second source, a mark in a payload), to what every case has. A law of time or windows is
-passed over if most of the other failing cases do not exercise it: then it is not why they fail.
+passed over if most of the other failing cases do not exercise it, or lack the signs that it needs:
+then it is not why they fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from wallaroo_conformance.judge.differences import Kind
 from wallaroo_conformance.judge.fact import Fact, Facts
-from wallaroo_conformance.judge.law import Law, law
+from wallaroo_conformance.judge.law import Evidence, Law, law
 from wallaroo_conformance.judge.laws.plain import PLAIN_LAWS
 from wallaroo_conformance.judge.laws.results import RESULT_LAWS
 from wallaroo_conformance.judge.laws.routing import ROUTING_LAWS
@@ -35,35 +35,28 @@ def exercised(facts: Facts) -> tuple[Law, ...]:
     return tuple([law for law in LAWS if law.needs <= facts])
 
 
-def blame(
-    facts: Facts,
-    kinds: Iterable[Kind],
-    ended: str | None = None,
-    others: Sequence[Facts] = (),
-) -> Law:
-    """Return the law that a reduced case with these facts and differences breaks.
+def blame(found: Evidence, ended: str | None = None, others: Sequence[Evidence] = ()) -> Law:
+    """Return the law that a reduced case breaks.
 
     Args:
-        facts: what the case has met.
-        kinds: how the traces differ.
+        found: what the case shows.
         ended: how the run ended early, of `end_of`. Where the ends differ, that is the failure: if
             the case failed without an early end, the reduction would have removed it.
-        others: the facts of other cases that fail and that nothing explains yet.
+        others: what other cases show that fail and that nothing explains yet.
     """
-    kinds = frozenset(kinds)
-    if "ended" in kinds and ended is not None:
+    if "ended" in found.kinds and ended is not None:
         return _ENDS[ended]
-    laws = [law for law in LAWS if law.blamed_for(facts, kinds)]
+    laws = [law for law in LAWS if law.blamed_for(found)]
     first = next(iter(laws), _EXACT)
     if first not in TIMED_LAWS:
         return first
-    shared = [law for law in laws if law not in _GENERAL and _exercise(law, others)]
+    shared = [law for law in laws if law not in _GENERAL and _speak_of(law, others)]
     return next(iter(shared), first)
 
 
-def _exercise(law: Law, others: Sequence[Facts]) -> bool:
-    """Whether most cases exercise a law."""
-    return sum(map(law.exercised_by, others)) >= _MOST * len(others)
+def _speak_of(law: Law, others: Sequence[Evidence]) -> bool:
+    """Whether most cases exercise a law and show its signs."""
+    return sum(map(law.fits, others)) >= _MOST * len(others)
 
 
 _MOST = 3 / 4  # of the cases that fail

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wallaroo_conformance.judge.fact import Fact
-from wallaroo_conformance.judge.law import STATE, Law, law
+from wallaroo_conformance.judge.law import CONTENT, STATE, Law, law
 
 ROUTING_LAWS: tuple[Law, ...] = (
     law(
@@ -37,7 +37,7 @@ ROUTING_LAWS: tuple[Law, ...] = (
         "they are stored as signed 64-bit integers",
     ),
     law(
-        "state-3/falsy", {Fact.FALSY_STATE, Fact.MET_AGAIN},
+        "state-1/falsy", {Fact.FALSY_STATE, Fact.MET_AGAIN},
         "a state that is false is a state like any other",
         "the state is tested for truth to learn whether there is an entity",
         STATE,
@@ -51,6 +51,12 @@ ROUTING_LAWS: tuple[Law, ...] = (
         "route-1/hidden", {Fact.ROUTE_ALTERS},
         "what a partition function does to the message is invisible, and it is called once",
         "it is given the message itself instead of a copy",
+    ),
+    law(
+        "route-1/raises", {Fact.ROUTE_RAISED},
+        "a message whose partition function raises meets no entity",
+        "it meets the entity of the message before it",
+        CONTENT, {"letters", "entities"},
     ),
     law(
         "route-2/given", {Fact.KEY_FOUND},

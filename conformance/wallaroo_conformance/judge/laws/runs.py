@@ -94,13 +94,13 @@ RUN_LAWS: tuple[Law, ...] = (
         "dead-2/items", {Fact.LETTERS_OF_SEVERAL_ITEMS},
         "one bad message harms no other item of the same multi output",
         "what goes wrong with one item takes the rest along",
-        frozenset({"missing", "letters", "entities"}),
+        frozenset({"missing", "letters", "entities"}), unless={"all lost"},
     ),
     law(
         "dead-2/letters", {Fact.LETTERS_WITHOUT_STATE},
         "one bad message harms no other, even another bad one",
         "what goes wrong with one message takes its neighbours along",
-        frozenset({"letters"}),
+        frozenset({"letters"}), unless={"all lost"},
     ),
     law(
         "state-6/items", {Fact.MULTI_GIVES_SAME_OBJECT},

@@ -13,6 +13,24 @@ _NOT_ORDER = CONTENT - {"order"}
 _LAWS: tuple[Law, ...] = (
     # What a part of a case is there for, and nothing else.
     law(
+        "key-1/named", {Fact.KEY_EXTRACTOR_LETTER},
+        "a dead letter of a key extractor has the extractor's name",
+        "it has that of the step which needs the key",
+        frozenset({"letter fields"}), signs={"told"},
+    ),
+    law(
+        "dead-1/timed", {Fact.TIMED_LETTER},
+        "a dead letter tells source, pipeline, step, sink, key, reason, error type and payload",
+        "a field is filled from the wrong place, or left empty",
+        frozenset({"letter fields"}), signs={"told"},
+    ),
+    law(
+        "window-9/payload", {Fact.FIRED},
+        "a dead letter of a window's message has no payload",
+        "it has that of the record that made the window fire",
+        frozenset({"letter fields"}), signs={"told of a window"},
+    ),
+    law(
         "key-5/refused", {Fact.CODEC, Fact.CODEC_REFUSES},
         "what an application's own codec raises is a dead letter, unportable",
         "pickle is used where the codec is meant, or the codec's exception ends the run",
@@ -174,6 +192,12 @@ _LAWS: tuple[Law, ...] = (
         frozenset({"missing", "extra", "letters", "windows", "late"}), {"letters"},
     ),
     law(
+        "time-4/later", {Fact.CHAINED},
+        "what a window gives comes to later steps before their watermarks have moved on",
+        "all watermarks move on first, and what a window gives is late",
+        signs={"more late"},
+    ),
+    law(
         "window-4/chained", {Fact.CHAINED},
         "a window's message has the window's end minus a nanosecond as event time",
         "it has the time at which it fired, or its end, and falls into the next window",
@@ -206,12 +230,6 @@ _LAWS: tuple[Law, ...] = (
         frozenset({"letters", "changed", "windows", "late", "extra", "missing"}),
     ),
     law(
-        "time-5/ended", {Fact.SOURCE_ENDED, Fact.FIRED},
-        "when every source has ended, every window has fired",
-        "what is open when input stops is never given",
-        KINDS, {"windows", "missing"},
-    ),
-    law(
         "time-1/tick", {Fact.TICKED},
         "a tick takes a sequence number, and fires what is due",
         "ticks are not counted, or nothing fires without a message",
@@ -224,14 +242,32 @@ _LAWS: tuple[Law, ...] = (
         frozenset({"changed"}),
     ),
     law(
+        "window-7/merged", {Fact.SESSIONS_COMBINED},
+        "sessions that overlap become one, combined in order of their first event times",
+        "the bounds are not widened, or the accumulators come in the order of arrival",
+    ),
+    law(
+        "window-6/early", {Fact.FIRED},
+        "a message is late only if every window that it belongs to has fired",
+        "the delay is left out, or the windows after the first, or it is asked of another window",
+        signs={"more late"},
+    ),
+    law(
         "window-2/sliding", {Fact.FIRED_SLIDING},
         "a message is in each window that its event time lies in",
         "it is put into one window too many, or too few",
     ),
     law(
-        "window-7/merged", {Fact.SESSIONS_COMBINED},
-        "sessions that overlap become one, combined in order of their first event times",
-        "the bounds are not widened, or the accumulators come in the order of arrival",
+        "time-5/ended", {Fact.SOURCE_ENDED, Fact.FIRED},
+        "when every source has ended, every window has fired",
+        "what is open when input stops is never given",
+        KINDS, {"windows", "missing"},
+    ),
+    law(
+        "window-3/due", {Fact.FIRED},
+        "a window fires when its step's watermark reaches its end",
+        "it fires a little later, when the next message comes",
+        frozenset({"missing", "windows"}), {"missing", "windows"},
     ),
     law(
         "window-7/sessions", {Fact.FIRED_SESSION},
@@ -242,12 +278,6 @@ _LAWS: tuple[Law, ...] = (
         "window-3/delay", {Fact.DELAYED, Fact.FIRED},
         "a window fires when its step's watermark reaches its end and the delay",
         "the delay is not added, or added twice",
-    ),
-    law(
-        "window-3/due", {Fact.FIRED},
-        "a window fires when its step's watermark reaches its end",
-        "it fires a little later, when the next message comes",
-        frozenset({"missing", "windows"}), {"missing", "windows"},
     ),
     law(
         "time-4/sequence", {Fact.FIRED},
@@ -271,12 +301,6 @@ _LAWS: tuple[Law, ...] = (
         "a window fires once, and is gone",
         "it fires again with each message that comes later",
         frozenset({"extra"}),
-    ),
-    law(
-        "window-9/payload", {Fact.FIRED},
-        "a dead letter of a window's message has no payload",
-        "it has that of the record that made the window fire",
-        frozenset({"letter fields"}),
     ),
     law(
         "window-4/result", {Fact.FIRED},
