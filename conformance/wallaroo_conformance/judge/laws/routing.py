@@ -37,6 +37,12 @@ ROUTING_LAWS: tuple[Law, ...] = (
         "they are stored as signed 64-bit integers",
     ),
     law(
+        "state-1/asked", {Fact.FALSY_STATE},
+        "no state is asked whether it is true",
+        "the state is tested for truth, and some states refuse to answer",
+        frozenset({"crash"}),
+    ),
+    law(
         "state-1/falsy", {Fact.FALSY_STATE, Fact.MET_AGAIN},
         "a state that is false is a state like any other",
         "the state is tested for truth to learn whether there is an entity",
