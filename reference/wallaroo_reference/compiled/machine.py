@@ -181,7 +181,7 @@ class Compiled:
                 try:
                     value = step.combined(parts, len(parts)) if len(parts) > 1 else parts[0]
                     shown = structure_or_kind(value)
-                except Exception as error:  # noqa: BLE001 - user code: what it raises is shown
+                except (Exception, SystemExit) as error:  # noqa: BLE001 - user code's is shown
                     kind = error.error_type if isinstance(error, DeadLetterError) else None
                     value, shown = None, {"combine raised": kind or type(error).__name__}
                 found.append(OpenWindow(step.name, key, start, end, shown, value))

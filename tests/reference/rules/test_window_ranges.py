@@ -173,16 +173,17 @@ def test_window_11_a_trace_lists_open_windows(run):
     assert result.open_windows[0].accumulator == ["str", "a2"]
 
 
-def test_window_11_a_combine_that_raises_is_listed_as_such(run):
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
+def test_window_11_a_combine_that_raises_is_listed_as_such(run, error):
     class Broken(Gather):
         def combine(self, earlier, later):
-            raise ValueError
+            raise error
 
     windows = TEN.with_slide(seconds(5)).with_delay(seconds(5))
     result = run(windowed(windows, Broken()), {"events": [b"a 3", b"a 7"]}, end=False)
     assert [window.accumulator for window in result.open_windows] == [
         ["str", "a"],
-        {"combine raised": "ValueError"},
+        {"combine raised": error.__name__},
         ["str", "a"],
     ]
 

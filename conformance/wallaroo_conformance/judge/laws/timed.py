@@ -352,11 +352,14 @@ _LAWS: tuple[Law, ...] = (
 )  # fmt: skip
 
 
+_GIVE_NO_KEYS = ("time-", "window-", "graph-")
+
+
 def _without_keys(one: Law) -> Law:
-    """Return a law that other keys do not show broken: time and windows give no entity its key."""
+    """Return a law that other keys do not show broken: what it is about gives no entity its key."""
     return replace(one, shows=one.shows - {"keys"})
 
 
 TIMED_LAWS: tuple[Law, ...] = tuple(
-    [_without_keys(one) if one.rule.startswith(("time-", "window-")) else one for one in _LAWS]
+    [_without_keys(one) if one.rule.startswith(_GIVE_NO_KEYS) else one for one in _LAWS]
 )
