@@ -184,7 +184,7 @@ def open_windows(
         try:
             value = aggregating.combined(window.parts)
             shown = structure_or_kind(value)
-        except Exception as error:  # noqa: BLE001 - user code
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - user code
             value, shown = None, {"combine raised": type(error).__name__}
         key = decode_key(window.key)
         yield OpenWindow(operation.name, key, window.start, window.end, shown, value)
