@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 from killing_many import kills
-from wallaroo_conformance.cases.counterexamples import stored
+from wallaroo_conformance.cases.counterexamples import Counterexample, stored
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.results import INCOMPLETE
 from wallaroo_conformance.killing import Kill, Mutant, kill, kill_by
@@ -58,9 +58,16 @@ def _what(came: Kill) -> str:
     return f"{found}\n{came.failure.text}" if came.failure else found
 
 
+@pytest.fixture(scope="module")
+def examples() -> list[Counterexample]:
+    return list(stored())
+
+
 @pytest.mark.parametrize("mutant", SHOWN_BY_CASES, ids=_by_name)
-def test_a_mutant_is_killed_by_a_stored_case_of_the_rule_it_breaks(mutant: Mutant) -> None:
-    came = kill_by([one.case for one in stored() if one.rule == mutant.rule], mutant)
+def test_a_mutant_is_killed_by_a_stored_case_of_the_rule_it_breaks(
+    mutant: Mutant, examples: list[Counterexample]
+) -> None:
+    came = kill_by([one.case for one in examples if one.rule == mutant.rule], mutant)
     assert came.ok, (
         f"{_what(came)}: no case in conformance/counterexamples kills it on its rule any more. "
         "If the mutant and the rule are as they should be, let a search find one: wallaroo conform "
