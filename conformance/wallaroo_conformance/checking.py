@@ -99,6 +99,7 @@ def check_engine(
         give_up_early=check.fail_fast,
         stop=check.stop,
     )
+    search.begin(check.budget)
     laws: list[LawResult] = []
     failures: list[Failure] = []
     problems: list[str] = []
@@ -128,6 +129,8 @@ def check_engine(
     except Exception as error:  # noqa: BLE001 - whatever it is, this was no check
         problems.append(f"the check itself failed: {type(error).__name__}: {error}")
     problems = [*search.problems, *problems]
+    if search.runner.given_up:
+        problems.insert(0, search.runner.given_up)
     name = search.runner.engine.name
     findings = search.findings
     return Report(

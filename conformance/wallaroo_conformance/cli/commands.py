@@ -74,7 +74,7 @@ def register_conform(subparsers: Subparsers) -> None:
         "--budget",
         type=_budget,
         metavar="TIME",
-        help="generate for so long, as 90s, 2m or 1h; with --cases whichever ends first "
+        help="run cases for so long, as 90s, 2m or 1h; with --cases whichever ends first "
         "(with --app: so many inputs at a time)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the generation (0)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from wallaroo.trace import Trace, canonical_json
@@ -52,8 +53,21 @@ class CrashError(Exception):
         self.report = report
 
 
-class EngineGoneError(Exception):
-    """An engine in another process no longer answers: nothing further can be said about it."""
+class NoMoreAnswersError(Exception):
+    """An engine in another process has not answered all cases of a job.
+
+    Args:
+        why: the engine's fault; empty: the check's time is over.
+        answers: to the first of the cases.
+        gone: it will never answer again.
+    """
+
+    def __init__(
+        self, why: str, answers: Sequence[Trace | Exception] = (), *, gone: bool = False
+    ) -> None:
+        super().__init__(why)
+        self.answers = [*answers]
+        self.gone = gone
 
 
 class Crash:

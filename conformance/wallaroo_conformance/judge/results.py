@@ -72,6 +72,7 @@ class Failure:
         text: what happened, where there is no trace to compare.
         may_be_same: it was found after another failure and may have the same cause.
         alone: whether it also fails in a job of its own; `False`: cases of a job are not isolated.
+        cut_short: the check ended before the case was as small as it gets.
         jobs: engine jobs that the reduction took.
         stored: the file it was stored in, `None` if it was not.
     """
@@ -86,6 +87,7 @@ class Failure:
     text: str = ""
     may_be_same: bool = False
     alone: bool = True
+    cut_short: bool = False
     jobs: int = 0
     stored: str | None = None
 
@@ -111,6 +113,7 @@ class Failure:
             "may be the same": self.may_be_same,
             "text": self.text,
             "alone": self.alone,
+            "cut short": self.cut_short,
             "jobs": self.jobs,
             "stored": self.stored,
         }

@@ -1,8 +1,9 @@
 """An engine in a process of its own, judged like any other: its faults are its answers.
 
 A process that dies, that says nothing in time, or that says what the protocol does not allow, is
-killed with its group and started again. The cases of its job that had no answer are tried again in
-smaller jobs, until one case alone makes it fail; that case has failed, and the others go on.
+killed with its group and started again. Of the cases without an answer, the first is tried again
+alone. If it fails again, this is its answer. Jobs then grow again: each has twice as many cases as
+the one before. So an engine that fails on every case is started once for each, and not more often.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ from wallaroo.errors import UnsupportedTopology, WallarooError
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.either import GeneratedCase
-from wallaroo_conformance.judge.differences import CrashError, EngineGoneError
+from wallaroo_conformance.deadline import Deadline
+from wallaroo_conformance.judge.differences import CrashError, NoMoreAnswersError
 from wallaroo_conformance.pipe.process import DiedError, LineProcess, SilentError
 from wallaroo_conformance.pipe.protocol import (
     PROTOCOL,
@@ -33,6 +36,8 @@ from wallaroo_conformance.pipe.protocol import (
 )
 
 _MOST_DEATHS = 100
+_MOST_IN_A_ROW = 20
+"""Cases of a job that may fail one after the other: the rest would most probably fail too."""
 _LOOKED_AT = 5.0  # seconds of silence after which a process is asked whether it is there
 
 
@@ -82,8 +87,11 @@ class PipeEngine:
         self._command = shlex.split(command) if isinstance(command, str) else list(command)
         if not self._command:
             raise EngineCommandError("an engine's command is empty")
+        self.deadline = Deadline()
+        """When it is over, no answer is waited for any more."""
         self._patience = patience
         self._environment = environment
+        self._size = 1  # most cases of the next job
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log.open("wb")
         self._process: LineProcess | None = None
@@ -136,25 +144,17 @@ class PipeEngine:
         """Run cases; what `run` would raise may take the place of a trace.
 
         Raises:
-            EngineGoneError: it cannot be started any more, or has failed too often.
+            NoMoreAnswersError: it cannot be started any more, or has failed too often, or the time
+                is over.
         """
         answers: dict[int, Trace | Exception] = {}
-        groups = [list(range(len(cases)))]
-        while groups:
-            group = groups.pop()
-            if not group:
-                continue
-            fault = self._job(cases, group, answers)
-            left = [number for number in group if number not in answers]
-            if fault is None or not left:
-                continue
-            if len(group) == 1:
-                answers[group[0]] = CrashError(str(fault), fault.tail)
-            elif len(left) < len(group):  # it answers one after the other: so it was that one
-                groups += [left[1:], left[:1]]
-            else:
-                half = len(left) // 2
-                groups += [left[half:], left[:half]]
+        try:
+            self._run_jobs(cases, answers)
+        except NoMoreAnswersError as error:
+            answered = takewhile(answers.__contains__, count())
+            raise NoMoreAnswersError(
+                str(error), [answers[number] for number in answered], gone=error.gone
+            ) from None
         return [answers[number] for number in range(len(cases))]
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
@@ -171,7 +171,35 @@ class PipeEngine:
             self._process = None
         self._log.close()
 
-    # -- one job -----------------------------------------------------------------------------
+    # -- jobs --------------------------------------------------------------------------------
+
+    def _run_jobs(self, cases: Sequence[Case], answers: dict[int, Trace | Exception]) -> None:
+        """Get the answers of all cases.
+
+        Raises:
+            NoMoreAnswersError: some have none.
+        """
+        waiting = [*range(len(cases))]
+        in_a_row = 0
+        while waiting:
+            if self.deadline.over:
+                raise NoMoreAnswersError("")
+            group = waiting[: self._size]
+            fault = self._job(cases, group, answers)
+            waiting[: len(group)] = left = [number for number in group if number not in answers]
+            if fault is None:
+                self._size = max(self._size, 2 * len(group))
+                in_a_row = 0
+                continue
+            self._size = 1
+            if left and len(group) == 1:
+                answers[waiting.pop(0)] = CrashError(str(fault), fault.tail)
+                in_a_row += 1
+            if waiting and in_a_row == _MOST_IN_A_ROW:
+                raise NoMoreAnswersError(
+                    f"{self.name} failed on {in_a_row} cases one after the other, and was given no "
+                    f"more; the last time: {fault}"
+                )
 
     def _job(
         self, cases: Sequence[Case], group: Sequence[int], answers: dict[int, Trace | Exception]
@@ -194,6 +222,9 @@ class PipeEngine:
         except _Fault as fault:
             self._end_process()
             return fault
+        except NoMoreAnswersError:
+            self._kill()
+            raise
         return None
 
     def _answers(
@@ -239,18 +270,27 @@ class PipeEngine:
     def _message(
         self, process: LineProcess, seconds: float, alone: bool
     ) -> tuple[dict[str, Any], bool]:
-        """Return the next message, and whether it came late; a single case may be late."""
-        late = False
+        """Return the next message, and whether it came late; a single case may be late.
+
+        Raises:
+            _Fault: there is none.
+            NoMoreAnswersError: the check's time is over, and nothing can be blamed on the engine.
+        """
+        waited, late = 0.0, False
         while True:
+            patience = 2 * seconds if late else seconds
+            within = min(patience, self.deadline.left)
             try:
-                line = process.line(2 * seconds if late else seconds)
+                line = process.line(within)
                 self._heard = time.monotonic()
                 return from_line(line), late
             except SilentError:
+                if within < patience and not late:
+                    raise NoMoreAnswersError("") from None
+                waited += within
                 if alone and not late:
                     late = True
                     continue
-                waited = 3 * seconds if late else seconds
                 raise _Fault(process, f"hang: no answer within {waited:.1f} s") from None
             except DiedError as died:
                 raise _Fault(process, f"died: {died}") from None
@@ -263,7 +303,7 @@ class PipeEngine:
         """Return a running process.
 
         Raises:
-            EngineGoneError: there is no process, and none can be started.
+            NoMoreAnswersError: there is no process, and none can be started.
         """
         if self._process is not None and time.monotonic() - self._heard > _LOOKED_AT:
             try:
@@ -276,7 +316,8 @@ class PipeEngine:
             try:
                 self._hello()
             except _Fault as fault:
-                raise EngineGoneError(f"{self.name} cannot be started again: {fault}") from None
+                why = f"{self.name} cannot be started again: {fault}"
+                raise NoMoreAnswersError(why, gone=True) from None
         assert self._process is not None
         return self._process
 
@@ -304,14 +345,17 @@ class PipeEngine:
         return message
 
     def _end_process(self) -> None:
+        """Kill a process that has failed."""
+        self._kill()
+        self._deaths += 1
+        if self._deaths > _MOST_DEATHS:
+            why = f"{self.name} has died, hung or sent garbage {self._deaths} times: given up"
+            raise NoMoreAnswersError(why, gone=True)
+
+    def _kill(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process = None
-        self._deaths += 1
-        if self._deaths > _MOST_DEATHS:
-            raise EngineGoneError(
-                f"{self.name} has died, hung or sent garbage {self._deaths} times: given up"
-            )
 
 
 class _Fault(Exception):  # noqa: N818 - it becomes a case's answer

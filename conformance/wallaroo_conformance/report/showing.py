@@ -93,6 +93,8 @@ def failure_text(failure: Failure, engine: str, *, option: str = "", width: int 
     ]
     if failure.may_be_same:
         parts.append("  may be the same fault as the first that is shown")
+    if failure.cut_short:
+        parts.append("  not as small as it gets: the check ended before the case was reduced")
     if crash is not None:
         parts += [
             f"  the engine raised {crash.error}",

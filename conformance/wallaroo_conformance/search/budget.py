@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,7 +15,8 @@ class Budget:
 
     Args:
         cases: cases to generate; `None`: until the time is over.
-        seconds: time to generate for; `None`: until the cases are done.
+        seconds: time for all that is done with cases: those that are stored, those that are
+            generated, and reducing; `None`: as long as it takes.
         name: for reports; made of cases or seconds unless given.
         variant_every: one case in so many gets a second run for a metamorphic relation; 0: none.
         top_up: at most so many cases are looked through for laws that no case has exercised yet.
@@ -38,17 +40,17 @@ class Budget:
             name = " or ".join(parts)
             object.__setattr__(self, "name", name)  # frozen: this is the only way to set it
 
-    def left(self, generated: int, spent: float) -> int | None:
+    def left(self, generated: int, spent: float, rest: float = math.inf) -> int | None:
         """Return how many cases are left; of seconds, as many as go by at the rate so far.
 
         Args:
             generated: cases so far.
-            spent: seconds so far.
+            spent: seconds that they took.
+            rest: seconds that are left; infinite if only the cases count.
         """
         left = None if self.cases is None else self.cases - generated
-        if self.seconds is None or not generated:
+        if math.isinf(rest) or not generated or not spent:
             return left
-        rest = self.seconds - spent
         in_time = max(int(generated / spent * rest), _FEWEST) if rest > 0 else 0
         return in_time if left is None else min(left, in_time)
 

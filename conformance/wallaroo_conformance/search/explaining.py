@@ -35,11 +35,13 @@ class Explainer:
     def explain_smallest(self) -> None:
         """Make a failure of the smallest failing case; those that it explains are dropped."""
         jobs = self._runner.jobs
-        self._findings.add_failure(*self._explained(self._reduced(self._smallest()), jobs))
+        reduced = self._reduced(self._smallest())
+        self._findings.add_failure(*self._explained(reduced, jobs, cut_short=self._runner.ended))
 
     def show_smallest(self) -> None:
         """Make a failure of the smallest failing case without reducing it."""
-        self._findings.add_failure(*self._explained(self._smallest(), self._runner.jobs))
+        smallest, jobs = self._smallest(), self._runner.jobs
+        self._findings.add_failure(*self._explained(smallest, jobs, cut_short=True))
 
     def _smallest(self) -> Failing:
         """Take out the smallest failing case, if possible of those in which content differs."""
@@ -54,8 +56,11 @@ class Explainer:
         failing = self._judge.first_failing([self._judge.adapted(case)])
         return None if failing is None else self._explained(failing, self._runner.jobs)[0]
 
-    def _explained(self, reduced: Failing, jobs: int) -> tuple[Failure, Law]:
-        alone = self._runner.run_alone(reduced.case)
+    def _explained(
+        self, reduced: Failing, jobs: int, *, cut_short: bool = False
+    ) -> tuple[Failure, Law]:
+        # Once more, if there is time: the first time there may have been others in its job.
+        alone = next(iter(self._runner.run([reduced.case])), reduced.result)
         isolated = self._judge.failing(reduced.meaning, alone) is not None
         law = self._law(reduced)
         failure = Failure(
@@ -63,6 +68,7 @@ class Explainer:
             expected=reduced.meaning.trace,
             actual=readable_result(alone if isolated else reduced.result),
             alone=isolated,
+            cut_short=cut_short,
             jobs=self._runner.jobs - jobs,
             may_be_same=bool(self._findings.failures),
         )
@@ -73,23 +79,30 @@ class Explainer:
         content = failing.evidence.of_content
         if self._jobs_are_slow():
             parts = projections(failing.case)[:_MOST_PROJECTIONS]
-            failing = self._simplest_failing(parts, content=content) or failing
+            failing = self._simplest_failing(failing, parts, content=content) or failing
         for _ in range(_MOST_STEPS):
             candidates = reductions(failing.case)[:_MOST_CANDIDATES]
-            simpler = self._simplest_failing(candidates, content=content)
+            simpler = self._simplest_failing(failing, candidates, content=content)
             if simpler is None:
                 break
             failing = simpler
         return failing
 
-    def _simplest_failing(self, candidates: Sequence[AnyCase], *, content: bool) -> Failing | None:
+    def _simplest_failing(
+        self, failing: Failing, candidates: Sequence[AnyCase], *, content: bool
+    ) -> Failing | None:
         """Return the first candidate that fails too, and not for a reason known already."""
-        # On a fast engine try few at a time: usually one of the first fails.
-        step = self._runner.job if self._jobs_are_slow() else _FEW
-        for start in range(0, len(candidates), step):
-            failing = self._judge.first_failing(candidates[start : start + step], content=content)
-            if failing is not None:
-                return failing
+        # On a fast engine try few at a time: usually one of the first fails. Where an engine
+        # raises or dies, each failing case takes long, so begin with one.
+        crashes = isinstance(failing.result, Crash)
+        step = 1 if crashes else self._runner.job if self._jobs_are_slow() else _FEW
+        start = 0
+        while start < len(candidates):
+            found = self._judge.first_failing(candidates[start : start + step], content=content)
+            if found is not None or self._runner.ended:
+                return found
+            start += step
+            step *= 2 if crashes else 1
         return None
 
     def _jobs_are_slow(self) -> bool:

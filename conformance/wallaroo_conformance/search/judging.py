@@ -55,9 +55,11 @@ class Judge:
         return self.claims.adapted(self.runner.adapted(case))
 
     def try_cases(self, cases: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:
-        """Run cases, note the outcomes, and return the cases that were run with their results."""
+        """Run cases, note the outcomes, and return those that were run, with their results.
+
+        Cases that the engine had no time for are not noted at all.
+        """
         adapted = [self.adapted(case) for case in cases]
-        self.findings.generated += len(adapted)
         given: list[Meaning] = []
         for meaning in self.oracle.ask(adapted):
             beyond = self._beyond(meaning)
@@ -67,8 +69,9 @@ class Judge:
                 refused = beyond.startswith(REFUSED)
                 self.findings.add_beyond(meaning, beyond, refused=refused)
         results = self.runner.run([meaning.case for meaning in given])
+        self.findings.generated += len(adapted) - (len(given) - len(results))
         answered: list[tuple[Meaning, Result]] = []
-        for meaning, result in zip(given, results, strict=True):
+        for meaning, result in zip(given, results, strict=False):
             if self._refused(result):
                 why = f"{REFUSED}{result.refusal}"
                 self.findings.add_beyond(meaning, why, refused=False)
@@ -97,7 +100,8 @@ class Judge:
                 pairs.append((meaning, result, min(variants, key=self._compared)))
         meanings = self.oracle.ask([variant.case for _, _, variant in pairs])
         results = self.runner.run([variant.case for _, _, variant in pairs])
-        for (first, answer, variant), second, result in zip(pairs, meanings, results, strict=True):
+        answers = zip(pairs, meanings, results, strict=False)  # the last may be without results
+        for (first, answer, variant), second, result in answers:
             self._compare(first, answer, variant, second, result)
 
     def first_failing(self, cases: Sequence[AnyCase], *, content: bool = False) -> Failing | None:
@@ -109,7 +113,7 @@ class Judge:
         """
         given = [meaning for meaning in self.oracle.ask(cases) if self._beyond(meaning) is None]
         results = self.runner.run([meaning.case for meaning in given])
-        for meaning, result in zip(given, results, strict=True):
+        for meaning, result in zip(given, results, strict=False):
             failing = self.failing(meaning, result)
             if failing is None or (content and not failing.evidence.of_content):
                 continue

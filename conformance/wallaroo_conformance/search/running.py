@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from wallaroo.engine import Capabilities, Case, Engine
 from wallaroo.errors import UnsupportedTopology
@@ -14,7 +14,8 @@ from wallaroo.trace import Trace
 from wallaroo.user_code.failure import describe_error
 from wallaroo_conformance.cases.either import AnyCase, assemble, engine_case
 from wallaroo_conformance.cases.timed.case import TimedCase
-from wallaroo_conformance.judge.differences import Crash, CrashError, EngineGoneError, Result
+from wallaroo_conformance.deadline import Deadline
+from wallaroo_conformance.judge.differences import Crash, CrashError, NoMoreAnswersError, Result
 
 MOST_CASES_A_JOB = 2_048
 """The default. On Spark the cost of a job depends little on the number of its cases."""
@@ -29,6 +30,17 @@ class HarnessError(Exception):
     """The check itself has failed: nothing can be said about the engine."""
 
 
+class _JobError(Exception):
+    """A job of several cases has failed as a whole."""
+
+
+@runtime_checkable
+class _Interruptible(Protocol):
+    """An engine that can leave a job when a check's time is over."""
+
+    deadline: Deadline
+
+
 class Runner:
     """Runs cases on one engine.
 
@@ -36,6 +48,7 @@ class Runner:
         engine: the engine.
         job: most cases in one job.
         options: the engine's own thresholds, for every case.
+        deadline: when it is over, no further job begins; `None`: there is none.
     """
 
     def __init__(
@@ -44,14 +57,26 @@ class Runner:
         *,
         job: int = MOST_CASES_A_JOB,
         options: Mapping[str, Any] | None = None,
+        deadline: Deadline | None = None,
     ) -> None:
         self.engine = engine
+        self._deadline = deadline or Deadline()
+        if isinstance(engine, _Interruptible):
+            engine.deadline = self._deadline
         self.capabilities: Capabilities = engine.capabilities()
         self.job = job
         self.options = dict(options or {})
         self.jobs = 0
         self.cases = 0
         self.seconds_a_job = 0.0  # of the last job of several cases
+        self.given_up = ""
+        """Why the engine was given no more cases; empty: it was not given up."""
+        self._gone = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether no case can be run any more: the time is over, or the engine has gone."""
+        return self._gone or self._deadline.over
 
     def adapted(self, case: AnyCase) -> AnyCase:
         """Return the case in a mode and with thresholds that the engine has."""
@@ -85,28 +110,39 @@ class Runner:
     def run(self, cases: Sequence[AnyCase]) -> list[Result]:
         """Run cases in jobs and return what each gave, in their order.
 
+        There are fewer results than cases if the time is over or the engine answers no more.
+
         Raises:
             HarnessError: the engine gave no list of traces, one for each case.
         """
         results: list[Result] = []
-        for start in range(0, len(cases), self.job):
-            results += self._run_job(cases[start : start + self.job])
+        jobs = [cases[start : start + self.job] for start in range(0, len(cases), self.job)]
+        jobs.reverse()
+        while jobs and not self.ended:
+            job = jobs.pop()
+            try:
+                results += [self._run_case(job[0])] if len(job) == 1 else self._run_job(job)
+            except NoMoreAnswersError as error:
+                self.given_up = self.given_up or str(error)
+                self._gone = self._gone or error.gone
+                self.cases -= len(job) - len(error.answers)
+                results += [self._checked(trace) for trace in error.answers]
+                break
+            except _JobError:  # one case caused it: run halves to find it
+                half = len(job) // 2
+                jobs += [job[half:], job[:half]]
         return results
 
     def run_alone(self, case: AnyCase) -> Result:
-        """Run one case in a job of its own."""
-        self.jobs += 1
-        self.cases += 1
+        """Run one case in a job of its own.
+
+        Raises:
+            HarnessError: the engine gave no trace, or answers no more.
+        """
         try:
-            return self._checked(self.engine.run(self._engine_case(case)))
-        except HarnessError:
-            raise
-        except EngineGoneError as error:
+            return self._run_case(case)
+        except NoMoreAnswersError as error:
             raise HarnessError(str(error)) from None
-        except BaseException as error:
-            if _is_ours(error):
-                raise
-            return crash(error)  # it is an engine's answer
 
     def options_for(self, case: AnyCase) -> dict[str, Any]:
         """Return the options that a case is run with: small thresholds if it wants them."""
@@ -115,22 +151,36 @@ class Runner:
     def _engine_case(self, case: AnyCase) -> Case:
         return engine_case(case, options=self.options_for(case))
 
+    def _run_case(self, case: AnyCase) -> Result:
+        self.jobs += 1
+        self.cases += 1
+        try:
+            return self._checked(self.engine.run(self._engine_case(case)))
+        except (HarnessError, NoMoreAnswersError):
+            raise
+        except BaseException as error:
+            if _is_ours(error):
+                raise
+            return crash(error)  # it is an engine's answer
+
     def _run_job(self, cases: Sequence[AnyCase]) -> list[Result]:
-        if len(cases) == 1:
-            return [self.run_alone(cases[0])]
+        """Run several cases in one job.
+
+        Raises:
+            _JobError: the engine failed, on whichever case.
+        """
         self.jobs += 1
         self.cases += len(cases)
         built = [self._engine_case(case) for case in cases]
         begun = time.perf_counter()
         try:
             traces = self.engine.run_many(built)
-        except EngineGoneError as error:
-            raise HarnessError(str(error)) from None
-        except BaseException as error:  # one case caused it: run halves to find it
+        except NoMoreAnswersError:
+            raise
+        except BaseException as error:
             if _is_ours(error):
                 raise
-            half = len(cases) // 2
-            return self._run_job(cases[:half]) + self._run_job(cases[half:])
+            raise _JobError from error
         self.seconds_a_job = time.perf_counter() - begun
         if not isinstance(traces, list) or len(traces) != len(cases):
             given = len(traces) if isinstance(traces, list) else type(traces).__name__

@@ -13,8 +13,10 @@ from typing import Any
 from wallaroo.engine import Engine
 from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.differences import Result
 from wallaroo_conformance.judge.divergences import DIVERGENCES, Divergence
+from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS
 from wallaroo_conformance.judge.metamorphic import RELATIONS, Relation
 from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
@@ -32,6 +34,9 @@ from wallaroo_conformance.search.steering import Steering
 MOST_FAILURES = 16
 """Failures that a report holds at most."""
 
+_AFTERWARDS = 1 / 4
+"""The share of a budget's time that is kept for what comes after the search: reducing cases that
+fail, and looking for laws that no case has exercised. If there is neither, the search goes on."""
 _MOSTLY_REFUSED = 4  # an engine that takes less than one in this many timed cases gets few of them
 _MOST_COMPARED = 16  # steps of the top-up for relations
 _MOST_USEFUL = 32  # of the cases looked through in one step of the top-up, those that are run
@@ -81,6 +86,7 @@ class Search:
         part: which cases are generated.
         by_chance: lead no cases to rare pairs of facts, to measure what leading is worth.
         stop: set from outside: raise `KeyboardInterrupt` before the next cases are run.
+        clock: of a budget's time, in seconds.
     """
 
     def __init__(
@@ -98,9 +104,11 @@ class Search:
         part: Part = "both",
         by_chance: bool = False,
         stop: Event | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.oracle = oracle or reference_oracle()
-        self.runner = Runner(engine, job=job, options=options)
+        self._deadline = Deadline(clock)
+        self.runner = Runner(engine, job=job, options=options, deadline=self._deadline)
         self.findings = Findings()
         modes = self.runner.capabilities.isolation
         steering = None if by_chance else Steering(self.findings.coverage)
@@ -120,14 +128,24 @@ class Search:
         self._early = give_up_early
         self._stop = stop or Event()
         self._budget: Budget | None = None
-        self._begun: float | None = None
+
+    def begin(self, budget: Budget) -> None:
+        """Let the budget's time begin; else it begins with the search."""
+        self._budget = budget
+        self._deadline.set(budget.seconds)
 
     def replay(self, cases: Iterable[AnyCase]) -> None:
         """Run cases that are given, such as stored counterexamples."""
         self._tell("stored cases")
-        before = self.findings.generated
-        answered = self._judge.try_cases(list(cases))
-        self.findings.stored += self.findings.generated - before
+        before, given = self.findings.generated, list(cases)
+        with self._deadline.keeping_back(_AFTERWARDS):
+            answered = self._judge.try_cases(given)
+            run = self.findings.generated - before
+            if run < len(given) and self._deadline.over:
+                self.problems.append(
+                    f"the time was over when {run} of {len(given)} stored cases had been run"
+                )
+        self.findings.stored += run
         self._cover(answered, dict.fromkeys([meaning.case for meaning, _ in answered], "fixed"))
 
     def failure_of(self, case: AnyCase) -> Failure | None:
@@ -135,25 +153,40 @@ class Search:
         return self._explainer.as_it_is(case)
 
     def search(self, budget: Budget) -> None:
-        """Generate cases and run them until the budget is spent.
+        """Generate cases and run them until the budget is spent, or the engine is given up.
 
         Called again, it goes on where it gave up early.
         """
-        self._budget = budget
-        self._begun = begun = time.monotonic()
-        while not (self._early and self.findings.failing):
-            spent = time.monotonic() - begun
-            left = budget.left(self.findings.generated - self.findings.stored, spent)
+        if self._budget is None:
+            self.begin(budget)
+        begun = self._deadline.spent
+        with self._deadline.keeping_back(_AFTERWARDS):
+            self._search(budget, begun)
+        if not self.findings.failing and not self._missing("*"):
+            self._search(budget, begun)
+
+    def _search(self, budget: Budget, begun: float) -> None:
+        while not (self._early and self.findings.failing) and not self._ended:
+            spent = self._deadline.spent - begun
+            generated = self.findings.generated - self.findings.stored
+            left = budget.left(generated, spent, self._deadline.left)
             if left is not None and left <= 0:
                 break
             self._tell("searching")
             chunk = self._generation.next_chunk(left)
+            before = self.findings.generated
             answered = self._judge.try_cases(list(chunk))
             self._cover(answered, chunk)
-            self._spare_refused(list(chunk), len(answered))
+            if self.findings.generated - before == len(chunk):
+                self._spare_refused(list(chunk), len(answered))
             if budget.variant_every:
                 rng = random.Random(self._seed + self.findings.generated)  # noqa: S311 - no secret
                 self._judge.try_variants(_some(answered, budget.variant_every), rng)
+
+    @property
+    def _ended(self) -> bool:
+        """Whether no more cases are looked for: the time is over, or the engine was given up."""
+        return self._deadline.over or self.runner.given_up != ""
 
     def _cover(self, answered: Sequence[tuple[Meaning, Result]], chunk: Chunk) -> None:
         """Note which facts the cases answered by the engine have met."""
@@ -176,15 +209,8 @@ class Search:
             rules: pattern of the rules whose laws are wanted.
         """
         looked = 0
-        while not self.findings.failing and looked < budget.top_up:
-            missing = [
-                law
-                for law in LAWS
-                if fits(law.rule, rules)
-                and law.rule not in self._judge.claims.unclaimed()
-                and self.findings.unmet(law)
-                and not (self.findings.spared and RULES[law.rule].second_part)
-            ]
+        while not self.findings.failing and looked < budget.top_up and not self._ended:
+            missing = self._missing(rules)
             if not missing:
                 break
             self._tell("topping up")
@@ -202,11 +228,22 @@ class Search:
             self._try_more(useful)
         for _ in range(_MOST_COMPARED):
             part = self._uncompared(rules)
-            if part is None:
+            if part is None or self._ended:
                 break
             self._tell("comparing")
             answered = self._try_more(self._generation.more(part))
             self._judge.try_variants(answered, random.Random(self._seed))  # noqa: S311 - no secret
+
+    def _missing(self, rules: str) -> list[Law]:
+        """Return the laws that no case has exercised yet, and that some case may exercise."""
+        return [
+            law
+            for law in LAWS
+            if fits(law.rule, rules)
+            and law.rule not in self._judge.claims.unclaimed()
+            and self.findings.unmet(law)
+            and not (self.findings.spared and RULES[law.rule].second_part)
+        ]
 
     def _try_more(self, cases: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:
         """Try some of the cases that were chosen because they may show something new."""
@@ -231,8 +268,18 @@ class Search:
         return None
 
     def explain(self, most: int = MOST_FAILURES) -> None:
-        """Make failures of failing cases until none is left unexplained, or there are `most`."""
-        while self.findings.failing and len(self.findings.failures) < most:
+        """Make failures of failing cases until none is left unexplained, or there are `most`.
+
+        If no case can be run any more, one is shown as it is.
+        """
+        failures = self.findings.failures
+        while self.findings.failing and len(failures) < most:
+            if self.runner.ended and failures:
+                why = "the time was over" if self._deadline.over else "the engine had gone"
+                self.problems.append(
+                    f"{len(self.findings.failing)} more cases that failed were not looked at: {why}"
+                )
+                break
             self._tell("reducing")
             self._explainer.explain_smallest()
 
@@ -255,7 +302,7 @@ class Search:
                 stage,
                 self.runner.cases,
                 None if budget is None else budget.cases,
-                0.0 if self._begun is None else time.monotonic() - self._begun,
+                0.0 if budget is None else self._deadline.spent,
                 None if budget is None else budget.seconds,
                 self.findings.kept,
                 [law.id for law in self.findings.blamed],

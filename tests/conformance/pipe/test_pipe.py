@@ -79,7 +79,7 @@ def test_what_goes_wrong_is_told_apart_and_blamed_on_its_case(
 
 
 @pytest.mark.parametrize("order", ["--at-the-end", "--backwards"])
-def test_a_job_is_halved_until_one_case_is_to_blame(start: Start, order: str) -> None:
+def test_jobs_begin_small_again_until_one_case_is_to_blame(start: Start, order: str) -> None:
     given = [f"{number}" for number in range(11)]
     given[7] = "die"
     answers = start(*FAULTY, order).run_many(cases(*given))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 from io import StringIO
+from itertools import count
 from pathlib import Path
 from threading import Event
 
@@ -47,17 +48,17 @@ def test_a_budget_of_cases_and_seconds_ends_with_whichever_comes_first() -> None
     search = Search(ReferenceEngine())
     search.search(Budget(20, 3_600.0, variant_every=0))
     assert search.findings.generated == 20
-    search = Search(ReferenceEngine())
-    search.search(Budget(1_000_000, 0.01, variant_every=0))
+    search = Search(ReferenceEngine(), clock=count(0.0, 0.1).__next__)
+    search.search(Budget(1_000_000, 1.0, variant_every=0))
     assert 0 < search.findings.generated < 1_000
 
 
 def test_time_that_is_left_says_how_many_cases_come_next() -> None:
     assert Budget(None, 60.0).left(0, 0.0) is None
-    assert Budget(None, 60.0).left(200, 10.0) == 1_000  # 20 cases a second, and 50 s left
-    assert Budget(600, 60.0).left(200, 10.0) == 400
-    assert Budget(None, 60.0).left(200, 59.99) == 8
-    assert Budget(None, 60.0).left(200, 60.0) == 0
+    assert Budget(None, 60.0).left(200, 10.0, 50.0) == 1_000  # 20 cases a second, and 50 s left
+    assert Budget(600, 60.0).left(200, 10.0, 50.0) == 400
+    assert Budget(None, 60.0).left(200, 59.99, 0.01) == 8
+    assert Budget(None, 60.0).left(200, 60.0, 0.0) == 0
 
 
 class _Stopping(Event):
