@@ -120,9 +120,10 @@ def _all_watermarks_first(self: Times, fire: Callable[[int], None]) -> None:
 
 
 def _late_within_the_delay(self: RangePanes, message: Any, key: Any, time: int) -> Firing | None:
+    judge(key)
     self.refresh()
     if (time - self._delay) // self._slide <= self._fired_by(self.watermark):
-        return self.late(message, judge(key), time, self._policy)
+        return self.late(message, key, time, self._policy)
     return _take_in(self, message, key, time)
 
 

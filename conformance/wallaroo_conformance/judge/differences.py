@@ -15,7 +15,7 @@ Kind: TypeAlias = Literal[
 """Of outputs: `missing`, `extra`, `changed` (neither more nor fewer), `order`. Of dead letters:
 `letters` (others), `lineage` and `letter fields` (the same with other ones), `order`. Of entities:
 `existence` (more or fewer), `keys` (as many, with other keys), `entities` (in another state),
-`numbers`. `windows`: of open windows. `late`: of the numbers of late messages."""
+`numbers`. `windows`: of open windows; `keys` if nothing but their keys differs. `late`: of the numbers of late messages."""
 
 KINDS: frozenset[Kind] = frozenset(
     {
@@ -118,7 +118,8 @@ def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
         ]
         kinds.add(_entity_kind(*numberless))
     if one["windows"] != other["windows"]:
-        kinds.add("windows")
+        keyless = [[{**window, "key": None} for window in form["windows"]] for form in (one, other)]
+        kinds.add("keys" if keyless[0] == keyless[1] else "windows")
     if one["late"] != other["late"]:
         kinds.add("late")
     return frozenset(kinds)

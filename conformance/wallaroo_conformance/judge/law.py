@@ -12,6 +12,9 @@ from wallaroo_conformance.judge.rules import rule_id
 CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields", "lineage"}
 """The differences that show most laws broken."""
 
+_SAID: frozenset[Kind] = KINDS - CONTENT | {"ended"}
+"""The differences in what is said of a message or an entity, not in what came of it."""
+
 STATE: frozenset[Kind] = CONTENT - {"existence", "keys"}
 """The differences that show laws broken which are about an existing entity."""
 
@@ -32,8 +35,8 @@ class Evidence:
 
     @property
     def of_content(self) -> bool:
-        """Whether more differs than what dead letters tell, or partition numbers."""
-        return bool(self.kinds & CONTENT)
+        """Whether more differs than what dead letters and ends tell, or partition numbers."""
+        return bool(self.kinds - _SAID)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from wallaroo_conformance.judge.differences import differences, signs
 
-from wallaroo.trace import DeadLetter, Reason, Trace
+from wallaroo.trace import DeadLetter, OpenWindow, Reason, Trace
 
 SINK = ("first", 0)
 
@@ -21,6 +21,14 @@ def test_outputs_are_missing_extra_changed_or_in_another_order() -> None:
     assert differences(trace(b"a", b"b"), trace(b"a", b"c")) == {"changed"}
     assert differences(trace(b"a", b"b"), trace(b"a")) == {"missing"}
     assert differences(trace(b"a"), trace(b"a", b"b")) == {"extra"}
+
+
+def test_open_windows_that_differ_in_their_keys_alone_are_no_other_windows() -> None:
+    def opened(key: Any, start: int) -> Trace:
+        return Trace({}, (), (), windows=(OpenWindow("w", key, start, start + 5, "held"),))
+
+    assert differences(opened("a", 0), opened((), 0)) == {"keys"}
+    assert differences(opened("a", 0), opened("a", 5)) == {"windows"}
 
 
 def letter(number: int, reason: Reason = Reason.RAISED, **fields: Any) -> DeadLetter:

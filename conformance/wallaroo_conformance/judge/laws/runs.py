@@ -75,6 +75,12 @@ RUN_LAWS: tuple[Law, ...] = (
         frozenset({"order"}),
     ),
     law(
+        "order-1/sources", {Fact.STATE_BESIDE_OTHERS},
+        "entities meet the frames of several sources in the order of their sequence",
+        "the frames of a batch are grouped by source",
+        frozenset({"changed"}),
+    ),
+    law(
         "order-1/depth", {Fact.SEVERAL_ITEMS_MEET_AGAIN},
         "a message is taken through all steps before the next item of its multi output",
         "steps are run one after the other over many messages",
