@@ -15,7 +15,8 @@ Kind: TypeAlias = Literal[
 """Of outputs: `missing`, `extra`, `changed` (neither more nor fewer), `order`. Of dead letters:
 `letters` (others), `lineage` and `letter fields` (the same with other ones), `order`. Of entities:
 `existence` (more or fewer), `keys` (as many, with other keys), `entities` (in another state),
-`numbers`. `windows`: of open windows; `keys` if nothing but their keys differs. `late`: of the numbers of late messages."""
+`numbers`. `windows`: of open windows; `keys` if nothing but their keys differs. `late`: of the
+numbers of late messages."""
 
 KINDS: frozenset[Kind] = frozenset(
     {
