@@ -72,8 +72,11 @@ _BAD_FRAMES: Final = (
 """Payloads that bring no event time."""
 _IN_EVERY_ORDER: Final = (1, 4, 12)
 """Event times: the first two are in one window of each kind, the last one ends it."""
-_ENDING: Final = "ekbsuocw"
-"""Marks that raise, of components that a case of its own has."""
+_ENDING: Final = (
+    *((WindowSpec(size=10, slide=5), "ekwuco"), (WindowSpec("session", 5), "uco")),
+    (WindowSpec("count", 2), "uo"),
+)
+"""Windows, and marks at which user code around them exits."""
 _BEGINNING: Final = 1_000
 _LATER: Final = 200
 _TEXTS, _LETTER, _STATE, _TIME = (
@@ -176,11 +179,11 @@ def _stopped() -> Iterator[TimedCase]:
     for case in (window, state):
         for mark in ("", *MARKS):
             yield replace(case, inputs=_inputs(mark), on_error="stop")
-    for kind in (*_RANGES[:2], _SESSIONS[0], _COUNTS[0]):
+    for kind, marks in _ENDING:
         case = _case(_LETTER, TimedStep(_TEXTS, window=kind))
-        for mark in _ENDING:
+        for mark in marks:
             yield replace(case, inputs=_inputs(mark + ENDS_THE_RUN))
-    for mark in _ENDING:
+    for mark in "bs":
         yield replace(state, inputs=_inputs(mark + ENDS_THE_RUN))
     for payload in _BAD_FRAMES:
         bad = Entry(at=1, payload=payload.encode())
@@ -189,7 +192,7 @@ def _stopped() -> Iterator[TimedCase]:
 
 def _in_every_order() -> Iterator[TimedCase]:
     """Yield cases in which each message of a window has the least time, or the greatest."""
-    windows = (*_RANGES, *_SESSIONS, WindowSpec("session", 9), WindowSpec("count", 3))
+    windows = (_RANGES[1], WindowSpec("session", 9), WindowSpec("count", 3))
     for window, times in product(windows, permutations(_IN_EVERY_ORDER)):
         inputs = tuple(
             Entry(at=number, payload=f"a {time} {number}".encode())
@@ -200,13 +203,14 @@ def _in_every_order() -> Iterator[TimedCase]:
 
 def _behind_one_another() -> Iterator[TimedCase]:
     """Yield cases with each sort of step right behind every other, and a state that shows keys."""
+    *_, drop, twice = STATELESS
+    [*_, pair, _] = KEYS
     steps = (
-        *[TimedStep(name) for name in (*STATELESS, *STATEFUL, *KEYS, "collect")],
-        *[TimedStep(_TEXTS, window=window) for window in (*_RANGES[:2], _SESSIONS[0], _COUNTS[0])],
+        *[TimedStep(name) for name in (drop, twice, pair, _STATE, "collect")],
+        *[TimedStep(_TEXTS, window=window) for window in (_RANGES[1], _SESSIONS[0], _COUNTS[0])],
         TimedStep("merge", other=1),
     )
-    tame = [step for step in steps if step.operator not in ALTERING]
-    for one, other in product(tame, tame):
+    for one, other in product(steps, steps):
         behind = (one, other, TimedStep(_STATE))
         yield TimedCase(steps=(TimedStep(_LETTER), *behind), inputs=_inputs("", ticks=False))
 
