@@ -124,6 +124,12 @@ def test_every_operator_and_mark_is_generated() -> None:
     assert [mark for mark in MARKS if mark not in texts] == []
 
 
+def test_an_exit_is_reduced_to_a_stop() -> None:
+    exits = TimedCase(inputs=(Entry(payload=b"a 0 wQ"),))
+    stops = TimedCase(inputs=(Entry(payload=b"a 0 w"),), on_error="stop")
+    assert stops in timed_reductions(exits)
+
+
 def test_reductions_are_simpler_and_can_be_run() -> None:
     for case in CASES[:8]:
         for simpler in timed_reductions(case):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
 from wallaroo_conformance.cases.timed.case import Entry, SourceSpec, TimedCase, TimedStep
-from wallaroo_conformance.cases.timed.marks import MARKS
+from wallaroo_conformance.cases.timed.marks import ENDS_THE_RUN, MARKS
 from wallaroo_conformance.cases.timed.operators import OPERATORS
 
 T = TypeVar("T")
@@ -50,6 +50,7 @@ def timed_size(case: TimedCase) -> tuple[int, ...]:
         + (case.batches is not None)
         + (case.number is not None)
         + (case.on_error != "skip")
+        + 2 * any(_exits(entry) for entry in case.inputs)
         + case.small
         + (case.inputs != _never_back(case.inputs)),
         sum(map(_step_size, case.steps)) + sum(map(_source_size, case.sources)),
@@ -64,6 +65,10 @@ def _never_back(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """Return the records with the arrival times that count, which do not decrease (time-1)."""
     times = accumulate([entry.at for entry in entries], max)
     return tuple([replace(entry, at=at) for entry, at in zip(entries, times, strict=True)])
+
+
+def _exits(entry: Entry) -> bool:
+    return ENDS_THE_RUN.encode() in entry.payload
 
 
 def _marks(entry: Entry) -> int:
@@ -217,6 +222,11 @@ def _runs(case: TimedCase) -> Iterator[TimedCase]:
         if getattr(case, name) != value:
             changed: dict[str, Any] = {name: value}
             yield replace(case, **changed)
+    if any(_exits(entry) for entry in case.inputs):  # a stop is plainer
+        kept = [entry.payload.replace(ENDS_THE_RUN.encode(), b"") for entry in case.inputs]
+        pairs = zip(case.inputs, kept, strict=True)
+        inputs = tuple([replace(entry, payload=payload) for entry, payload in pairs])
+        yield replace(case, on_error="stop", inputs=inputs)
     if case.batches is not None:
         yield replace(case, batches=(1,))
         for index in range(len(case.batches)):
