@@ -58,7 +58,7 @@ class Claims:
         if can.stop == "none" and trace.ended is not None:
             return _STOPS["none"]
         if can.order == "entity" and _meets_others(case):
-            return f"{_KEEPS['entity']}, and messages meet an entity behind another"
+            return f"{_KEEPS['entity']}, and messages that have met different entities meet one"
         if can.order == "none" and (facts & _MET_AGAIN or _has_windows(case)):
             return f"{_KEEPS['none']}, and an entity is met again"
         return None
@@ -131,19 +131,24 @@ class Claims:
 
 
 def _meets_others(case: AnyCase) -> bool:
-    """Whether messages from several entities of one step meet an entity, or a window, of another.
+    """Whether messages that have met different entities meet one entity, or may.
 
-    If all messages meet one entity first, their order behind it is still known.
+    If all that come to a state partition have met the same single entities, in one order, theirs is
+    still known there.
     """
     if isinstance(case, TimedCase):
         return _timed_meets_others(case)
+    met_before: dict[int, tuple[int, ...]] = {}  # by state partition: those on the way to it
     for pipeline in case.pipelines:
+        met: tuple[int, ...] = ()
         scattered = False
         for step in pipeline.steps:
             if step.operator in STATEFUL:
-                if scattered:
+                partition = case.partition_of(step)
+                if scattered or met_before.setdefault(partition, met) != met:
                     return True
-                scattered = case.partitions[case.partition_of(step)].shape != "single"
+                scattered = case.partitions[partition].shape != "single"
+                met = (*met, partition)
     return False
 
 

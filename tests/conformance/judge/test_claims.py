@@ -40,10 +40,21 @@ def counting(*partitions: PartitionSpec) -> ConformanceCase:
 
 def test_order_1_behind_several_entities_an_engine_without_total_order_is_not_asked() -> None:
     assert beyond(counting(KEYED, KEYED), order="total") is None
-    assert "behind another" in beyond(counting(KEYED, KEYED), order="entity")
-    assert "behind another" in beyond(counting(KEYED, SINGLE), order="entity")
+    assert "met different entities" in beyond(counting(KEYED, KEYED), order="entity")
+    assert "met different entities" in beyond(counting(KEYED, SINGLE), order="entity")
     assert beyond(counting(SINGLE, KEYED), order="entity") is None  # one entity keeps the order
     assert beyond(counting(KEYED), order="entity") is None
+
+
+def test_order_1_of_messages_that_have_met_different_entities_an_engine_keeps_none() -> None:
+    first = counting(SINGLE, SINGLE)
+    [pipeline] = first.pipelines
+    direct = replace(pipeline, steps=pipeline.steps[1:])
+    both = replace(first, pipelines=(pipeline, direct))
+    assert "met different entities" in beyond(both, order="entity")
+    assert beyond(both, order="total") is None
+    same = replace(first, pipelines=(pipeline, pipeline))
+    assert beyond(same, order="entity") is None
 
 
 def test_order_1_without_any_order_no_entity_may_be_met_twice() -> None:
