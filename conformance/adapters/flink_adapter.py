@@ -20,12 +20,14 @@ Where there was a choice:
 - Outputs and dead letters leave the job together, through a file: an exception would end the job.
 - The states at the end are what Flink has then: a timer for the end of all time gives them, since
   all time has passed when the sources have ended.
-- Windows, event time and expiry are left out (`refuse_time`): cases that share operators would
-  share a watermark.
+- Windows, event time and expiry are left out (`refuse_time`). PyFlink's watermarks come at
+  intervals of the system's time, so what is late would depend on how fast a run is. Cases that
+  share operators would also share them.
 """
 
 import os
 import pickle
+import shutil
 import sys
 import tempfile
 from importlib.metadata import version
@@ -310,4 +312,6 @@ if __name__ == "__main__":
     # Python pickles what a module defines by its name, and what a script defines by value.
     import flink_adapter
 
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        sys.exit("Flink needs Java: install version 17, or set JAVA_HOME")
     serve(flink_adapter.Flink())
