@@ -127,6 +127,10 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     _steps("window-6", "late messages open windows again", "no memory", _w.FiresAgain),
     _steps("window-6", "late within the delay", "the end counts alone", _w.LateWithinDelay),
     _steps(
+        "window-6", "late behind the watermark", "its time counts, not its window's end",
+        _w.LateBehindWatermark,
+    ),
+    _steps(
         "window-6", "late messages lost in silence", "logged at trace level",
         _w.SilentlyLate, _w.SilentlyLateSession,
     ),

@@ -141,6 +141,13 @@ class LateWithinDelay(RangeStep):
             self._windows = right
 
 
+class LateBehindWatermark(RangeStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        if arrival.time + self._windows.delay < self.watermark:
+            return self._late(arrival, self._windows.late)
+        return super().take(arrival)
+
+
 class _Silent(WindowStep):
     def _late(self, arrival: Arrival, policy: LateDataPolicy) -> Firing | None:
         silent = policy is LateDataPolicy.DEAD_LETTER

@@ -6,7 +6,13 @@ import pickle
 
 import pytest
 from wallaroo_conformance.cases.either import engine_case
-from wallaroo_conformance.cases.timed.case import Entry, TimedCase, TimedStep, WindowSpec
+from wallaroo_conformance.cases.timed.case import (
+    Entry,
+    SourceSpec,
+    TimedCase,
+    TimedStep,
+    WindowSpec,
+)
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Case
@@ -100,6 +106,22 @@ def test_two_sessions_become_one_by_a_message_that_is_between_them() -> None:
     assert given.time == 29
 
 
+def test_window_9_sessions_that_cannot_be_combined_stay_without_the_message_between_them() -> None:
+    application, step = with_windows(WindowSpec(kind="session", size=5))
+    calls, results = WindowCalls(application), list[Outcome]()
+    folding = Folding(calls, step, results.append)
+    early, late, between = sent(calls, b"a 3 x", b"a 9 c", b"a 5 z")  # with a c, combine raises
+    key = calls.key(step, early)
+    assert isinstance(key, bytes)
+    first, second = folding.add({}, key, early), folding.add({}, key, late)
+    both = folding.join(folding.add(first, key, between), second)
+    [letter] = results
+    assert isinstance(letter, DeadLetter)
+    assert (letter.lineage, letter.reason) == ((2,), Reason.RAISED)
+    given = [pickle.loads(one.frozen) for one in folding.give(both, key)]  # type: ignore[union-attr]
+    assert given == [["-", 8, "x@3-8"], ["-", 14, "c@9-14"]]
+
+
 def test_a_message_late_for_several_windows_is_one_dead_letter() -> None:
     application, step = with_windows(WindowSpec(size=10, slide=5))
     calls = WindowCalls(application)
@@ -138,3 +160,11 @@ def test_build_2_windows_that_are_not_folded_are_refused(window: WindowSpec, rul
     with pytest.raises(UnsupportedTopology) as caught:
         refuse_unfolded(application, "an engine")
     assert caught.value.rule == rule
+
+
+def test_build_2_windows_of_several_sources_are_refused_to_who_has_one_input() -> None:
+    merged = (TimedStep("merge", other=1), TimedStep("texts", window=WindowSpec()))
+    application = engine_case(TimedCase((SourceSpec(),) * 2, merged, (Entry(),))).application
+    with pytest.raises(UnsupportedTopology, match="one source") as caught:
+        refuse_unfolded(application, "an engine")
+    assert caught.value.rule == "time-3"

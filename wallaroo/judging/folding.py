@@ -27,7 +27,8 @@ def refuse_unfolded(application: Application, engine: str) -> None:
 
     Raises:
         UnsupportedTopology: there are count windows, a policy for late messages other than
-            ``dead-letter`` and ``drop``, or an idle source in front of a window.
+            ``dead-letter`` and ``drop``, or an idle source or several in front of a window: an
+            adapter has one input, which cannot hold back for a source (time-3).
     """
     for index in application.window_steps:
         step = application.nodes[index]
@@ -39,6 +40,8 @@ def refuse_unfolded(application: Application, engine: str) -> None:
         if windows.late not in (LateDataPolicy.DEAD_LETTER, LateDataPolicy.DROP):
             reason = f"{engine} has no late policy {windows.late.value!r}"
             raise UnsupportedTopology("window-6", step.name, reason)
+        if len(application.ways[index]) > 1:
+            raise UnsupportedTopology("time-3", step.name, f"{engine} has one source here")
         for source in application.ways[index]:
             if application.sources[source].config.idle_after is not None:
                 raise UnsupportedTopology("time-3", source, f"{engine} knows no idle sources")
@@ -58,6 +61,7 @@ class Folding:
         assert isinstance(step.operation, Windowed)
         self._windows = step.operation.windows
         self._joining: tuple[bytes, Message] | None = None  # key and message added last
+        self._added: tuple[Folded, Folded] = {}, {}  # its session before it and after it
         self._late: set[tuple[int, ...]] = set()
         self._failed: set[tuple[int, ...]] = set()
 
@@ -76,16 +80,23 @@ class Folding:
             return folded
         self._joining = key, message
         joined = self._joined(folded, {(message.time, message.time): part})
-        return folded if joined is None else joined
+        self._added = folded, folded if joined is None else joined
+        return self._added[1]
 
     def join(self, folded: Folded, other: Folded) -> Folded:
         """Return what two sessions hold that the last message has made one.
 
-        If `combine` raises, they stay two, and `give` gives both. The message stays in the one it
-        was added to: there, window-9 is not kept.
+        If `combine` raises, they stay two, without that message (window-9), and `give` gives both.
         """
         joined = self._joined(folded, other)
-        return {**folded, **other} if joined is None else joined
+        if joined is not None:
+            return joined
+        before, after = self._added
+        return {
+            bounds: part
+            for one in (folded, other)
+            for bounds, part in (before if one == after else one).items()
+        }
 
     def give(self, folded: Folded, key: bytes, start: int | None = None) -> list[Outcome]:
         """Return what a window gives.

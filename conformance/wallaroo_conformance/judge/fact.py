@@ -126,6 +126,7 @@ class Fact(enum.Enum):
     SESSIONS_COMBINED = "sessions combined"
     WINDOW_GIVES_NONE = "a window gives nothing"
     AGGREGATION_FALSY = "an aggregation returns what is false"
+    IN_TIME_BY_SESSION = "in time by an open session alone"
     LATE_LETTER = "dead letter: late"
     LATE_DROPPED = "late and dropped"
     LATE_FIRED = "late and fired at once"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +13,7 @@ from wallaroo.components import Component
 from wallaroo.engine import Engine
 from wallaroo.operations import Windowed
 from wallaroo.records import End, Tick, Value
+from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, ComponentUse, Step
 from wallaroo.trace import DeadLetter, Reason, Trace
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
@@ -101,6 +103,7 @@ def facts_of_timed(observation: TimedObservation) -> Facts:
     _source_facts(observation, facts)
     _call_facts(observation, facts)
     _order_facts(observation, facts)
+    _lateness_facts(observation, facts)
     for letter in observation.trace.dead_letters:
         _letter_facts(letter, facts)
     return frozenset(facts)
@@ -275,6 +278,45 @@ def _order_facts(observation: TimedObservation, facts: set[Fact]) -> None:
             if fired and in_frame:
                 facts.add(Fact.FIRED_BEFORE_OWN)
             fired = []
+
+
+def _lateness_facts(observation: TimedObservation, facts: set[Fact]) -> None:
+    """Note messages that are in time because a session is open that they overlap.
+
+    Where late messages are dead letters, a message is in time if `update` is called for it.
+    """
+    application = observation.application
+    steps = {
+        application.nodes[index].name  # type: ignore[union-attr]  # a window step
+        for index in application.window_steps
+        if _has_time_of_one_source(application, index)
+    }
+    greatest: dict[str, int] = {}  # event time of each source
+    source, time = "", 0  # of the record's message
+    for call in observation.calls:
+        if call.role == "event time":
+            with contextlib.suppress(BadTimeError):  # also of what it raised
+                source, time = call.user.pipeline, event_time_from(call.result)
+                greatest[source] = max(time, greatest.get(source, 0))
+        elif call.role == "update" and call.result != _RAISED and call.user.name in steps:
+            windows = call.user.operation.windows
+            if not isinstance(windows, SessionWindows):
+                continue
+            if windows.late is LateDataPolicy.DEAD_LETTER:
+                watermark = greatest[source] - windows.delay
+                if time + windows.gap <= watermark:
+                    facts.add(Fact.IN_TIME_BY_SESSION)
+
+
+def _has_time_of_one_source(application: Application, index: int) -> bool:
+    """Whether a window step's watermark is the greatest event time of one source."""
+    names = list(application.ways[index])
+    windowed = set(application.window_steps)
+    return (
+        len(names) == 1
+        and application.sources[names[0]].config.event_time is not None
+        and not _behind(application, index) & windowed
+    )
 
 
 _REASONS = {

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from wallaroo_conformance.checking import Check, check_engine
+from wallaroo_conformance.judge.differences import Kind
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.law import Evidence
 from wallaroo_conformance.judge.laws import blame
@@ -113,6 +114,18 @@ class Hurried(ReferenceEngine):
 def test_a_case_in_which_outputs_differ_does_not_come_down_to_what_a_letter_tells() -> None:
     report = check_engine(Hurried(), Check(BUDGET, counterexamples=None, fail_fast=True))
     assert [failure.rule for failure in report.failures] == ["dead-2"]
+
+
+def test_window_6_a_message_called_late_is_blamed_on_lateness_or_on_the_session_that_is_open() -> (
+    None
+):
+    facts = frozenset({Fact.TIMED, Fact.FIRED})
+    kinds: frozenset[Kind] = frozenset({"changed", "letters"})
+    late = frozenset({"more late"})
+    joining = facts | {Fact.IN_TIME_BY_SESSION}
+    assert blame(Evidence(facts, kinds, late)).id == "window-6/early"
+    assert blame(Evidence(joining, kinds, late)).id == "window-7/late"
+    assert blame(Evidence(joining, kinds)).rule not in ("window-6", "window-7")
 
 
 def test_frame_1_a_parsers_fault_is_not_one_of_several_connections() -> None:

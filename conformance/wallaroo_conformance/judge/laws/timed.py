@@ -247,6 +247,12 @@ _LAWS: tuple[Law, ...] = (
         "the bounds are not widened, or the accumulators come in the order of arrival",
     ),
     law(
+        "window-7/late", {Fact.IN_TIME_BY_SESSION},
+        "a message that overlaps an open session is in time, though it would be late by itself",
+        "its time alone decides, whatever is open",
+        signs={"more late"},
+    ),
+    law(
         "window-6/early", {Fact.FIRED},
         "a message is late only if every window that it belongs to has fired",
         "the delay is left out, or the windows after the first, or it is asked of another window",
