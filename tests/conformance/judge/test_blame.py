@@ -163,7 +163,7 @@ def test_fail_fast_reports_one_failure_and_when_it_was_met() -> None:
         return [], []
 
     report = check_engine(
-        MUTANTS["flag ignored"].make(),
+        MUTANTS["stop told elsewhere"].make(),  # which is met soon
         Check(counterexamples=None, live=check_live, fail_fast=True),
     )
     assert len(report.failures) == 1
