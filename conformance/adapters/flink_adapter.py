@@ -55,41 +55,22 @@ MOST_TASKS = 2
 
 
 class Item(NamedTuple):
-    """What flows.
+    """What flows."""
 
-    Args:
-        run: the case's number.
-        place: the key for `key_by`.
-        layer: of the state partition that it is for; 0: it is a result.
-        index: of the step that it is for.
-        one: a message, or a result.
-    """
-
-    run: int
-    place: str
-    layer: int
-    index: int
-    one: object
-
-
-class State(NamedTuple):
-    partition: str
-    key: bytes
-    state: bytes
+    run: int  # the case's number
+    place: str  # the key for `key_by`
+    layer: int  # of the state partition that it is for; 0: it is a result
+    index: int  # of the step that it is for
+    one: object  # a message; of a result an outcome, or a state with its partition and key
 
 
 class Run:
     """A case, where its functions run."""
 
     def __init__(self, number, case):
-        application = case.application
-        self.number, self.records = number, case.records
+        self.number, self.records, application = number, case.records, case.application
         self.nodes, self.consumers = application.nodes, application.consumers
-        self.sources = {
-            node.pipeline: index
-            for index, node in enumerate(application.nodes)
-            if isinstance(node, Source)
-        }
+        self.sources = {n.pipeline: i for i, n in enumerate(self.nodes) if isinstance(n, Source)}
         self.calls, self.layers = Calls(application), layers(application)
 
     def follow(self, index, outcomes):
@@ -177,7 +158,7 @@ class Visit(KeyedProcessFunction):
 
     def on_timer(self, timestamp, context):
         number, key, partition = parts(context.get_current_key())
-        yield self.runs[number].result(State(partition, key, self.state.value()))
+        yield self.runs[number].result((partition, key, self.state.value()))
 
 
 def parts(place):
@@ -271,29 +252,29 @@ class Flink:
         return self.run_many([case])[0]
 
     def run_many(self, cases):
-        results = [[] for _ in cases]
-        states = [{} for _ in cases]
         try:
-            if self.new_environment is None:
-                self.new_environment = start_cluster()
             with tempfile.TemporaryDirectory() as folder:
-                for item in self.ran(cases, Path(folder)):
-                    if isinstance(item.one, State):
-                        partition, key, state = item.one
-                        states[item.run][partition, key] = state
-                    else:
-                        results[item.run].append(item.one)
+                items = [*self.results(cases, Path(folder))]
         except Py4JNetworkError as error:  # Java is gone: this process has to start again
             print(error, file=sys.stderr, flush=True)
             os._exit(1)
+        results, states = [[] for _ in cases], [{} for _ in cases]
+        for item in items:
+            if isinstance(item.one, tuple):
+                partition, key, state = item.one
+                states[item.run][partition, key] = state
+            else:
+                results[item.run].append(item.one)
         traces = []
         for case, mine, held in zip(cases, results, states, strict=True):
             calls = Calls(case.application)
             traces.append(calls.trace(mine, calls.entities(held, case.partitions)))
         return traces
 
-    def ran(self, cases, folder):
+    def results(self, cases, folder):
         """Run cases as one job and yield its results."""
+        if self.new_environment is None:
+            self.new_environment = start_cluster()
         environment = self.new_environment()
         environment.set_parallelism(1)
         by_tasks = {}

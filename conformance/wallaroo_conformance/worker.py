@@ -5,8 +5,8 @@ Any object with the methods of `Adapter` is made such a process by two lines::
     if __name__ == "__main__":
         serve(MyEngine())
 
-If it also has ``run_many``, it gets all cases of a job at once, and what takes the place of a trace
-there may be an exception. Engines for which a job costs more than a case are quicker like that.
+If a job costs it more than a case, it also has ``seconds``, how long a case alone may take, and
+``run_many``, as engines have it: that gets all cases of a job at once.
 
 Standard output belongs to the protocol. So what user code and libraries print goes to standard
 error: file descriptor 1 is pointed there, and the protocol keeps a duplicate.
@@ -39,8 +39,7 @@ _FRAMES = 8  # the innermost frames of a crash's traceback are sent
 class Adapter(Protocol):
     """The methods of an engine that a process behind a pipe needs.
 
-    It may have a ``version``, ``run_many`` as engines have it, and ``seconds``: how long a case may
-    take, if that is more than others may.
+    It may have a ``version``, and ``seconds`` with ``run_many``: see the module's docstring.
     """
 
     @property
@@ -89,7 +88,7 @@ def _answers(
     engine: Adapter, messages: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number and the answer of each case of a job."""
-    together = len(messages) if hasattr(engine, "run_many") else 1
+    together = len(messages) if hasattr(engine, "seconds") else 1
     for start in range(0, len(messages), together):
         numbers: list[int] = []
         cases: list[Case] = []

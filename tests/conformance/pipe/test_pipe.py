@@ -208,6 +208,7 @@ def test_a_job_is_run_at_once_by_an_engine_that_can_and_a_crash_is_one_cases(
         "from wallaroo.errors import UnsupportedTopology\n"
         "from wallaroo_conformance.worker import serve\n"
         "class Together(type(load_engine('reference'))):\n"
+        "    seconds = 60\n"
         "    def run_many(self, cases):\n"
         "        payloads = [payload for case in cases for _, payload in case.input_log]\n"
         "        print(*payloads)\n"
