@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -150,6 +151,8 @@ def _graph_facts(observation: TimedObservation, facts: set[Fact]) -> None:
                 facts.add(Fact.MERGED_WITH_ITSELF)
         if node.name == "collect":
             facts.add(Fact.COLLECTED)
+        if _is_met(node) and _key_is_taken(application, index):
+            facts.add(Fact.KEY_TAKEN)
         if index in windowed:
             if len(sources[index]) > 1:
                 facts.add(Fact.SEVERAL_WAYS)
@@ -163,6 +166,22 @@ def _graph_facts(observation: TimedObservation, facts: set[Fact]) -> None:
                 facts.add(Fact.CHAINED)
             if any(application.ways[index].values()):
                 facts.add(Fact.DELAYED_WAY)
+
+
+def _is_met(step: Step) -> bool:
+    """Whether messages meet something at a step: a state entity or a window."""
+    return isinstance(step.operation, Windowed) or _operator(step) in STATEFUL
+
+
+def _key_is_taken(application: Application, index: int) -> bool:
+    """Whether a key is found and then taken by collect on the way to a step."""
+    ways = [application.nodes[number] for number in _behind(application, index)]
+    names = [_operator(node) for node in ways if isinstance(node, Step)]
+    return "collect" in names and any(name in KEYS for name in names)
+
+
+def _operator(step: Step) -> str:
+    return step.name.split()[0]
 
 
 def _behind(application: Application, index: int) -> set[int]:
@@ -225,6 +244,8 @@ def _window_facts(call: TimedCall, operation: Windowed, facts: set[Fact]) -> Non
     if call.role == "update":
         if call.result == _RAISED:
             facts.add(Fact.UPDATE_RAISED)
+            if call.arguments[1]:
+                facts.add(Fact.UPDATE_RAISED_WITHIN)
         if not operation.keyed and operation.route is None:
             facts.add(Fact.ONE_KEY)
         if getattr(windows, "late", None) is LateDataPolicy.PLACE_IN_OLDEST_WINDOW:
@@ -267,7 +288,17 @@ def _order_facts(observation: TimedObservation, facts: set[Fact]) -> None:
     """Note what fired in one turn: several windows, or windows before a record's own message."""
     fired: list[tuple[str, Any]] = []  # since the last record or message at a window
     in_frame = False
+    taken: Counter[str] = Counter()  # messages at a count window's step since one fired
+    updated = ""  # the step whose update was the call before
     for call in observation.calls:
+        if call.role == "output" and (most := _count_until_timeout(call.user)):
+            name = call.user.name
+            if taken[name] > 1 and (updated != name or taken[name] < most):
+                facts.add(Fact.TIMEOUT_OF_SEVERAL)
+            taken[name] = 0
+        updated = call.user.name if call.role == "update" else ""
+        if updated:
+            taken[updated] += 1
         if call.role == "decoder":
             fired, in_frame = [], True
         elif call.role == "output":
@@ -317,6 +348,14 @@ def _has_time_of_one_source(application: Application, index: int) -> bool:
         and application.sources[names[0]].config.event_time is not None
         and not _behind(application, index) & windowed
     )
+
+
+def _count_until_timeout(step: Step) -> int:
+    """Return the number of messages on which a step's windows fire; 0 if they have no timeout."""
+    windows = getattr(step.operation, "windows", None)
+    if isinstance(windows, CountWindows) and windows.timeout is not None:
+        return windows.count
+    return 0
 
 
 _REASONS = {
