@@ -28,13 +28,14 @@ KINDS: frozenset[Kind] = frozenset(
 
 
 Sign: TypeAlias = str
-"""What is special about dead letters that differ.
+"""What is special about dead letters, or outputs, that differ.
 
 ``more REASON``, ``lost REASON``: the engine has more of this reason, or fewer; a late message that
 is dropped counts as one. ``all lost``: of letters of one step, sink, reason and error type, it has
 none.
 ``told``: a letter that both have differs in a field; ``told of a window``: so does one without a
-payload, of what a window or a generator gave.
+payload, of what a window or a generator gave. ``outputs lost``: some do not come, and none comes
+instead.
 """
 
 _FIELDS = ("key", "error_type", "payload", "source", "step", "sink")
@@ -127,7 +128,7 @@ def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
 
 
 def signs(expected: Trace, actual: Result) -> frozenset[Sign]:
-    """Return what is special about the dead letters in which two traces differ."""
+    """Return what is special about the dead letters and outputs in which two traces differ."""
     if isinstance(actual, Crash):
         return frozenset()
     try:
@@ -147,9 +148,19 @@ def signs(expected: Trace, actual: Result) -> frozenset[Sign]:
                 for letter, also in zip(wanted, given, strict=True)
                 if any(letter[name] != also[name] for name in _FIELDS)
             }
+        if one["outputs"] != other["outputs"] and _fewer(one["outputs"], other["outputs"]):
+            found.add("outputs lost")
     except Exception:  # noqa: BLE001 - an engine may have put anything into its trace
         return frozenset()
     return frozenset(found)
+
+
+def _fewer(wanted: list[Any], given: list[Any]) -> bool:
+    """Whether no sink has an output that it must not have."""
+    return len(wanted) == len(given) and all(
+        not Counter(other["outputs"]) - Counter(one["outputs"])
+        for one, other in zip(wanted, given, strict=True)
+    )
 
 
 def _unmatched(one: Any, other: Any) -> tuple[Counter[str], Counter[str]]:

@@ -53,6 +53,8 @@ def facts_of(observation: Observation) -> Facts:
             facts.add(Fact.STATE_BESIDE_OTHERS)
     if any(entity.number for entity in trace.entities):
         facts.add(Fact.OTHER_PARTITION)
+    if any(not output.isascii() for outputs in trace.outputs.values() for output in outputs):
+        facts.add(Fact.OUTPUT_BEYOND_ASCII)
     if any(len(outputs) > 1 for outputs in trace.outputs.values()):
         facts.add(Fact.OUTPUTS)
     return frozenset(facts)

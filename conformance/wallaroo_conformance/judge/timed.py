@@ -287,7 +287,7 @@ def _firing_facts(call: TimedCall, windows: Any, facts: set[Fact]) -> None:
 def _order_facts(observation: TimedObservation, facts: set[Fact]) -> None:
     """Note what fired in one turn: several windows, or windows before a record's own message."""
     fired: list[tuple[str, Any]] = []  # since the last record or message at a window
-    in_frame = False
+    in_frame = lost = False
     taken: Counter[str] = Counter()  # messages at a count window's step since one fired
     updated = ""  # the step whose update was the call before
     for call in observation.calls:
@@ -301,7 +301,12 @@ def _order_facts(observation: TimedObservation, facts: set[Fact]) -> None:
             taken[updated] += 1
         if call.role == "decoder":
             fired, in_frame = [], True
+            lost = call.result is None or call.result == _RAISED
+        elif call.role == "event time":
+            lost = call.result == _RAISED
         elif call.role == "output":
+            if lost:
+                facts.add(Fact.FIRED_BY_LOST)
             if fired and fired[-1] != (call.user.name, call.arguments[0]):
                 facts.add(Fact.DUE_TOGETHER)
             fired.append((call.user.name, call.arguments[0]))

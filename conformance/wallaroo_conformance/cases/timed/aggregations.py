@@ -96,18 +96,27 @@ class Greatest(Texts):
 class Prepended(Texts):
     """An aggregation that puts what is earlier before the later, and gives that; it adds in output.
 
-    Accumulators are isolated: what it does to them shows in no other window.
+    Accumulators, which are lists in a list, are isolated: what it does to them shows in no other
+    window.
     """
+
+    def initial_accumulator(self) -> Any:
+        """Return no texts."""
+        return [[]]
+
+    def update(self, message: Any, accumulator: Any) -> None:
+        """Add the text, in place."""
+        super().update(message, accumulator[0])
 
     def combine(self, earlier: Any, later: Any) -> Any:
         """Return the later texts, with the earlier before them."""
-        later[:0] = earlier
+        later[0][:0] = earlier[0]
         return later
 
     def output(self, key: Any, accumulator: Any, window: Any) -> Any:
         """Return all texts, and add to them."""
-        given = super().output(key, accumulator, window)
-        accumulator.append("added")
+        given = super().output(key, accumulator[0], window)
+        accumulator[0].append("added")
         return given
 
 

@@ -151,12 +151,24 @@ def _two_sources() -> Iterator[TimedCase]:
 
 
 def _idle() -> Iterator[TimedCase]:
-    """Yield cases whose source is silent for exactly as long as makes it idle, or for less."""
+    """Yield cases whose source is silent for exactly as long as makes it idle, or for less.
+
+    Behind them, cases in which time passes until a frame comes that gives no message.
+    """
     windows = (*_RANGES, *_SESSIONS, _COUNTS[1])  # the count window's timeout is one of these times
     for window, silent, less in product(windows, (5, 8, 10), (0, 1)):
         inputs = (Entry(payload=b"a 5 0"), Entry(payload=b"a 10 1"), Entry("tick", at=silent))
         steps = (TimedStep(_LETTER), TimedStep(_TEXTS, window=window))
         yield TimedCase((SourceSpec(idle_after=silent + less),), steps, inputs, ended=False)
+    for source, window in (
+        (SourceSpec(None), WindowSpec()),
+        (SourceSpec(None), _SESSIONS[0]),
+        (SourceSpec(), _COUNTS[1]),
+    ):
+        steps = (TimedStep(_LETTER), TimedStep(_TEXTS, window=window))
+        for payload in (b"a 5 ", b"?", b"a x e"):  # frames that give no message move time, too
+            inputs = (Entry(payload=b"a 5 0"), Entry(at=40, payload=payload))
+            yield TimedCase((source,), steps, inputs, ended=False)
 
 
 def _branched() -> Iterator[TimedCase]:

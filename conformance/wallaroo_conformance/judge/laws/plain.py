@@ -60,6 +60,12 @@ PLAIN_LAWS: tuple[Law, ...] = (
         "an output's exact type is looked at, or its own methods are asked",
     ),
     law(
+        "sink-1/utf-8", {Fact.OUTPUT_BEYOND_ASCII},
+        "text is written as UTF-8, each character as it is",
+        "it is normalised, or written in another encoding",
+        frozenset({"changed"}),
+    ),
+    law(
         "compute-1/result", {Fact.COMPUTED},
         "a computation maps a message to a message",
         "some results have a meaning of their own to the engine",

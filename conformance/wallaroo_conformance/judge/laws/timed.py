@@ -153,6 +153,11 @@ _LAWS: tuple[Law, ...] = (
         frozenset({"order", "lineage"}),
     ),
     law(
+        "time-4/lost", {Fact.FIRED_BY_LOST},
+        "a frame that gives no message moves time all the same, and makes windows due",
+        "windows have their turn only with a message",
+    ),
+    law(
         "time-3/least", {Fact.SEVERAL_WAYS},
         "a step's watermark is the least of its sources'",
         "each source's own watermark counts for its messages, or the greatest of them",
@@ -313,6 +318,17 @@ _LAWS: tuple[Law, ...] = (
         "what update, combine and output return counts, and they see only their own objects",
         "None from update is taken for the new accumulator",
         frozenset({"letters", "letter fields"}),
+    ),
+    law(
+        "window-2/keys", {Fact.FIRED_RANGE, Fact.KEY_STAYED},
+        "a key's messages are in the windows of one grid, whatever came before of other keys",
+        "a new key's windows begin at its first message, or at the watermark",
+    ),
+    law(
+        "window-3/lost", {Fact.FIRED},
+        "every window that has a message fires",
+        "it is looked for at another time than the one that was noted",
+        frozenset({"missing"}), signs={"outputs lost"},
     ),
     law(
         "window-2/grid", {Fact.FIRED_RANGE},
