@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import wallaroo_reference.compiled.machine
 import wallaroo_reference.compiled.ranges
 import wallaroo_reference.compiled.sessions
+import wallaroo_reference.compiled.windows
 from wallaroo_conformance.killing import Mutant
 from wallaroo_reference.compiled.clocks import Clock, Times
 from wallaroo_reference.compiled.codegen import Program
@@ -164,7 +166,23 @@ def _by_a_float(result: Any) -> int:
     )
 
 
+def _never_waiting(_self: Times, _source: str | None) -> bool:
+    return False
+
+
 COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
+    compiled_mutant(
+        "window-5",
+        "panes copied one level deep",
+        "`copy.copy`, which shares what is inside",
+        (wallaroo_reference.compiled.windows, "own", copy.copy),
+    ),
+    compiled_mutant(
+        "time-4",
+        "no turn with a frame that gives no message",
+        "what time makes due is looked for behind the decoder",
+        (Times, "is_waiting", _never_waiting),
+    ),
     compiled_mutant(
         "key-2",
         "collect forgotten behind a merge",

@@ -124,6 +124,7 @@ class Fact(enum.Enum):
     FIRED_COUNT = "a count window fired"
     FIRED_BY_TIMEOUT = "a count window fired by timeout"
     DELAYED = "windows with a delay"
+    PANES_ALTERED = "panes of several windows are altered"
     PANES_COMBINED = "panes combined"
     SESSIONS_COMBINED = "sessions combined"
     WINDOW_GIVES_NONE = "a window gives nothing"

@@ -20,6 +20,7 @@ from wallaroo.trace import DeadLetter, Reason, Trace
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
 from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.operators import Trait
+from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
 from wallaroo_conformance.cases.timed.building import application_of
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.cases.timed.operators import EVENT_TIMES, KEYS, STATEFUL
@@ -276,6 +277,8 @@ def _firing_facts(call: TimedCall, windows: Any, facts: set[Fact]) -> None:
         facts.add(Fact.FIRED_RANGE)
         if windows.slide != windows.range:
             facts.add(Fact.FIRED_SLIDING)
+            if AGGREGATIONS.has(call.user.name.split()[0], Trait.ALTERS_PANES):
+                facts.add(Fact.PANES_ALTERED)
     elif isinstance(windows, SessionWindows):
         facts.add(Fact.FIRED_SESSION)
     elif isinstance(windows, CountWindows):

@@ -131,6 +131,10 @@ class Generation:
         mixed = self._part == "both" and stage != "random" and not self.spare_timed
         return _TIMED if mixed else 0.0
 
+    def around(self, count: int) -> list[AnyCase]:
+        """Return some cases of the tour of timed cases, one of each sort if possible."""
+        return list(_chosen(chain.from_iterable(map(timed_tour, _TOURS[self._modes])), count))
+
     def more(self, part: Part) -> list[AnyCase]:
         """Return cases to look through for laws that no case has exercised yet.
 

@@ -39,6 +39,8 @@ _AFTERWARDS = 1 / 4
 fail, and looking for laws that no case has exercised. If there is neither, the search goes on."""
 _MOSTLY_REFUSED = 4  # an engine that takes less than one in this many timed cases gets few of them
 _MOST_COMPARED = 16  # steps of the top-up for relations
+_FEW = 16  # failing cases
+_AROUND = 128  # timed cases, which take a second or two
 _MOST_USEFUL = 32  # of the cases looked through in one step of the top-up, those that are run
 
 
@@ -247,7 +249,9 @@ class Search:
 
     def _try_more(self, cases: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:
         """Try some of the cases that were chosen because they may show something new."""
-        chosen = cases[:_MOST_USEFUL]
+        return self._try_chosen(cases[:_MOST_USEFUL])
+
+    def _try_chosen(self, chosen: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:
         answered = self._judge.try_cases(chosen)
         self._cover(answered, dict.fromkeys(chosen, "led"))
         return answered
@@ -272,6 +276,8 @@ class Search:
 
         If no case can be run any more, one is shown as it is.
         """
+        if self._early and not self._ended:
+            self._look_around()
         failures = self.findings.failures
         while self.findings.failing and len(failures) < most:
             if self.runner.ended and failures:
@@ -282,6 +288,17 @@ class Search:
                 break
             self._tell("reducing")
             self._explainer.explain_smallest()
+
+    def _look_around(self) -> None:
+        """Run some of the tour of timed cases if few timed cases, and no others, have failed.
+
+        Which of them fail says much about the law that is broken, and a search that gives up early
+        may not have run any.
+        """
+        failing = [one.case for one in self.findings.failing]
+        if 0 < len(failing) < _FEW and all(isinstance(case, TimedCase) for case in failing):
+            self._tell("looking around")
+            self._try_chosen(self._generation.around(_AROUND))
 
     def show_unreduced(self) -> None:
         """Make a failure of the smallest failing case as it is: there is no time to reduce it."""

@@ -73,6 +73,6 @@ def uncommon(message: Any) -> Any:
     """Return one of the values that are easily taken for less than a message."""
     values = (
         *(Agreeable(), Undecided(), Disguised(), Regret("never raised"), StopIteration()),
-        *(..., float("nan"), Exception, 0j, ("pair", True), (None, False), 1 << 70),
+        *(..., float("nan"), Exception, NotImplemented, ("pair", True), (None, False), 1 << 70),
     )
     return chosen(message, values)

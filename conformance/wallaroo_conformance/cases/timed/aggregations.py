@@ -57,7 +57,7 @@ class Texts(Named):
         return [_letter(key), window.end, f"{text}@{window.start}-{window.end}"]
 
 
-@AGGREGATIONS.add(Trait.FINDING, Trait.ALTERS_MESSAGE, name="altered_texts")
+@AGGREGATIONS.add(*(Trait.FINDING, Trait.ALTERS_MESSAGE, Trait.ALTERS_PANES), name="altered_texts")
 class AlteredTexts(Texts):
     """The same, and it alters all that it is given, also where it raises."""
 
@@ -92,7 +92,7 @@ class Greatest(Texts):
         return None
 
 
-@AGGREGATIONS.add(Trait.LATE_AS_ANY, name="prepended")
+@AGGREGATIONS.add(Trait.LATE_AS_ANY, Trait.ALTERS_PANES, name="prepended")
 class Prepended(Texts):
     """An aggregation that puts what is earlier before the later, and gives that; it adds in output.
 

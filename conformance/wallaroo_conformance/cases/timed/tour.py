@@ -48,6 +48,7 @@ _WINDOWS: Final = (
     *[replace(one, late=late) for one, late in product(_SESSIONS, _POLICIES[:-1])],
     *_COUNTS,
 )
+_FULL_OR_DUE: Final = WindowSpec("count", 2, timeout=10)
 _EXPIRES: Final = 21
 
 _FRAMES: Final = (
@@ -135,6 +136,7 @@ def _cases() -> Iterator[TimedCase]:
     yield from _branched()
     yield from _stopped()
     yield from _in_every_order()
+    yield from _around_what_is_due()
     yield from _behind_one_another()
 
 
@@ -211,6 +213,17 @@ def _in_every_order() -> Iterator[TimedCase]:
             for number, time in enumerate((*times, *times))
         )
         yield TimedCase(steps=(TimedStep(_LETTER), TimedStep(_TEXTS, window=window)), inputs=inputs)
+
+
+def _around_what_is_due() -> Iterator[TimedCase]:
+    """Yield cases in which a message comes when something is due by arrival time, or near it."""
+    windows = ((WindowSpec(), 9), (WindowSpec("session", 5), 5), (_FULL_OR_DUE, 10))
+    steps = [(TimedStep(_TEXTS, window=window), due) for window, due in windows]
+    for (step, due), beside in product((*steps, (TimedStep(_STATE), _EXPIRES)), (-1, 0, 1)):
+        times = (1, due + 1 + beside, due + 2)
+        inputs = tuple([Entry(at=at, payload=f"a 5 {at}".encode()) for at in times])
+        case = TimedCase((SourceSpec(None),), (TimedStep(_LETTER), step), inputs, ended=False)
+        yield replace(case, expire_after=_EXPIRES)
 
 
 def _behind_one_another() -> Iterator[TimedCase]:

@@ -241,6 +241,12 @@ _LAWS: tuple[Law, ...] = (
         KINDS,
     ),
     law(
+        "window-5/own", {Fact.PANES_ALTERED},
+        "what combine and output do to accumulators shows in no other window",
+        "the pane that the next window needs is handed out itself, or copied in part",
+        frozenset({"changed", "windows"}),
+    ),
+    law(
         "window-5/panes", {Fact.PANES_COMBINED},
         "a window's accumulator is that of its panes, combined in order of time",
         "they are combined in another order, or one accumulator stands in two windows",
