@@ -169,8 +169,8 @@ def _idle() -> Iterator[TimedCase]:
     ):
         steps = (TimedStep(_LETTER), TimedStep(_TEXTS, window=window))
         for payload in (b"a 5 ", b"?", b"a x e"):  # frames that give no message move time, too
-            inputs = (Entry(payload=b"a 5 0"), Entry(at=40, payload=payload))
-            yield TimedCase((source,), steps, inputs, ended=False)
+            behind = Entry(at=40, payload=payload)
+            yield TimedCase((source,), steps, (Entry(payload=b"a 5 0"), behind), ended=False)
 
 
 def _branched() -> Iterator[TimedCase]:
