@@ -24,7 +24,8 @@ def by_word(word: str) -> str:
 @wallaroo.state_computation(name="tally")
 def tally(word: str, state: Tally) -> tuple[object, bool]:
     state.words.append(word)
-    return "".join({f"{word}{n}" for n in range(9)}) if word == "b" else word, True
+    # Two words stand in one order with the hash seeds 0 and 1, in the other with 2.
+    return ",".join({"ann", "alf"}) if word == "b" else word, True
 
 
 @wallaroo.encoder
