@@ -205,7 +205,7 @@ def results_in(path):
 
 
 def start_cluster():
-    """Start Java and a cluster in it; return how to make an environment of it."""
+    """Start Java, and in it a cluster and Python; return what makes environments of it."""
     os.environ["PYTHONPATH"] = os.pathsep.join([path for path in sys.path if path])
     os.environ.setdefault("JVM_ARGS", "-Xss16m")  # user code may go deep, in Java's threads
     java = get_gateway().jvm.org.apache.flink
@@ -228,18 +228,23 @@ def start_cluster():
     }.items():
         configuration.set_string(name, value)
     make = java.streaming.api.environment.StreamExecutionEnvironment
-    return lambda: StreamExecutionEnvironment(make(configuration._j_configuration))
+
+    def new_environment():
+        return StreamExecutionEnvironment(make(configuration._j_configuration))
+
+    first = new_environment()  # its job starts Python, which takes longest
+    first.from_collection([0]).map(str)
+    first.execute()
+    return new_environment
 
 
 class Flink:
     name = "flink"
     version = version("apache-flink")
-    seconds = 120  # the first job starts Java, a cluster, and Python in it
-
-    def __init__(self):
-        self.new_environment = None
+    seconds = 60  # a case alone is a Flink job
 
     def capabilities(self):
+        self.new_environment = start_cluster()  # before the hello, so that no case waits for it
         return Capabilities(
             isolation=frozenset({"isolated"}), batches=False, order="entity", stop="none"
         )
@@ -273,8 +278,6 @@ class Flink:
 
     def results(self, cases, folder):
         """Run cases as one job and yield its results."""
-        if self.new_environment is None:
-            self.new_environment = start_cluster()
         environment = self.new_environment()
         environment.set_parallelism(1)
         by_tasks = {}

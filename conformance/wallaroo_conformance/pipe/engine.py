@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import math
 import shlex
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -55,7 +56,7 @@ class Patience:
         more: for each further case of a job.
     """
 
-    start: float = 60.0
+    start: float = 120.0
     case: float = 10.0
     more: float = 0.05
 
@@ -110,6 +111,8 @@ class PipeEngine:
         self.version = str(hello.get("version", ""))
         self._capabilities = capabilities_from(hello.get("capabilities", {}))
         self._patience = replace(patience, case=max(patience.case, hello.get("seconds", 0.0)))
+        if "seconds" in hello:  # its jobs cost more than their cases
+            self._size = sys.maxsize
 
     @property
     def option(self) -> str:
