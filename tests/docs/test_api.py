@@ -8,6 +8,7 @@ from wallaroo_docs.api import PAGES, api_pages
 
 import wallaroo
 
+pytestmark = pytest.mark.xdist_group("pages of the API")  # which are made once
 
 
 @pytest.fixture(scope="module")

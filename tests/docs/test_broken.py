@@ -11,6 +11,8 @@ from wallaroo_mutants.catalogue import mutants
 
 import wallaroo.testing
 
+pytestmark = pytest.mark.xdist_group("site")  # which is built once
+
 MUTANTS = {mutant.name: mutant for mutant in mutants()}
 CHAPTERS = sorted(path.stem for path in DOCS.glob("spec/*.md") if page_examples(path))
 FOLD = re.compile(

@@ -7,6 +7,8 @@ import pytest
 from wallaroo_docs.links import broken_links
 from wallaroo_docs.site import SiteError, pages
 
+pytestmark = pytest.mark.xdist_group("site")  # which is built once
+
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//[^>]*>
     |<link\b(?![^>]*\brel=["']?(?:canonical|next|prev))[^>]*\bhref=["']?(?:https?:)?//[^>]*>

@@ -19,8 +19,8 @@ _IMPORTED = [
 def kills(mutants: Sequence[Mutant]) -> dict[str, tuple[bool, str]]:
     """Return for each mutant's name whether it was killed as it must be, and what was found."""
     names = [mutant.name for mutant in mutants]
-    # A mutant changes the whole process while it is checked, so each needs one. They are forked from
-    # a process that has imported everything and done nothing.
+    # A mutant changes the whole process while it is checked, so each needs one. They are forked
+    # from a process that has imported everything and done nothing.
     context = get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED)
     with ProcessPoolExecutor(_AT_A_TIME, context) as pool:

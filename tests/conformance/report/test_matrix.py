@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from wallaroo_conformance.judge.results import Report
 from wallaroo_conformance.report.matrix import badge, write_matrix
+
+pytestmark = pytest.mark.xdist_group("checks")  # they share reports
 
 
 def test_the_matrix_has_rules_down_and_engines_across(

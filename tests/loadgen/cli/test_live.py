@@ -22,6 +22,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.presentation.metrics import exposition
 
+pytestmark = pytest.mark.xdist_group("shown runs")  # which are made once
+
 WALLAROO = [sys.executable, "-m", "wallaroo"]
 
 

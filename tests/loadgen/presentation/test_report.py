@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
+import pytest
 from load_runs import result
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
 from wallaroo_loadgen.presentation import plots
 from wallaroo_loadgen.presentation.page import plot
 from wallaroo_loadgen.presentation.report import html
+
+pytestmark = pytest.mark.xdist_group("shown runs")  # which are made once
 
 
 def figures(page: str) -> list[dict[str, Any]]:

@@ -21,6 +21,8 @@ import pytest
 
 from wallaroo.access import refusal
 
+pytestmark = pytest.mark.xdist_group("Locust's page")  # which is started once
+
 LOCUSTFILE = Path(__file__).parents[3] / "loadgen" / "locustfile.py"
 USERS = {"user_count": 1, "spawn_rate": 1}
 
