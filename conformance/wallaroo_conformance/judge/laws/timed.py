@@ -104,6 +104,11 @@ _LAWS: tuple[Law, ...] = (
         "it is made a float on the way, or its zone is left out",
     ),
     law(
+        "window-9/within", {Fact.UPDATE_RAISED_WITHIN},
+        "a message whose update raises leaves what its window already has",
+        "the accumulator is half changed, or the window is gone",
+    ),
+    law(
         "window-9/update", {Fact.UPDATE_RAISED},
         "a message whose update raises has no effect on the step's windows",
         "it is counted, or its pane stays, or the accumulator is half changed",
@@ -179,6 +184,11 @@ _LAWS: tuple[Law, ...] = (
         "a pipeline used twice gives its messages to each branch, one after the other",
         "branches are taken in another order, or all but one are forgotten",
         KINDS,
+    ),
+    law(
+        "window-8/several", {Fact.TIMEOUT_OF_SEVERAL},
+        "a count window whose timeout comes gives all messages that it has",
+        "it waits for the others, or the timeout runs from the last message",
     ),
     law(
         "window-8/timeout", {Fact.FIRED_BY_TIMEOUT},
@@ -345,6 +355,11 @@ _LAWS: tuple[Law, ...] = (
         "window-4/output", {Fact.FIRED},
         "a window gives what output returns of its key, accumulator and bounds",
         "output gets the key's first window, or its last",
+    ),
+    law(
+        "key-2/taken", {Fact.KEY_TAKEN},
+        "state and windows behind collect have one key",
+        "they have the keys that messages had before",
     ),
     law(
         "key-2/collect", {Fact.COLLECTED},
