@@ -133,6 +133,8 @@ def check_engine(
         problems.insert(0, search.runner.given_up)
     name = search.runner.engine.name
     findings = search.findings
+    if findings.generated and not findings.kept and not findings.differed:
+        problems.append("it has run no case: each was refused, or needs what it does not claim")
     return Report(
         engine=name,
         profile=check.budget.name,

@@ -11,6 +11,7 @@ from wallaroo_conformance.cases.counterexamples import read_counterexample
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.results import (
     BROKEN,
+    INCOMPLETE,
     KEPT,
     Report,
 )
@@ -105,6 +106,21 @@ def test_build_2_an_engine_may_refuse_if_it_says_so() -> None:
     assert report.failures == ()
     assert report.rules["state-3"] == "unsupported"
     assert report.rules["build-2"] == "kept"
+
+
+class RefusingAll(Refusing):
+    """Can do nothing, and says so."""
+
+    name = "refusing all"
+
+    def check(self, application: Application) -> None:
+        raise UnsupportedTopology("decode-1", application.name, "there is nothing here")
+
+
+def test_an_engine_that_has_run_no_case_is_not_checked() -> None:
+    report = check_engine(RefusingAll(), Check(Budget(20, top_up=0), counterexamples=None))
+    assert report.exit_code == INCOMPLETE
+    assert "no case" in report.problems[0]
 
 
 def test_build_2_an_engine_that_answers_what_it_refuses_is_broken() -> None:
