@@ -6,8 +6,8 @@ When a case fails, it is reduced first; then everything in it is needed for the 
 falls on the first law in `LAWS` that the reduced case exercises and that is about this kind of
 difference. The order of `LAWS` is from special things, which a reduction removes if it can
 (batches, a second source, a mark in a payload), to what every case has. A law of time or windows is
-passed over if most of the other failing cases do not exercise it, or lack the signs that it needs:
-then it is not why they fail.
+passed over if most of the other failing cases do not exercise it, or do not show what it shows in
+every case: then it is not why they fail.
 """
 
 from __future__ import annotations
@@ -55,11 +55,15 @@ def blame(found: Evidence, ended: str | None = None, others: Sequence[Evidence] 
 
 
 def _speak_of(law: Law, others: Sequence[Evidence]) -> bool:
-    """Whether most cases exercise a law and show its signs."""
-    return sum(map(law.fits, others)) >= _MOST * len(others)
+    """Whether most cases exercise a law, and show its signs if these come with every failure."""
+    always = bool(law.signs & _IN_EVERY_CASE)
+    speak = [law.fits(one) if always else law.exercised_by(one.facts) for one in others]
+    return sum(speak) >= _MOST * len(others)
 
 
 _MOST = 3 / 4  # of the cases that fail
+_IN_EVERY_CASE = {"more late"}
+"""Signs that an engine shows wherever it breaks a law about them; others show in reduced cases."""
 _BY_ID = {law.id: law for law in LAWS}
 _GENERAL = frozenset({*PLAIN_LAWS, _BY_ID["graph-1/topology"], _BY_ID["time-1/tick"]})
 """Laws about what most cases have: it says nothing that failing cases exercise them."""
