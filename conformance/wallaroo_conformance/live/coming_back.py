@@ -30,7 +30,7 @@ from wallaroo_conformance.live.scenario import BrokenRuleError
 from wallaroo_conformance.live.stretches import missing, recovery_rule
 
 _HOST = "127.0.0.1"
-_FRAMES, _NUMBERS, _BUSY = "frames", "numbers", "busy"
+_FRAMES, _NUMBERS = "frames", "numbers"
 _WINDOWS: tuple[Windows, ...] = (
     wallaroo.range_windows(10).with_slide(4),
     wallaroo.session_windows(5).with_delay(5),
@@ -46,8 +46,6 @@ kill leaves windows open that hold messages."""
 _LAST = 200
 _ALL_NUMBERS = [b"%d\n" % number for number in range(1, _LAST + 1)]
 _PAUSE = 0.005  # seconds that the generator takes for a number, so that kills come in between
-_MANY, _BURSTS = 40, 5  # frames in each of some bursts, which come faster than they are processed
-_SLOW = 0.001  # seconds that a step takes for each of them
 _FIRST = 10  # bytes of numbers that have come before a kill
 
 
@@ -58,12 +56,6 @@ class _Upwards:
     def apply(self, last: Any) -> Any:
         time.sleep(_PAUSE)
         return last + 1 if last < _LAST else None
-
-
-@wallaroo.computation(name="slowly")
-def _slowly(message: Any) -> Any:
-    time.sleep(_SLOW)
-    return message
 
 
 @wallaroo.encoder
@@ -92,15 +84,13 @@ def what_outlives_a_kill(
                 served.send(frames)
                 served.kill_and_restart()
             served.send(_ROUNDS[-1])
-            served.send_to_the_busy()
             served.generated_all()
-    return Counter(["recover-1", "recover-2", "frame-5"])
+    return Counter(["recover-1", "recover-2"])
 
 
 @contextlib.contextmanager
 def _peers() -> Iterator[dict[SinkId, SinkPeer]]:
-    sinks = [(_FRAMES, number) for number in range(len(_WINDOWS) + 1)]
-    sinks += [(_NUMBERS, 0), (_BUSY, 0)]
+    sinks = [*[(_FRAMES, number) for number in range(len(_WINDOWS) + 1)], (_NUMBERS, 0)]
     peers = {sink: SinkPeer() for sink in sinks}
     try:
         yield peers
@@ -110,7 +100,7 @@ def _peers() -> Iterator[dict[SinkId, SinkPeer]]:
 
 
 def _application(peers: Mapping[SinkId, SinkPeer]) -> Application:
-    """Return windows of every kind and a state over one source, a generator, and a slow step."""
+    """Return windows of every kind and a state over one source, and a generator."""
     config = wallaroo.TCPSourceConfig(_HOST, 0, message, event_time=own_time)
     keyed: Any = wallaroo.source(_FRAMES, config).key_by(ByLetter("by letter"))
     steps = [windows.over(Texts(f"texts {number}")) for number, windows in enumerate(_WINDOWS)]
@@ -120,10 +110,8 @@ def _application(peers: Mapping[SinkId, SinkPeer]) -> Application:
         for number, step in enumerate(steps)
     ]
     numbers: Any = wallaroo.source(_NUMBERS, wallaroo.GenSourceConfig(_Upwards()))
-    ends.append(numbers.to_sink(wallaroo.TCPSinkConfig(*peers[_NUMBERS, 0].address, _number)))
-    busy: Any = wallaroo.source(_BUSY, wallaroo.TCPSourceConfig(_HOST, 0, message))
-    ends.append(busy.to(_slowly).to_sink(wallaroo.TCPSinkConfig(*peers[_BUSY, 0].address, line)))
-    return wallaroo.build_application("edges", *ends)
+    sink = wallaroo.TCPSinkConfig(*peers[_NUMBERS, 0].address, _number)
+    return wallaroo.build_application("edges", *ends, numbers.to_sink(sink))
 
 
 class _Served:
@@ -188,20 +176,6 @@ class _Served:
     def generated_all(self) -> None:
         """Wait until the generator's sink has all its numbers."""
         self._settle((_NUMBERS, 0), (), _ALL_NUMBERS)
-
-    def send_to_the_busy(self) -> None:
-        """Send more than is processed at once, on one connection: all comes in order (frame-5)."""
-        self._story.append(f"send {_BURSTS} bursts of {_MANY} frames to a slow step")
-        texts = [f"a 0 {number}" for number in range(_BURSTS * _MANY)]
-        frames = [header(message, len(text)) + text.encode() for text in texts]
-        outputs = [f"{text}\n".encode() for text in texts]
-        peer = self._peers[_BUSY, 0]
-        with contextlib.closing(Sender(self._handle.addresses[_BUSY], self._patience)) as sender:
-            for burst in range(_BURSTS):
-                sender.send(b"".join(frames[burst * _MANY : (burst + 1) * _MANY]))
-            wait_until(lambda: peer.size >= sum(map(len, outputs)), self._patience)
-        if problem := missing(outputs, peer.stretches):
-            self._broken("frame-5", f"sink {(_BUSY, 0)}: {problem}")
 
     def _outputs(self, frames: int) -> dict[SinkId, tuple[bytes, ...]]:
         found = self._reference.run(Case(self._application, self._log[:frames])).outputs
