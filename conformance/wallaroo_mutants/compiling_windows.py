@@ -203,7 +203,7 @@ COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
     ),
     compiled_mutant(
         "window-6",
-        "late within the delay",
+        "the delay for firing only",
         "the delay added where windows fire, and not where a message is called late",
         (RangePanes, "take", _late_within_the_delay),
     ),
