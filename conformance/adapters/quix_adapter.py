@@ -179,7 +179,8 @@ class Frames:
         """Add a window step; what its windows hold is kept as text, as Quix stores JSON."""
         folding = Folding(self.calls, step, self.results.append)
         ranges = isinstance(windows, RangeWindows)
-        begin = (windows.range // windows.slide + 1) * windows.slide if ranges else 0
+        wait = windows.range + windows.delay if ranges else 0
+        begin = (wait // windows.slide + 1) * windows.slide if ranges else 0
         longest = (windows.range if ranges else 2 * windows.gap) + windows.delay
 
         def time(item, *_):
