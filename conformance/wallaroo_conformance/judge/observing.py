@@ -116,6 +116,8 @@ def _kind(result: Any) -> tuple[Result, bool, bool]:
 
 def _false(value: Any) -> bool:
     """Whether a value is false, or cannot be tested for truth at all."""
+    if value is NotImplemented:  # the test is a warning, and from Python 3.14 on an error
+        return True
     try:
         return not value
     except Exception:  # noqa: BLE001 - an operator's own __bool__ may raise anything
