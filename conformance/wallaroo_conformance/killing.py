@@ -171,8 +171,10 @@ def _killed_by_cases(mutant: Mutant, seed: int, budget: Budget, watcher: Watcher
             search.search(budget)
             if not findings.failing:
                 break
-            search.explain(len(findings.failures) + 1)
-            if findings.failures[-1].rule == mutant.rule:
+            found = len(findings.failures)
+            search.explain(found + 1)
+            # None was added if the time is over.
+            if len(findings.failures) == found or findings.failures[-1].rule == mutant.rule:
                 break
     except HarnessError as error:
         problem = str(error)

@@ -88,7 +88,7 @@ def _answers(
     engine: Adapter, messages: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number and the answer of each case of a job."""
-    together = len(messages) if hasattr(engine, "seconds") else 1
+    together = max(len(messages), 1) if hasattr(engine, "seconds") else 1
     for start in range(0, len(messages), together):
         numbers: list[int] = []
         cases: list[Case] = []
@@ -106,7 +106,7 @@ def _answers(
 
 
 def _results(engine: Any, cases: Sequence[Case]) -> Iterator[Trace | BaseException]:
-    """Yield what cases give that are run together; if that raises, one of them alone gives it."""
+    """Run cases together and yield what each gives; if that raises, run halves to find the case."""
     if not cases:
         return
     results: Sequence[Trace | BaseException]

@@ -6,7 +6,7 @@ import enum
 
 
 class Fact(enum.Enum):
-    """A fact. Laws need all of them but the last, which lead the search to where faults hide."""
+    """A fact. Each is needed by a law."""
 
     STOPPED = "ended by on-error"
     EXITED = "ended by exit"
@@ -139,8 +139,6 @@ class Fact(enum.Enum):
     COMBINE_RAISED = "combine raised"
     OUTPUT_RAISED = "output raised"
     WINDOWS_OPEN = "open windows"
-
-    # Of timed cases, for the search.
     UPDATE_RAISED_WITHIN = "update raised for a window that had messages"
     TIMEOUT_OF_SEVERAL = "a count window with several messages timed out"
     KEY_TAKEN = "a key is taken by collect before state or windows"

@@ -308,7 +308,7 @@ def _order_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         elif call.role == "event time":
             lost = call.result == _RAISED
         elif call.role == "output":
-            if lost:
+            if lost:  # or by a tick or an end right behind it, which the calls do not show
                 facts.add(Fact.FIRED_BY_LOST)
             if fired and fired[-1] != (call.user.name, call.arguments[0]):
                 facts.add(Fact.DUE_TOGETHER)

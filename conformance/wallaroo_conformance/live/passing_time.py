@@ -123,7 +123,7 @@ class _Passing:
         self._peers = peers
         self._patience = patience
         self._handle: Handle
-        self._taken: dict[bytes, int] = {}  # when each payload's connection was closed in order
+        self._taken: dict[bytes, int] = {}  # a time at which each payload had been received
         self._story: list[str] = [f"windows of {_SHORT // 10**6} ms, by arrival time"]
 
     def run(self, isolation: Isolation, *, recovers: bool) -> None:

@@ -6,11 +6,10 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from wallaroo_conformance.cases.either import AnyCase, size
 from wallaroo_conformance.judge.coverage import Coverage
-from wallaroo_conformance.judge.differences import Kind, Result, signs
+from wallaroo_conformance.judge.differences import Kind, Result, Sign
 from wallaroo_conformance.judge.law import Evidence, Law
 from wallaroo_conformance.judge.laws import LAWS, exercised
 from wallaroo_conformance.judge.metamorphic import RELATIONS
@@ -32,17 +31,17 @@ class Failing:
     meaning: Meaning
     kinds: frozenset[Kind]
     result: Result
+    signs: frozenset[Sign]
 
     @property
     def case(self) -> AnyCase:
         """The case."""
         return self.meaning.case
 
-    @cached_property
+    @property
     def evidence(self) -> Evidence:
         """What it says about its cause."""
-        shown = signs(self.meaning.trace, self.result)
-        return Evidence(self.meaning.facts, self.kinds, shown)
+        return Evidence(self.meaning.facts, self.kinds, self.signs)
 
     @property
     def size(self) -> tuple[int, ...]:

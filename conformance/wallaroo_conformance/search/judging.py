@@ -13,7 +13,7 @@ from typing import TypeGuard
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.judge.claims import Claims
-from wallaroo_conformance.judge.differences import Crash, Result, differences
+from wallaroo_conformance.judge.differences import Crash, Result, differences, signs
 from wallaroo_conformance.judge.divergences import Divergence, known
 from wallaroo_conformance.judge.metamorphic import RELATIONS, Variant, Watched
 from wallaroo_conformance.judge.oracle import Meaning, Oracle
@@ -125,8 +125,9 @@ class Judge:
         """Return how an answer is wrong, or `None`; a rule that is not claimed cannot be broken."""
         if self._refused(result):
             return None
-        kinds = differences(*self.claims.comparable(meaning.trace, result))
-        return Failing(meaning, kinds, result) if kinds else None
+        compared = self.claims.comparable(meaning.trace, result)
+        kinds = differences(*compared)
+        return Failing(meaning, kinds, result, signs(*compared)) if kinds else None
 
     def _refused(self, result: Result) -> TypeGuard[Crash]:
         """Whether an answer is the refusal of an engine that refuses in `run`."""

@@ -52,7 +52,7 @@ class Progress:
         stage: what is being done.
         done: cases run.
         planned: cases to run, `None` if time decides.
-        seconds: how long cases have been generated.
+        seconds: seconds since the check's time began.
         planned_seconds: how long they are at most; `None` if their number decides.
         kept: cases that exercised each law and held, by law id.
         broken: ids of the laws found broken so far.
@@ -138,6 +138,8 @@ class Search:
 
     def replay(self, cases: Iterable[AnyCase]) -> None:
         """Run cases that are given, such as stored counterexamples."""
+        if self.runner.given_up:
+            return
         self._tell("stored cases")
         before, given = self.findings.generated, list(cases)
         with self._deadline.keeping_back(_AFTERWARDS):

@@ -33,8 +33,12 @@ def _binary(values: Sequence[bytes | None]) -> pa.Array:
     data = pa.py_buffer(b"".join([value or b"" for value in values]))
     offsets = pa.py_buffer(array("i", ends))
     absent = values.count(None)
-    there = sum(1 << place for place, value in enumerate(values) if value is not None)
-    mask = pa.py_buffer(there.to_bytes(len(values) // 8 + 1, "little")) if absent else None
+    mask = None
+    if absent:
+        there = bytearray(len(values) // 8 + 1)  # a bit for each value
+        for place, value in enumerate(values):
+            there[place // 8] |= (value is not None) << place % 8
+        mask = pa.py_buffer(there)
     return pa.Array.from_buffers(pa.binary(), len(values), [mask, offsets, data], null_count=absent)
 
 

@@ -1,4 +1,4 @@
-"""The facts that no law needs, only the search: which cases meet them, and which do not."""
+"""Facts of timed cases that few cases meet: which cases meet them, and which do not."""
 
 from __future__ import annotations
 

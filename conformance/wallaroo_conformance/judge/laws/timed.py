@@ -276,7 +276,7 @@ _LAWS: tuple[Law, ...] = (
     law(
         "window-6/early", {Fact.FIRED},
         "a message is late only if every window that it belongs to has fired",
-        "the delay is left out, or the windows after the first, or it is asked of another window",
+        "the delay is not added, or only one of the message's windows is looked at",
         signs={"more late"},
     ),
     law(
@@ -343,7 +343,7 @@ _LAWS: tuple[Law, ...] = (
     law(
         "window-3/lost", {Fact.FIRED},
         "every window that has a message fires",
-        "it is looked for at another time than the one that was noted",
+        "it is stored under one time and looked up under another",
         frozenset({"missing"}), signs={"outputs lost"},
     ),
     law(
