@@ -121,7 +121,7 @@ def conformance(stage: Stage) -> None:
     """Play generated applications on the compiled path and on the reference, rule by rule."""
     _require_command("conform")
     page = stage.folder / "conformance.html"
-    arguments = ["conform", "--engine", "compiled", "--budget", "5s", "--no-live"]
+    arguments = ["conform", "--engine", "compiled", "--cases", "1000", "--no-live"]
     arguments += ["--html", str(page), "--store", str(stage.folder / "counterexamples")]
     say(f"  $ wallaroo {' '.join(arguments)}")
     code = run_shown(arguments, _LONGEST_ACT)
