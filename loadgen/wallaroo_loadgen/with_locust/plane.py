@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import functools
 import logging
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,9 @@ def take_part(environment: Environment, **_: Any) -> None:
         WorkerSide(environment)
         return
     control = Control(environment)
+    # Python raises KeyboardInterrupt in whatever runs just then. In the greenlet of a run, it would
+    # end the run without a report, so it always goes to Locust's own, this one.
+    gevent.signal_handler(signal.SIGINT, gevent.kill, gevent.getcurrent(), KeyboardInterrupt)
     if environment.web_ui is not None:
         options: Any = environment.parsed_options
         check_requests(environment.web_ui, options)

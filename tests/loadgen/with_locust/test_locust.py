@@ -17,10 +17,10 @@ LOCUSTFILE = Path(__file__).parents[3] / "loadgen" / "locustfile.py"
 RATE, SECONDS = 500, 2.5  # warm-up 0.5, measured 1.5, cool-down 0.5
 
 
-def command(target: int, listen: int, *options: str) -> list[str]:
+def command(target: int, listen: int, *options: str, file: Path = LOCUSTFILE) -> list[str]:
     fixed = f"--workload echo --to 127.0.0.1:{target} --listen 127.0.0.1:{listen} --rate {RATE}"
     times = "--duration 1.5 --warmup 0.5 --cooldown 0.5 --drain 2 --only-summary --headless"
-    program = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE)]
+    program = [sys.executable, "-m", "locust", "-f", str(file)]
     return [*program, *fixed.split(), *times.split(), *options]
 
 
@@ -129,6 +129,36 @@ def test_ctrl_c_leaves_a_partial_report(
     assert run["partial"]
     assert 0 < run["counts"]["sent"] < run["counts"]["scheduled"]
     assert run["counts"]["received"] == run["counts"]["expected"]
+
+
+INTERRUPTED_THERE = """
+import os, signal
+from wallaroo_loadgen.control.conductor import Collector
+from wallaroo_loadgen.with_locust.plane import LoadUser, install
+
+install()
+taken = Collector.take
+
+def take(self, node, report):
+    Collector.take = taken
+    os.kill(os.getpid(), signal.SIGINT)
+    taken(self, node, report)
+
+Collector.take = take
+"""
+
+
+def test_ctrl_c_while_the_run_itself_works_leaves_a_report_too(
+    start_target: Callable[..., int], free_port: Callable[[], int], tmp_path: Path
+) -> None:
+    """Python raises `KeyboardInterrupt` wherever it is: in the run, it would end it unreported."""
+    listen, path, file = free_port(), tmp_path / "run.json", tmp_path / "locustfile.py"
+    file.write_text(INTERRUPTED_THERE)
+    options = ("--load-json", str(path), "--duration", "60")
+    words = command(start_target(listen), listen, *options, file=file)
+    done = subprocess.run(words, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 130, done.stderr
+    assert figures(path)["partial"]
 
 
 def test_the_help_names_our_options() -> None:
