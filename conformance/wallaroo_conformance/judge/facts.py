@@ -194,7 +194,7 @@ def _routing_facts(observation: Observation, facts: set[Fact]) -> None:
     met: Counter[tuple[int, bytes]] = Counter()
     visitors: dict[int, set[str]] = {}
     keys: dict[int, list[Any]] = {}
-    visits: dict[tuple[int, bytes], list[tuple[str, int]]] = {}  # of one frame
+    visits: dict[tuple[int, bytes], Counter[tuple[str, int]]] = {}  # of one frame
     for call in observation.calls:
         if call.role == "decode":
             visits.clear()
@@ -250,15 +250,15 @@ def _routing_facts(observation: Observation, facts: set[Fact]) -> None:
 
 
 def _visit(
-    visits: dict[tuple[int, bytes], list[tuple[str, int]]],
+    visits: dict[tuple[int, bytes], Counter[tuple[str, int]]],
     entity: tuple[int, bytes],
     call: Call,
     facts: set[Fact],
 ) -> None:
     """Note whether items of one frame meet an entity at several steps."""
-    met = visits.setdefault(entity, [])
-    met.append((call.place, call.position))
-    if len(met) > 2 and len(set(met)) > 1:
+    met = visits.setdefault(entity, Counter())
+    met[call.place, call.position] += 1
+    if len(met) > 1 and met.total() > 2:
         facts.add(Fact.SEVERAL_ITEMS_MEET_AGAIN)
 
 
