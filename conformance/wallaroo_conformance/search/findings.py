@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from wallaroo_conformance.cases.either import AnyCase, size
+from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.coverage import Coverage
 from wallaroo_conformance.judge.differences import Kind, Result, Sign
 from wallaroo_conformance.judge.law import Evidence, Law
@@ -45,8 +46,8 @@ class Failing:
 
     @property
     def size(self) -> tuple[int, ...]:
-        """How complicated the case is."""
-        return size(self.case)
+        """How complicated the case is; one in which time plays a part always is more so."""
+        return (isinstance(self.case, TimedCase), *size(self.case))
 
 
 class Findings:
@@ -73,8 +74,8 @@ class Findings:
         self.beyond: Counter[str] = Counter()
         """Cases that would exercise a law and that the engine was not given, by the law's id."""
         self.why_beyond: dict[str, str] = {}
-        self.last_beyond = ""
-        """Why the last case that the engine was not given, or has refused, is beyond it."""
+        self.timed_beyond = ""
+        """Why the last timed case that it was not given, or has refused, is beyond the engine."""
         self.excusing: tuple[Law, ...] = ()
         """Laws of rules that the engine does not claim; differences they explain are not faults."""
         self.spared = ""
@@ -92,7 +93,8 @@ class Findings:
         """Note a case that the engine is not given, and why not."""
         if refused and len(self.refused) < _MOST_REFUSED:
             self.refused.append(meaning.case)
-        self.last_beyond = why
+        if isinstance(meaning.case, TimedCase):
+            self.timed_beyond = why
         for law in exercised(meaning.facts):
             self.beyond[law.id] += 1
             self.why_beyond.setdefault(law.id, why)

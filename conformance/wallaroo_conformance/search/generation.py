@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from itertools import count as counting
 from random import Random
@@ -29,11 +29,15 @@ _FIRST_CHUNK_OF_FEW = 32
 _STAGES = {
     "first": ("random", "led", "tour", "led again", "pairs"),
     "second": ("random", "led", "timed tour", "led again"),
-    "both": ("random", "timed", "led", "tour", "timed tour", "led again", "pairs"),
+    "both": ("random of both", "led", "both tours", "led again", "pairs"),
+    "few": ("random", "timed", "led", "tour", "timed tour", "led again", "pairs"),
 }
-"""What the first chunks are."""
+"""What the first chunks are, for each part; a search for the first failure alone has more and
+smaller ones."""
 _LED = 1 / 2
 """The share of cases in later chunks that are led to rare pairs of facts."""
+_TIMED_AT_FIRST = 1 / 3
+"""The share of timed cases in the first chunk."""
 _TIMED = 1 / 4
 """The share of timed cases in later chunks."""
 _FIRST_ADDED = 10_000  # number of the first chunk of `more`; seeds of the others stay below
@@ -54,6 +58,27 @@ _TOURS: Mapping[frozenset[Isolation], tuple[Tone, ...]] = {
     _ISOLATED: ("any",),
     _TRUSTING: ("tame",),
 }
+
+
+def _tours(tones: Sequence[Tone]) -> Iterable[AnyCase]:
+    return chain.from_iterable(map(tour, tones))
+
+
+def _timed_tours(tones: Sequence[Tone]) -> Iterable[AnyCase]:
+    return chain.from_iterable(map(timed_tour, tones))
+
+
+def _pairs(tones: Sequence[Tone]) -> Iterable[AnyCase]:
+    return pairs(tones[0])  # those of "any" have the tame ones too
+
+
+_FIXED: Mapping[str, Sequence[Callable[[Sequence[Tone]], Iterable[AnyCase]]]] = {
+    "tour": (_tours,),
+    "timed tour": (_timed_tours,),
+    "both tours": (_tours, _timed_tours),
+    "pairs": (_pairs,),
+}
+"""The cases of each stage that is the same in every search."""
 
 
 class Generation:
@@ -88,31 +113,33 @@ class Generation:
         self._most = most
         self._steering = steering
         self._first = _FIRST_CHUNK_OF_FEW if few else _FIRST_CHUNK
+        self._stages = _STAGES["few" if few and part == "both" else part]
         self._added = counting(_FIRST_ADDED)
 
     def next_chunk(self, left: int | None) -> Chunk:
         """Return the next cases, at most `left`.
 
-        Most faults show in few random cases, so the first chunk is small; so is that of the first
-        timed cases. Then come cases that are led to rare pairs of facts, the tours of all operators
-        and of windows, led cases again, since the tours have met more facts, and all pairs of
-        operators. From then on chunks are as large as a job may be, since every job costs
-        something; if jobs have few cases at first, each has twice as many as the one before. Half
-        of the cases are led.
+        Most faults show in few random cases, so the first chunk is small. Then come cases that are
+        led to rare pairs of facts, the tours of all operators and of windows, led cases again,
+        since the tours have met more facts, and all pairs of operators. From then on chunks are as
+        large as a job may be, since every job costs something; if jobs have few cases at first,
+        each has twice as many as the one before. Half of the cases are led.
         """
         number = self.chunks
         self.chunks += 1
-        stage = (*_STAGES[self._part], *("later",) * (number + 1))[number]
-        if stage == "tour":
-            return _chosen((case for tone in _TOURS[self._modes] for case in tour(tone)), left)
-        if stage == "pairs":  # those of "any" have the tame ones too
-            return _chosen(pairs(_TOURS[self._modes][0]), left)
-        if stage == "timed tour":
-            return _chosen(chain.from_iterable(map(timed_tour, _TOURS[self._modes])), left)
-        sizes = {"timed": self._first // 2, "led": self._first, "led again": _FIRST_CHUNK}
+        stage = (*self._stages, *("later",) * (number + 1))[number]
+        if stage in _FIXED:
+            tones = _TOURS[self._modes]
+            return _chosen((case for fixed in _FIXED[stage] for case in fixed(tones)), left)
+        sizes = {
+            "random of both": self._first + self._first // 2,
+            "timed": self._first // 2,
+            "led": self._first,
+            "led again": _FIRST_CHUNK,
+        }
         size = sizes.get(stage, self._first << number)
         size = min(size, self._most, size if left is None else left)
-        led = {"random": 0, "timed": 0, "later": int(size * _LED)}.get(stage, size)
+        led = {"later": int(size * _LED), "led": size, "led again": size}.get(stage, 0)
         seed = self._seed_of(number)
         timed = self._timed_share(stage)
         drawn = size - led
@@ -128,12 +155,14 @@ class Generation:
         """Return the share of timed cases."""
         if self._part == "second" or stage == "timed":
             return 1.0
+        if stage == "random of both":
+            return _TIMED_AT_FIRST
         mixed = self._part == "both" and stage != "random" and not self.spare_timed
         return _TIMED if mixed else 0.0
 
     def around(self, count: int) -> list[AnyCase]:
         """Return some cases of the tour of timed cases, one of each sort if possible."""
-        return list(_chosen(chain.from_iterable(map(timed_tour, _TOURS[self._modes])), count))
+        return list(_chosen(_timed_tours(_TOURS[self._modes]), count))
 
     def more(self, part: Part) -> list[AnyCase]:
         """Return cases to look through for laws that no case has exercised yet.

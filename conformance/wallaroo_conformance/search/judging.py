@@ -6,12 +6,14 @@ A case whose engine cannot or need not run it is *beyond* the engine: it is coun
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from datetime import date
 from typing import TypeGuard
 
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import Crash, Result, differences, signs
 from wallaroo_conformance.judge.divergences import Divergence, known
@@ -54,10 +56,19 @@ class Judge:
         """Return the case in a form that the engine can run."""
         return self.claims.adapted(self.runner.adapted(case))
 
-    def try_cases(self, cases: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:
+    def try_cases(
+        self, cases: Sequence[AnyCase], *, vary: int = 0, rng: random.Random | None = None
+    ) -> list[tuple[Meaning, Result]]:
         """Run cases, note the outcomes, and return those that were run, with their results.
 
         Cases that the engine had no time for are not noted at all.
+
+        Args:
+            cases: the cases.
+            vary: of one case in so many a variant is run too, for a relation between the two; of
+                timed cases twice as often, since they have more relations. 0: of none. Both are
+                given to the engine at once: some engines take seconds for each job.
+            rng: chooses the variants; needed if there are some.
         """
         adapted = [self.adapted(case) for case in cases]
         given: list[Meaning] = []
@@ -68,10 +79,13 @@ class Judge:
             else:
                 refused = beyond.startswith(REFUSED)
                 self.findings.add_beyond(meaning, beyond, refused=refused)
-        results = self.runner.run([meaning.case for meaning in given])
-        self.findings.generated += len(adapted) - (len(given) - len(results))
+        pairs = self._pairs(_some(given, vary), rng) if rng is not None and vary else []
+        varied = self.oracle.ask([variant.case for _, variant in pairs])
+        results = self.runner.run([meaning.case for meaning in (*given, *varied)])
+        own, others = results[: len(given)], results[len(given) :]
+        self.findings.generated += len(adapted) - (len(given) - len(own))
         answered: list[tuple[Meaning, Result]] = []
-        for meaning, result in zip(given, results, strict=False):
+        for meaning, result in zip(given, own, strict=False):
             if self._refused(result):
                 why = f"{REFUSED}{result.refusal}"
                 self.findings.add_beyond(meaning, why, refused=False)
@@ -80,29 +94,47 @@ class Judge:
         self.findings.supported += len(answered)
         for meaning, result in answered:
             self._note(meaning, result)
+        answers = {meaning.case: result for meaning, result in answered}
+        for (first, variant), second, result in zip(pairs, varied, others, strict=False):
+            answer = answers.get(first.case)
+            if isinstance(answer, Trace):
+                self._compare(first, answer, variant, second, result)
         return answered
 
-    def try_variants(self, answered: Sequence[tuple[Meaning, Result]], rng: random.Random) -> None:
-        """Run a variant of each case, and compare the engine's two answers.
+    def offering(self, cases: Sequence[AnyCase], relations: Collection[str]) -> list[AnyCase]:
+        """Return the cases with a variant for one of the relations, which are given by their ids.
 
         Args:
-            answered: cases and their results, as `try_cases` returned them.
-            rng: chooses the variants.
+            cases: the cases.
+            relations: the relations' ids.
         """
-        pairs: list[tuple[Meaning, Trace, Variant]] = []
-        for meaning, result in answered:
-            if not isinstance(result, Trace):
-                continue
-            offered = _variants(meaning.observation, rng)
-            variants = [one for one in offered if one and self._may_vary(one)]
+        rng = random.Random(0)  # noqa: S311 - no secret
+        return [
+            meaning.case
+            for meaning in self.oracle.ask([self.adapted(case) for case in cases])
+            if self._beyond(meaning) is None
+            and any(one.relation.id in relations for one in self._variants(meaning, rng))
+        ]
+
+    def _pairs(
+        self, meanings: Sequence[Meaning], rng: random.Random
+    ) -> list[tuple[Meaning, Variant]]:
+        """Return cases, each with a variant for the relation that was compared least often."""
+        planned = Counter(self.findings.kept)
+        pairs: list[tuple[Meaning, Variant]] = []
+        for meaning in meanings:
+            variants = self._variants(meaning, rng)
             if variants:
                 rng.shuffle(variants)
-                pairs.append((meaning, result, min(variants, key=self._compared)))
-        meanings = self.oracle.ask([variant.case for _, _, variant in pairs])
-        results = self.runner.run([variant.case for _, _, variant in pairs])
-        answers = zip(pairs, meanings, results, strict=False)  # the last may be without results
-        for (first, answer, variant), second, result in answers:
-            self._compare(first, answer, variant, second, result)
+                variant = min(variants, key=lambda one: planned[one.relation.id])
+                planned[variant.relation.id] += 1
+                pairs.append((meaning, variant))
+        return pairs
+
+    def _variants(self, meaning: Meaning, rng: random.Random) -> list[Variant]:
+        """Return the variants of a case that the engine can run, one for each relation."""
+        offered = _variants(meaning.observation, rng)
+        return [one for one in offered if one and self._may_vary(one)]
 
     def first_failing(self, cases: Sequence[AnyCase], *, content: bool = False) -> Failing | None:
         """Return the first case that fails for a reason not yet known; note nothing.
@@ -152,10 +184,6 @@ class Judge:
             return known(self._divergences, engine, meaning.case, meaning.facts, self._today)
         return beyond
 
-    def _compared(self, variant: Variant) -> int:
-        """Return how often a variant's relation has been seen to hold."""
-        return self.findings.kept[variant.relation.id]
-
     def _note(self, meaning: Meaning, result: Result) -> None:
         failing = self.failing(meaning, result)
         if self._refused(result):
@@ -198,3 +226,10 @@ def _variants(observation: Watched, rng: random.Random) -> list[Variant | None]:
     return [
         relation.variant(observation, rng) for relation in (TIMED_RELATIONS if timed else RELATIONS)
     ]
+
+
+def _some(meanings: Sequence[Meaning], every: int) -> list[Meaning]:
+    """Return one case in `every`; of timed cases one in half as many."""
+    timed = [one for one in meanings if isinstance(one.case, TimedCase)]
+    plain = [one for one in meanings if not isinstance(one.case, TimedCase)]
+    return [*plain[::every], *timed[:: max(every // 2, 1)]]

@@ -39,7 +39,7 @@ _AFTERWARDS = 1 / 4
 fail, and looking for laws that no case has exercised. If there is neither, the search goes on."""
 _MOSTLY_REFUSED = 4  # an engine that takes less than one in this many timed cases gets few of them
 _MOST_COMPARED = 16  # steps of the top-up for relations
-_FEW = 16  # failing cases
+_FEW = 16  # cases
 _AROUND = 128  # timed cases, which take a second or two
 _MOST_USEFUL = 32  # of the cases looked through in one step of the top-up, those that are run
 
@@ -179,13 +179,11 @@ class Search:
             self._tell("searching")
             chunk = self._generation.next_chunk(left)
             before = self.findings.generated
-            answered = self._judge.try_cases(list(chunk))
+            rng = random.Random(self._seed + before)  # noqa: S311 - no secret
+            answered = self._judge.try_cases(list(chunk), vary=budget.variant_every, rng=rng)
             self._cover(answered, chunk)
             if self.findings.generated - before == len(chunk):
-                self._spare_refused(list(chunk), len(answered))
-            if budget.variant_every:
-                rng = random.Random(self._seed + self.findings.generated)  # noqa: S311 - no secret
-                self._judge.try_variants(_some(answered, budget.variant_every), rng)
+                self._spare_refused(list(chunk), answered)
 
     @property
     def _ended(self) -> bool:
@@ -198,12 +196,15 @@ class Search:
         for meaning, _ in answered:
             self.findings.coverage.add(meaning.case, meaning.facts, origins[meaning.case])
 
-    def _spare_refused(self, cases: Sequence[AnyCase], answered: int) -> None:
+    def _spare_refused(
+        self, cases: Sequence[AnyCase], answered: Sequence[tuple[Meaning, Result]]
+    ) -> None:
         """Draw no more timed cases for an engine that refuses nearly all of them."""
-        only_timed = all(isinstance(case, TimedCase) for case in cases)
-        if only_timed and _MOSTLY_REFUSED * answered < len(cases):
+        timed = sum(isinstance(case, TimedCase) for case in cases)
+        taken = sum(isinstance(meaning.case, TimedCase) for meaning, _ in answered)
+        if timed >= _FEW and _MOSTLY_REFUSED * taken < timed:
             self._generation.spare_timed = True
-            self.findings.spared = self.findings.last_beyond
+            self.findings.spared = self.findings.timed_beyond
 
     def top_up(self, budget: Budget, rules: str = "*") -> None:
         """Look for cases that exercise laws which no case has exercised yet.
@@ -229,14 +230,15 @@ class Search:
                 for meaning in self.oracle.ask(cases)
                 if any(law.exercised_by(meaning.facts) for law in missing)
             ]
-            self._try_more(useful)
+            self._try_chosen(useful[:_MOST_USEFUL])
         for _ in range(_MOST_COMPARED):
-            part = self._uncompared(rules)
-            if part is None or self._ended:
+            part, relations = self._uncompared(rules)
+            if not relations or self._ended:
                 break
             self._tell("comparing")
-            answered = self._try_more(self._generation.more(part))
-            self._judge.try_variants(answered, random.Random(self._seed))  # noqa: S311 - no secret
+            cases = self._judge.offering(self._generation.more(part), relations)[:_MOST_USEFUL]
+            rng = random.Random(self._seed)  # noqa: S311 - no secret
+            self._cover(self._judge.try_cases(cases, vary=1, rng=rng), dict.fromkeys(cases, "led"))
 
     def _missing(self, rules: str) -> list[Law]:
         """Return the laws that no case has exercised yet, and that some case may exercise."""
@@ -249,29 +251,28 @@ class Search:
             and not (self.findings.spared and RULES[law.rule].second_part)
         ]
 
-    def _try_more(self, cases: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:
-        """Try some of the cases that were chosen because they may show something new."""
-        return self._try_chosen(cases[:_MOST_USEFUL])
-
     def _try_chosen(self, chosen: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:
         answered = self._judge.try_cases(chosen)
         self._cover(answered, dict.fromkeys(chosen, "led"))
         return answered
 
-    def _uncompared(self, rules: str) -> Part | None:
-        """Return which cases offer a relation that has not been seen to hold yet; `None`: none."""
-        if self.findings.failing or self.findings.failures:
-            return None
-        parts: list[tuple[Part, Sequence[Relation]]] = [("first", RELATIONS)]
-        if not self.findings.spared:
-            parts.append(("second", TIMED_RELATIONS))
-        for part, relations in parts:
-            for relation in relations:
-                if relation.id in self.findings.unasked:
-                    continue
-                if fits(relation.rule, rules) and not self.findings.kept[relation.id]:
-                    return part
-        return None
+    def _uncompared(self, rules: str) -> tuple[Part, set[str]]:
+        """Return the ids of relations not seen to hold yet, and which cases offer these."""
+        if not self.findings.failing and not self.findings.failures:
+            parts: list[tuple[Part, Sequence[Relation]]] = [("first", RELATIONS)]
+            if not self.findings.spared:
+                parts.append(("second", TIMED_RELATIONS))
+            for part, relations in parts:
+                missing = {
+                    relation.id
+                    for relation in relations
+                    if relation.id not in self.findings.unasked
+                    and fits(relation.rule, rules)
+                    and not self.findings.kept[relation.id]
+                }
+                if missing:
+                    return part, missing
+        return "both", set()
 
     def explain(self, most: int = MOST_FAILURES) -> None:
         """Make failures of failing cases until none is left unexplained, or there are `most`.
@@ -328,10 +329,3 @@ class Search:
                 len(self.findings.failing),
             )
         )
-
-
-def _some(answered: Sequence[tuple[Meaning, Result]], every: int) -> list[tuple[Meaning, Result]]:
-    """Return one answer in `every`; of timed cases one in two, since they have more relations."""
-    timed = [one for one in answered if isinstance(one[0].case, TimedCase)]
-    plain = [one for one in answered if not isinstance(one[0].case, TimedCase)]
-    return [*plain[::every], *timed[:: max(every // 2, 1)]]

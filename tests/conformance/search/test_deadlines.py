@@ -95,7 +95,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 def checked(world: World, log: Path, *, stored_cases: int = 40, job: int = 100) -> Search:
     engine = PipeEngine("fake", log)
     search = Search(engine, clock=lambda: world.now, job=job)
-    budget = Budget(None, SECONDS)
+    budget = Budget(None, SECONDS, variant_every=0)
     world.now = 0.0
     search.begin(budget)
     search.replay([example.case for example in stored()][:stored_cases])
