@@ -82,7 +82,7 @@ def register_conform(subparsers: Subparsers) -> None:
         "--profile", choices=["ci", "dev", "nightly"], default="dev", help="how much to do (dev)"
     )
     parser.add_argument(
-        "--job", type=_count, default=2048, metavar="N", help="most cases in a job (2048)"
+        "--job", type=_count, default=4096, metavar="N", help="most cases in a job (4096)"
     )
     parser.add_argument(
         "--option",

@@ -17,7 +17,7 @@ from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.differences import Crash, CrashError, NoMoreAnswersError, Result
 
-MOST_CASES_A_JOB = 2_048
+MOST_CASES_A_JOB = 4_096
 """The default. On Spark the cost of a job depends little on the number of its cases."""
 
 _FRAMES = 8  # the innermost frames of a crash's traceback are kept

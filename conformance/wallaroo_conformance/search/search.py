@@ -37,6 +37,8 @@ MOST_FAILURES = 16
 _AFTERWARDS = 1 / 4
 """The share of a budget's time that is kept for what comes after the search: reducing cases that
 fail, and looking for laws that no case has exercised. If there is neither, the search goes on."""
+_OWN_CASES = 3 / 4
+"""The share of a job's cases that are generated; the others are variants of some of them."""
 _MOSTLY_REFUSED = 4  # an engine that takes less than one in this many timed cases gets few of them
 _MOST_COMPARED = 16  # steps of the top-up for relations
 _FEW = 16  # cases
@@ -114,7 +116,8 @@ class Search:
         self.findings = Findings()
         modes = self.runner.capabilities.isolation
         steering = None if by_chance else Steering(self.findings.coverage)
-        self._generation = Generation(seed, modes, job, steering, few=give_up_early, part=part)
+        most = max(int(job * _OWN_CASES), 1)
+        self._generation = Generation(seed, modes, most, steering, few=give_up_early, part=part)
         self._judge = Judge(
             self.runner, self.oracle, self.findings, divergences, today or date.today()
         )
