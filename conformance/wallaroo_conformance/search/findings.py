@@ -46,8 +46,8 @@ class Failing:
 
     @property
     def size(self) -> tuple[int, ...]:
-        """How complicated the case is; one in which time plays a part always is more so."""
-        return (isinstance(self.case, TimedCase), *size(self.case))
+        """How complicated the case is."""
+        return size(self.case)
 
 
 class Findings:
