@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from receiving import Receiver
 from wallaroo_spark.jvm.class_archive import archive_for
 from wallaroo_spark.jvm.java import find_java, options_for
 from wallaroo_spark.jvm.settings import SessionSettings
@@ -26,6 +27,14 @@ def spark_engine():
 def reference():
     """The engine whose answers are right."""
     return load_engine("reference")
+
+
+@pytest.fixture
+def receiver():
+    """A sink's peer."""
+    made = Receiver()
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

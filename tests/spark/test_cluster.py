@@ -7,23 +7,22 @@ import ctypes
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import psutil
 import pyspark
 import pytest
+from live_on_spark import PATIENCE, options, send
+from receiving import eventually
 from wallaroo_spark.jvm.java import MODULE_OPTIONS
 from wallaroo_spark.jvm.session import close_session, session
 from wallaroo_spark.jvm.settings import SessionSettings
 
 import wallaroo
 from wallaroo.engine import Case
-from wallaroo.frames import frames
 from wallaroo.loading import load_application, load_module
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
@@ -60,14 +59,19 @@ def cluster(tmp_path_factory, java_home, class_archive):
         yield running
 
 
-@pytest.fixture
-def conf(class_archive):
-    return {
+@pytest.fixture(scope="module")
+def on_cluster(cluster, class_archive):
+    """The settings of the one session of all tests here: an executor takes seconds to start."""
+    conf = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": f"{QUICK} {class_archive}",
     }
+    settings = SessionSettings(master=cluster.url, conf=conf)
+    session(settings)
+    yield settings
+    close_session()
 
 
 def example(name, *arguments):
@@ -115,7 +119,7 @@ def where():
     )
 
 
-def test_order_2_bounded_cases_on_a_cluster(cluster, conf, spark_engine, reference, market):
+def test_order_2_bounded_cases_on_a_cluster(on_cluster, spark_engine, reference, market):
     cases = [
         Case(application, log, batches, partitions=2)
         for application, log, batches in [
@@ -124,11 +128,7 @@ def test_order_2_bounded_cases_on_a_cluster(cluster, conf, spark_engine, referen
         ]
     ]
     spread = Case(where(), [("p", b"%d" % key) for key in range(20)], (10,), partitions=4)
-    session(SessionSettings(master=cluster.url, conf=conf))
-    try:
-        *found, places = spark_engine.run_many([*cases, spread])
-    finally:
-        close_session()
+    *found, places = spark_engine.run_many([*cases, spread])
     for case, trace in zip(cases, found, strict=True):
         assert trace.comparable() == reference.run(case).comparable()
     assert len(set(places.outputs["p", 0])) == 2  # both executors hold state
@@ -137,85 +137,28 @@ def test_order_2_bounded_cases_on_a_cluster(cluster, conf, spark_engine, referen
 # -- live ------------------------------------------------------------------------------------
 
 
-class Receiver:
-    """A sink's peer, which keeps all that comes."""
-
-    def __init__(self):
-        self.data = bytearray()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self._thread = threading.Thread(target=self._receive, daemon=True)
-        self._thread.start()
-
-    def wait_for(self, length, run):
-        while len(self.data) < length:
-            assert run.poll() is None, "the run has ended"
-            time.sleep(0.02)
-
-    def close(self):
-        self._listener.close()
-        self._thread.join(10)
-
-    def _receive(self):
-        with contextlib.suppress(OSError), self._listener.accept()[0] as connection:
-            while data := connection.recv(1 << 16):
-                self.data += data
-
-
-@contextlib.contextmanager
-def served(cluster, conf, receiver, log):
-    """Run market spread on the cluster; yield the process and its ports by source."""
-    command = [
-        *(sys.executable, "-m", "wallaroo", "run", str(EXAMPLES / "market_spread.py")),
-        *("--engine", "spark", "--master", cluster.url, "--partitions", "2"),
-        *[part for pair in conf.items() for part in ("--conf", "=".join(pair))],
-        *("--progress", "none", "--stop-timeout", "60", *CLOCK),
-        *("--in", "127.0.0.1:0,127.0.0.1:0", "--out", f"127.0.0.1:{receiver.port}"),
-    ]
-    with log.open("wb") as stderr:
-        process = subprocess.Popen(command, stderr=stderr)
-    try:
-        ports = {}
-        while len(ports) < 2:
-            assert process.poll() is None, log.read_text()
-            for name, port in re.findall(
-                r"source (Orders|Market Data) listening on .*:(\d+)\n", log.read_text()
-            ):
-                ports[name] = int(port)
-            time.sleep(0.05)
-        yield process, ports
-    finally:
-        process.kill()
-        process.wait()
-
-
-def send(port, payloads):
-    """Send frames, and return when they are sequenced (frame-4)."""
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall(frames(payloads))
-        connection.shutdown(socket.SHUT_WR)
-        assert connection.recv(1) == b""
-
-
 # The last one here: it leaves the cluster with one worker.
 def test_recover_1_a_worker_is_killed_and_the_job_completes(
-    cluster, conf, reference, market, tmp_path
+    cluster, on_cluster, spark_engine, reference, market, receiver
 ):
     data, orders = market
     trace = reference.run(Case(example("market_spread", *CLOCK), market_log(market)))
     expected = b"".join(trace.outputs["Orders", 0])
-    with (
-        contextlib.closing(Receiver()) as receiver,
-        served(cluster, conf, receiver, tmp_path / "log") as (run, ports),
-    ):
-        send(ports["Market Data"], data)
-        send(ports["Orders"], orders[:200])
-        receiver.wait_for(1, run)
+    places = ("--in", "127.0.0.1:0,127.0.0.1:0", "--out", f"127.0.0.1:{receiver.port}")
+    application = load_application(EXAMPLES / "market_spread.py", [*places, *CLOCK])
+    own = {"master": on_cluster.master, "conf": on_cluster.conf}
+    run = spark_engine.serve(application, options(own=own))
+    try:
+        send(run, *data, to="Market Data")
+        send(run, *orders[:200], to="Orders")
+        eventually(lambda: b"".join(receiver.so_far), PATIENCE)
         assert cluster.kill_worker(0), "it had an executor"
-        send(ports["Orders"], orders[200:])
-        receiver.wait_for(len(expected), run)
-        run.send_signal(signal.SIGTERM)
-        assert run.wait(60) == 0
+        send(run, *orders[200:], to="Orders")
+        eventually(lambda: len(b"".join(receiver.so_far)) >= len(expected), PATIENCE)
+    finally:
+        run.stop()
+        summary = run.wait(PATIENCE)
+    assert (summary.exit_code, summary.problem) == (0, None)
     assert receiver.data == expected
 
 

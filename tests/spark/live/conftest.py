@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from receiving import Receiver
 from spark_checkpoints import application
 from wallaroo_spark.live.checkpoint import Checkpoint
-
-
-@pytest.fixture
-def receiver():
-    """A sink's peer."""
-    made = Receiver()
-    yield made
-    made.close()
 
 
 @pytest.fixture

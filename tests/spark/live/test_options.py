@@ -1,0 +1,30 @@
+"""The options of ``wallaroo run`` that only Spark has."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+from wallaroo_spark.live.options import add_arguments, spark_options
+
+
+@pytest.fixture
+def parser():
+    made = argparse.ArgumentParser()
+    add_arguments(made)
+    return made
+
+
+def test_master_and_settings_are_those_of_the_session(parser):
+    words = ["--master", "spark://host:7077", "--conf", "spark.a=b=c", "--conf", "spark.d="]
+    own = spark_options(vars(parser.parse_args(words)))
+    assert own.settings.master == "spark://host:7077"
+    assert own.settings.conf == {"spark.a": "b=c", "spark.d": ""}
+    assert own.default_partitions == 2
+
+
+@pytest.mark.parametrize("text", ["spark.a", "=b", ""])
+def test_a_setting_without_a_name_or_a_value_is_refused(parser, text, capsys):
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--conf", text])
+    assert f"write K=V, not {text!r}" in capsys.readouterr().err
