@@ -26,6 +26,7 @@ from wallaroo.trace import Trace
 from wallaroo_conformance.cases.either import GeneratedCase
 from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.differences import CrashError, NoMoreAnswersError
+from wallaroo_conformance.pipe.faults import Fault, Faults
 from wallaroo_conformance.pipe.process import DiedError, LineProcess, SilentError
 from wallaroo_conformance.pipe.protocol import (
     PROTOCOL,
@@ -36,9 +37,6 @@ from wallaroo_conformance.pipe.protocol import (
     to_line,
 )
 
-_MOST_DEATHS = 100
-_MOST_IN_A_ROW = 20
-"""Cases of a job that may fail one after the other: the rest would most probably fail too."""
 _LOOKED_AT = 5.0  # seconds of silence after which a process is asked whether it is there
 
 
@@ -90,24 +88,26 @@ class PipeEngine:
             raise EngineCommandError("an engine's command is empty")
         self.deadline = Deadline()
         """When it is over, no answer is waited for any more."""
+        self.reducing = False
+        """Whether cases are run to reduce what has failed: then many faults are expected."""
         self._patience = patience
         self._environment = environment
         self._size = 1  # most cases of the next job
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log.open("wb")
         self._process: LineProcess | None = None
-        self._deaths = 0
         self._jobs = 0
         self._heard = 0.0
         try:
             hello = self._hello()
-        except _Fault as fault:
+        except Fault as fault:
             self.close()
             said = f"; it wrote: {fault.tail.strip()}" if fault.tail.strip() else ""
             raise EngineCommandError(
                 f"{shlex.join(self._command)} is not an engine: {fault}{said}"
             ) from None
         self.name = str(hello["name"])
+        self._faults = Faults(self.name)
         self.version = str(hello.get("version", ""))
         self._capabilities = capabilities_from(hello.get("capabilities", {}))
         self._patience = replace(patience, case=max(patience.case, hello.get("seconds", 0.0)))
@@ -183,30 +183,26 @@ class PipeEngine:
             NoMoreAnswersError: some have none.
         """
         waiting = [*range(len(cases))]
-        in_a_row = 0
         while waiting:
             if self.deadline.over:
                 raise NoMoreAnswersError("")
+            if not self.reducing:
+                self._faults.end_search()
             group = waiting[: self._size]
             fault = self._job(cases, group, answers)
             waiting[: len(group)] = left = [number for number in group if number not in answers]
             if fault is None:
                 self._size = max(self._size, 2 * len(group))
-                in_a_row = 0
+                self._faults.forget_row()
                 continue
             self._size = 1
             if left and len(group) == 1:
                 answers[waiting.pop(0)] = CrashError(str(fault), fault.tail)
-                in_a_row += 1
-            if waiting and in_a_row == _MOST_IN_A_ROW:
-                raise NoMoreAnswersError(
-                    f"{self.name} failed on {in_a_row} cases one after the other, and was given no "
-                    f"more; the last time: {fault}"
-                )
+            self._faults.add(fault, alone=len(group) == 1)
 
     def _job(
         self, cases: Sequence[Case], group: Sequence[int], answers: dict[int, Trace | Exception]
-    ) -> _Fault | None:
+    ) -> Fault | None:
         """Get the answers of a group of cases; return what went wrong, if anything did."""
         self._jobs += 1
         job = self._jobs
@@ -221,14 +217,13 @@ class PipeEngine:
         try:
             process = self._ready()
             process.send(to_line(message))
-            self._answers(process, job, group, answers)
-        except _Fault as fault:
-            self._end_process()
+            return self._answers(process, job, group, answers)
+        except Fault as fault:
+            self._kill()
             return fault
         except NoMoreAnswersError:
             self._kill()
             raise
-        return None
 
     def _answers(
         self,
@@ -236,11 +231,11 @@ class PipeEngine:
         job: int,
         group: Sequence[int],
         answers: dict[int, Trace | Exception],
-    ) -> None:
-        """Take the answers of a job, until it is done.
+    ) -> Fault | None:
+        """Take the answers of a job, until it is done; return how it was too slow, if it was.
 
         Raises:
-            _Fault: it is not done as it should be.
+            Fault: it is not done as it should be.
         """
         begun = time.monotonic()
         within = self._patience.case + self._patience.more * len(group)
@@ -257,18 +252,19 @@ class PipeEngine:
                 continue
             number = message.get("id")
             if message.get("job") != job or number not in group or number in answers:
-                raise _Fault(process, f"garbage: an answer that nobody asked for: {message!r:.120}")
+                raise Fault(process, f"garbage: an answer that nobody asked for: {message!r:.120}")
             assert isinstance(number, int)
             answers[number] = _answer(message)
             if not alone:
                 within = self._patience.case  # it answers case by case: silence counts now
         unanswered = [number for number in group if number not in answers]
         if unanswered:
-            raise _Fault(process, f"garbage: a job is done with {len(unanswered)} cases unanswered")
-        if late is not None:
-            answers[group[0]] = CrashError(
-                f"slow: it answered after {late:.1f} s; a case has {self._patience.case:g} s"
-            )
+            raise Fault(process, f"garbage: a job is done with {len(unanswered)} cases unanswered")
+        if late is None:
+            return None
+        said = f"slow: it answered after {late:.1f} s; a case has {self._patience.case:g} s"
+        answers[group[0]] = CrashError(said)
+        return Fault(None, said, long=True)
 
     def _message(
         self, process: LineProcess, seconds: float, alone: bool
@@ -276,7 +272,7 @@ class PipeEngine:
         """Return the next message, and whether it came late; a single case may be late.
 
         Raises:
-            _Fault: there is none.
+            Fault: there is none.
             NoMoreAnswersError: the check's time is over, and nothing can be blamed on the engine.
         """
         waited, late = 0.0, False
@@ -294,11 +290,12 @@ class PipeEngine:
                 if alone and not late:
                     late = True
                     continue
-                raise _Fault(process, f"hang: no answer within {waited:.1f} s") from None
+                said = f"hang: no answer within {waited:.1f} s"
+                raise Fault(process, said, long=alone) from None
             except DiedError as died:
-                raise _Fault(process, f"died: {died}") from None
+                raise Fault(process, f"died: {died}") from None
             except ProtocolError as garbage:
-                raise _Fault(process, f"garbage: {garbage}") from None
+                raise Fault(process, f"garbage: {garbage}") from None
 
     # -- the process -------------------------------------------------------------------------
 
@@ -313,12 +310,13 @@ class PipeEngine:
                 self._process.send(to_line({"type": "ping", "ping": self._jobs}))
                 while self._message(self._process, self._patience.case, False)[0]["type"] != "pong":
                     pass
-            except _Fault:  # it died when it had nothing to do: no case is to blame
-                self._end_process()
+            except Fault as fault:  # when it had nothing to do: no case is to blame
+                self._kill()
+                self._faults.add(fault, alone=False)
         if self._process is None:
             try:
                 self._hello()
-            except _Fault as fault:
+            except Fault as fault:
                 why = f"{self.name} cannot be started again: {fault}"
                 raise NoMoreAnswersError(why, gone=True) from None
         assert self._process is not None
@@ -329,44 +327,28 @@ class PipeEngine:
         try:
             self._process = LineProcess(self._command, self._log, self._environment)
         except OSError as error:
-            raise _Fault(None, f"it cannot be started: {error}") from None
+            raise Fault(None, f"it cannot be started: {error}") from None
         self._process.send(to_line({"type": "hello", "protocol": PROTOCOL}))
         message, _ = self._message(self._process, self._patience.start, False)
         if message["type"] != "hello" or message.get("protocol") != PROTOCOL:
-            raise _Fault(
+            raise Fault(
                 self._process, f"its first line is not a hello of {PROTOCOL}: {message!r:.120}"
             )
         if not isinstance(message.get("name"), str) or not message["name"]:
-            raise _Fault(self._process, "its hello has no name")
+            raise Fault(self._process, "its hello has no name")
         seconds = message.get("seconds", 0.0)
         if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
-            raise _Fault(self._process, f"its hello asks for {seconds!r:.40} seconds a case")
+            raise Fault(self._process, f"its hello asks for {seconds!r:.40} seconds a case")
         try:
             capabilities_from(message.get("capabilities", {}))
         except ProtocolError as error:
-            raise _Fault(self._process, str(error)) from None
+            raise Fault(self._process, str(error)) from None
         return message
-
-    def _end_process(self) -> None:
-        """Kill a process that has failed."""
-        self._kill()
-        self._deaths += 1
-        if self._deaths > _MOST_DEATHS:
-            why = f"{self.name} has died, hung or sent garbage {self._deaths} times: given up"
-            raise NoMoreAnswersError(why, gone=True)
 
     def _kill(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process = None
-
-
-class _Fault(Exception):  # noqa: N818 - it becomes a case's answer
-    """What a process did wrong, with the end of its standard error."""
-
-    def __init__(self, process: LineProcess | None, text: str) -> None:
-        super().__init__(text)
-        self.tail = "" if process is None else process.tail()
 
 
 def _answer(message: Mapping[str, Any]) -> Trace | Exception:

@@ -35,13 +35,17 @@ class Explainer:
     def explain_smallest(self) -> None:
         """Make a failure of the smallest failing case; those that it explains are dropped."""
         jobs = self._runner.jobs
-        reduced = self._reduced(self._smallest())
-        self._findings.add_failure(*self._explained(reduced, jobs, cut_short=self._runner.ended))
+        with self._runner.reducing():
+            reduced = self._reduced(self._smallest())
+            failure, law = self._explained(reduced, jobs, cut_short=self._runner.ended)
+        self._findings.add_failure(failure, law)
 
     def show_smallest(self) -> None:
         """Make a failure of the smallest failing case without reducing it."""
         smallest, jobs = self._smallest(), self._runner.jobs
-        self._findings.add_failure(*self._explained(smallest, jobs, cut_short=True))
+        with self._runner.reducing():
+            failure, law = self._explained(smallest, jobs, cut_short=True)
+        self._findings.add_failure(failure, law)
 
     def _smallest(self) -> Failing:
         """Take out the smallest failing case, if possible of those in which content differs."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -35,10 +36,11 @@ class _JobError(Exception):
 
 
 @runtime_checkable
-class _Interruptible(Protocol):
-    """An engine that can leave a job when a check's time is over."""
+class _InItsOwnProcess(Protocol):
+    """An engine that can leave a job, since the check's time is over or too much went wrong."""
 
     deadline: Deadline
+    reducing: bool
 
 
 class Runner:
@@ -61,7 +63,7 @@ class Runner:
     ) -> None:
         self.engine = engine
         self._deadline = deadline or Deadline()
-        if isinstance(engine, _Interruptible):
+        if isinstance(engine, _InItsOwnProcess):
             engine.deadline = self._deadline
         self.capabilities: Capabilities = engine.capabilities()
         self.job = job
@@ -77,6 +79,22 @@ class Runner:
     def ended(self) -> bool:
         """Whether no case can be run any more: the time is over, or the engine has gone."""
         return self._gone or self._deadline.over
+
+    @contextmanager
+    def reducing(self) -> Iterator[None]:
+        """Inside, many cases are expected to fail one after the other, and no engine is given up.
+
+        It is given up all the same when it has gone.
+        """
+        engine = self.engine
+        if not isinstance(engine, _InItsOwnProcess):
+            yield
+            return
+        engine.reducing = True
+        try:
+            yield
+        finally:
+            engine.reducing = False
 
     def adapted(self, case: AnyCase) -> AnyCase:
         """Return the case in a mode and with thresholds that the engine has."""

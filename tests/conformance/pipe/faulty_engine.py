@@ -17,7 +17,7 @@ def answer(job, number, case):
     text = " ".join(payloads)
     if "die" in text:
         os._exit(7)
-    if "hang" in text:
+    if "hang" in text or "--hangs" in sys.argv:
         time.sleep(600)
     if "slow" in text:
         time.sleep(2)

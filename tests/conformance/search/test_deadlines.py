@@ -106,11 +106,12 @@ def checked(world: World, log: Path, *, stored_cases: int = 40, job: int = 100) 
     return search
 
 
+@pytest.mark.parametrize("job", [1, 7, 100])
 def test_an_engine_that_dies_on_every_case_is_given_up_and_its_failures_are_reduced(
-    world: World, tmp_path: Path
+    world: World, tmp_path: Path, job: int
 ) -> None:
     world.fault = "dies"
-    search = checked(world, tmp_path / "log")
+    search = checked(world, tmp_path / "log", job=job)
     assert world.now < SECONDS
     assert search.findings.generated == 20
     assert "failed on 20 cases one after the other" in search.runner.given_up
