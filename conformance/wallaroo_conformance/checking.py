@@ -45,7 +45,8 @@ class Check:
         budget: how much is to be done; `PROFILES` holds the usual ones.
         seed: of the generation; equal seeds give equal cases.
         rules: shell patterns of rule ids, separated by commas; others are not reported.
-        fail_fast: stop at the first failure, reduce that one, and check nothing else.
+        fail_fast: stop at the first failure of these rules, reduce that one, and check nothing
+            else.
         job: most cases in one engine job.
         options: the engine's own thresholds, such as batch or segment size, for every case.
         counterexamples: directory of stored cases, which are replayed first; `None`: none.
@@ -193,24 +194,38 @@ def _check_cases(search: Search, check: Check) -> Found:
         search.replay(example.case for example in readable_counterexamples(check.store))
         search.replay(read_corpus(check.store))
     try:
-        search.search(check.budget)
-        search.top_up(check.budget, check.rules)
-        search.explain(1 if check.fail_fast else MOST_FAILURES)
+        _search(search, check)
     except HarnessError as error:  # what was found until then is reported
         search.problems.append(str(error))
     finally:  # only if the corpus itself was run: else it would be replaced by a smaller one
         if check.store is not None and (rarest := search.findings.coverage.rarest()):
             write_corpus(check.store, rarest)
-    failures = [one for one in search.findings.failures if fits(one.rule, check.rules)]
-    return search.law_results(check.rules), failures
+    return search.law_results(check.rules), search.findings.failures_of(check.rules)
+
+
+def _search(search: Search, check: Check) -> None:
+    """Look for failures; with `fail_fast` for one of the rules that are asked for.
+
+    Which rule a case breaks is known only when it has been explained. If it is another, the search
+    goes on.
+    """
+    findings = search.findings
+    known = -1
+    while known < len(findings.failures):
+        known = len(findings.failures)
+        search.search(check.budget)
+        search.top_up(check.budget, check.rules)
+        search.explain(1 if check.fail_fast else MOST_FAILURES, check.rules)
+        if not check.fail_fast or findings.failures_of(check.rules):
+            break
+        findings.first_failure = None  # it was another rule's
 
 
 def _found_so_far(search: Search, check: Check) -> Found:
     """Return what an interrupted search has found; its smallest failing case is not reduced."""
     with suppress(KeyboardInterrupt, HarnessError):  # Ctrl-C again, or the engine has gone
         search.show_unreduced()
-    failures = [one for one in search.findings.failures if fits(one.rule, check.rules)]
-    return search.law_results(check.rules), failures
+    return search.law_results(check.rules), search.findings.failures_of(check.rules)
 
 
 def _check_language(_search: Search, check: Check) -> Found:

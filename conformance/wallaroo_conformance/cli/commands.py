@@ -93,7 +93,9 @@ def register_conform(subparsers: Subparsers) -> None:
         help="an engine's threshold, such as a segment size, for every case",
     )
     parser.add_argument(
-        "--fail-fast", action="store_true", help="stop at the first failure, and report that one"
+        "--fail-fast",
+        action="store_true",
+        help="stop at the first failure of the rules asked for, and report that one",
     )
     parser.add_argument("--no-live", action="store_true", help="leave the live server out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")

@@ -129,6 +129,10 @@ class Findings:
         self.blamed.append(law)
         self.failing = [one for one in self.failing if not self.is_explained(one)]
 
+    def failures_of(self, rules: str) -> list[Failure]:
+        """Return the failures of the rules that fit a pattern."""
+        return [one for one in self.failures if fits(one.rule, rules)]
+
     def is_explained(self, failing: Failing) -> bool:
         """Whether a law that is blamed already explains the difference."""
         known = (*self.blamed, *self.excusing)

@@ -261,7 +261,7 @@ class Search:
 
     def _uncompared(self, rules: str) -> tuple[Part, set[str]]:
         """Return the ids of relations not seen to hold yet, and which cases offer these."""
-        if not self.findings.failing and not self.findings.failures:
+        if not self.findings.failing and not self.findings.failures_of(rules):
             parts: list[tuple[Part, Sequence[Relation]]] = [("first", RELATIONS)]
             if not self.findings.spared:
                 parts.append(("second", TIMED_RELATIONS))
@@ -277,17 +277,24 @@ class Search:
                     return part, missing
         return "both", set()
 
-    def explain(self, most: int = MOST_FAILURES) -> None:
+    def explain(self, most: int = MOST_FAILURES, rules: str = "*") -> None:
         """Make failures of failing cases until none is left unexplained, or there are `most`.
 
         If no case can be run any more, one is shown as it is.
+
+        Args:
+            most: failures of the rules that are asked for.
+            rules: pattern of these rules. What breaks others has to be explained too, to be known
+                as theirs.
         """
         if self._early and not self._ended:
             self._look_around()
         failures = self.findings.failures
-        while self.findings.failing and len(failures) < most:
+        while self.findings.failing and len(self.findings.failures_of(rules)) < most:
+            why = "" if len(failures) < MOST_FAILURES else f"{len(failures)} failures are enough"
             if self.runner.ended and failures:
                 why = "the time was over" if self._deadline.over else "the engine had gone"
+            if why:
                 self.problems.append(
                     f"{len(self.findings.failing)} more cases that failed were not looked at: {why}"
                 )
