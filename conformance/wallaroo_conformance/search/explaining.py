@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wallaroo_conformance.cases.either import AnyCase, projections, reductions
+from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.judge.blaming import Seen, blame
 from wallaroo_conformance.judge.differences import Crash, end_of, readable_result
 from wallaroo_conformance.judge.law import Law
-from wallaroo_conformance.judge.laws import ANSWERS, blame
+from wallaroo_conformance.judge.laws import ANSWERS
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.findings import Failing, Findings
 from wallaroo_conformance.search.judging import Judge
@@ -17,7 +20,14 @@ _SLOW_JOB = 0.25  # seconds
 _FEW = 16
 _MOST_STEPS = 60  # of a reduction; none has needed half as many so far
 _MOST_PROJECTIONS = 512
+_MOST_ASKED = 2  # further failing cases that are reduced to learn the law of one
 _MOST_CANDIDATES = 192  # of a reduction's step, the simplest
+
+
+def _says_less(failing: Failing) -> tuple[object, ...]:
+    """Return what orders failing cases: the one that says most about its cause comes first."""
+    timed = isinstance(failing.case, TimedCase)
+    return timed, not failing.evidence.of_content, failing.size
 
 
 class Explainer:
@@ -48,25 +58,30 @@ class Explainer:
         self._findings.add_failure(failure, law)
 
     def _smallest(self) -> Failing:
-        """Take out the smallest failing case, if possible of those in which content differs."""
-        smallest = min(
-            self._findings.failing, key=lambda one: (not one.evidence.of_content, one.size)
-        )
+        """Take out the smallest failing case, if possible of those that say most.
+
+        A case without graphs, keys and time shows that a rule of the first part is broken. A timed
+        case that fails for the same reason does not, and may be smaller. Where content differs, the
+        cause is nearer than where only what dead letters tell does.
+        """
+        smallest = min(self._findings.failing, key=_says_less)
         self._findings.failing.remove(smallest)
         return smallest
 
     def as_it_is(self, case: AnyCase) -> Failure | None:
         """Return the failure that one case shows without being reduced, or `None`; note nothing."""
         failing = self._judge.first_failing([self._judge.adapted(case)])
-        return None if failing is None else self._explained(failing, self._runner.jobs)[0]
+        return (
+            None if failing is None else self._explained(failing, self._runner.jobs, ask=False)[0]
+        )
 
     def _explained(
-        self, reduced: Failing, jobs: int, *, cut_short: bool = False
+        self, reduced: Failing, jobs: int, *, cut_short: bool = False, ask: bool = True
     ) -> tuple[Failure, Law]:
         # Once more, if there is time: the first time there may have been others in its job.
         alone = next(iter(self._runner.run([reduced.case])), reduced.result)
         isolated = self._judge.failing(reduced.meaning, alone) is not None
-        law = self._law(reduced)
+        law = self._law(reduced, ask=not cut_short and ask)
         failure = Failure(
             *(law.rule, law.name, law.says, law.cause, reduced.case),
             expected=reduced.meaning.trace,
@@ -112,11 +127,44 @@ class Explainer:
     def _jobs_are_slow(self) -> bool:
         return self._runner.seconds_a_job > _SLOW_JOB
 
-    def _law(self, reduced: Failing) -> Law:
-        """Return the law that a reduced case breaks."""
+    def _law(self, reduced: Failing, *, ask: bool = False) -> Law:
+        """Return the law that a reduced case breaks.
+
+        Args:
+            reduced: the case.
+            ask: reduce some of the failing cases too that the law does not explain.
+        """
         result = reduced.result
         if isinstance(result, Crash) and (result.refusal or not reduced.case.input_log):
             return ANSWERS
-        ended = end_of(reduced.meaning.trace, reduced.result)
-        others = [failing.evidence for failing in self._findings.failing]
-        return blame(reduced.evidence, ended, others)
+        ended = end_of(reduced.meaning.trace, result)
+        findings = self._findings
+        others = [failing.evidence for failing in findings.failing]
+        seen = Seen(others, findings.kept, findings.differed)
+        law = blame(reduced.evidence, ended, seen)
+        apart: list[Law] = []
+        while ask and len(seen.reduced) < _MOST_ASKED:
+            failing = self._unexplained(reduced, [law, *apart])
+            if failing is None:
+                break
+            other = self._reduced(failing)
+            if self._runner.ended:
+                break
+            seen = replace(seen, reduced=[*seen.reduced, other.evidence])
+            law = blame(reduced.evidence, ended, seen)
+            apart.append(blame(other.evidence, end_of(other.meaning.trace, other.result)))
+        return law
+
+    def _unexplained(self, reduced: Failing, laws: Sequence[Law]) -> Failing | None:
+        """Return the failing case that says most of those which no law explains; `None`: none."""
+        if isinstance(reduced.result, Crash) or self._jobs_are_slow():
+            return None
+        found = [
+            one
+            for one in self._findings.failing
+            if isinstance(one.case, TimedCase) == isinstance(reduced.case, TimedCase)
+            and one.evidence.of_content >= reduced.evidence.of_content
+            and not isinstance(one.result, Crash)
+            and not any(law.explains(one.evidence) for law in laws)
+        ]
+        return min(found, key=_says_less, default=None)

@@ -161,8 +161,12 @@ class Generation:
         return _TIMED if mixed else 0.0
 
     def around(self, count: int) -> list[AnyCase]:
-        """Return some cases of the tour of timed cases, one of each sort if possible."""
-        return list(_chosen(_timed_tours(_TOURS[self._modes]), count))
+        """Return some cases of each tour, one of each sort if possible; of timed cases so many."""
+        tones = _TOURS[self._modes]
+        timed = _chosen(_timed_tours(tones), count)
+        if self._part == "second":
+            return list(timed)
+        return [*timed, *_chosen(_tours(tones), count)]
 
     def more(self, part: Part) -> list[AnyCase]:
         """Return cases to look through for laws that no case has exercised yet.

@@ -9,10 +9,11 @@ from typing import Any
 from wallaroo.engine import Engine, load_engine
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.judge.blaming import blame
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import Crash, Result, differences, end_of, signs
 from wallaroo_conformance.judge.law import Evidence
-from wallaroo_conformance.judge.laws import LAWS, blame
+from wallaroo_conformance.judge.laws import LAWS
 from wallaroo_conformance.judge.oracle import Meaning, Oracle
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.running import Runner

@@ -42,7 +42,7 @@ _OWN_CASES = 3 / 4
 _MOSTLY_REFUSED = 4  # an engine that takes less than one in this many timed cases gets few of them
 _MOST_COMPARED = 16  # steps of the top-up for relations
 _FEW = 16  # cases
-_AROUND = 128  # timed cases, which take a second or two
+_AROUND = 128  # cases of each tour, which take a second or two
 _MOST_USEFUL = 32  # of the cases looked through in one step of the top-up, those that are run
 
 
@@ -303,10 +303,10 @@ class Search:
             self._explainer.explain_smallest()
 
     def _look_around(self) -> None:
-        """Run some of the tour of timed cases if few timed cases, and no others, have failed.
+        """Run some of each tour if few timed cases, and no others, have failed.
 
         Which of them fail says much about the law that is broken, and a search that gives up early
-        may not have run any.
+        may not have run any. If cases without time fail too, the fault is not one of time.
         """
         failing = [one.case for one in self.findings.failing]
         if 0 < len(failing) < _FEW and all(isinstance(case, TimedCase) for case in failing):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from wallaroo_conformance.checking import Check, check_engine
+from wallaroo_conformance.judge.blaming import Seen, blame
 from wallaroo_conformance.judge.differences import Kind
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.law import Evidence
-from wallaroo_conformance.judge.laws import blame
 from wallaroo_conformance.judge.results import BROKEN
 from wallaroo_conformance.killing import kill
 from wallaroo_conformance.report.html import html
@@ -47,8 +47,8 @@ def test_a_law_that_other_failing_cases_do_not_exercise_is_not_to_blame() -> Non
     facts = (Fact.TIMED, Fact.FIRED, Fact.FIRED_SESSION, Fact.SESSIONS_COMBINED)
     apart, merged = shown("changed", *facts), shown("changed", *facts, Fact.SEVERAL_WAYS)
     assert blame(merged).id == "time-3/least"
-    assert blame(merged, others=[apart, apart, merged]).id == "window-7/merged"
-    assert blame(merged, others=[merged, merged, merged]).id == "time-3/least"
+    assert blame(merged, seen=Seen([apart, apart, merged])).id == "window-7/merged"
+    assert blame(merged, seen=Seen([merged, merged, merged])).id == "time-3/least"
 
 
 def test_what_only_the_engine_calls_late_tells_a_wrong_delay_from_a_wrong_verdict() -> None:
@@ -56,8 +56,8 @@ def test_what_only_the_engine_calls_late_tells_a_wrong_delay_from_a_wrong_verdic
     late = shown("changed letters", *facts, sign="more late")
     fired_early = shown("extra windows", *facts)
     assert blame(late).id == "window-6/early"
-    assert blame(late, others=[late, late]).id == "window-6/early"
-    assert blame(late, others=[fired_early, fired_early, late]).id == "window-3/delay"
+    assert blame(late, seen=Seen([late, late])).id == "window-6/early"
+    assert blame(late, seen=Seen([fired_early, fired_early, late])).id == "window-3/delay"
 
 
 def test_what_a_window_gives_that_only_the_engine_calls_late_came_behind_the_watermarks() -> None:

@@ -1,0 +1,116 @@
+"""Blaming: which law an engine breaks that fails on a case.
+
+A failing case is reduced first; then everything in it is needed for the failure. Of the laws that
+the reduced case exercises and that are about this kind of difference, the first in `LAWS` is meant:
+the order is from special things, which a reduction removes if it can, to what every case has.
+
+Other cases may know better. A law is passed over
+
+- if another failing case that it does not explain comes down to a case which shares a particular
+  law with this one: a single fault explains both;
+- if a particular law stands out more: more of the failing cases show it broken, or fewer of the
+  other cases have kept it;
+- if most of the other failing cases do not exercise it.
+
+A law is *particular* if it needs more than what the plainest cases have. Only such a law can be
+shared or stand out, because all cases share the others. So two faults are not taken for one fault
+in something general.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wallaroo_conformance.judge.fact import Fact
+from wallaroo_conformance.judge.law import Evidence, Law
+from wallaroo_conformance.judge.laws import LAWS
+from wallaroo_conformance.judge.laws.plain import PLAIN_LAWS
+from wallaroo_conformance.judge.laws.timed import TIMED_LAWS
+
+_EVERYDAY = frozenset(
+    {
+        *(Fact.DECODED, Fact.COMPUTED, Fact.ENTITY_BUILT, Fact.STATE_CHANGED, Fact.OUTPUTS),
+        *(Fact.TIMED, Fact.FIRED, Fact.FIRED_RANGE, Fact.SOURCE_ENDED, Fact.TICKED),
+        *(Fact.ONE_KEY, Fact.ARRIVAL_TIME, Fact.EVENT_TIME),
+    }
+)
+"""Facts that the plainest cases meet: a reduction does not remove them."""
+
+_MOST = 3 / 4  # of the cases that fail
+_STANDS_OUT = 1.4  # times as much as the law that comes first: if that explains half as much
+_BY_ID = {law.id: law for law in LAWS}
+_GENERAL = frozenset({*PLAIN_LAWS, _BY_ID["graph-1/topology"], _BY_ID["time-1/tick"]})
+"""Laws about what most cases have: it says nothing that failing cases exercise them."""
+_EXACT = _BY_ID["order-2/exact"]
+_ENDS = {"on-error": _BY_ID["dead-4/stop"], "exit": _BY_ID["dead-3/exit"]}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a search has seen besides the reduced case.
+
+    Args:
+        others: what other cases show that fail and that nothing explains yet.
+        kept: cases that exercised a law and held, by the law's id.
+        differed: cases that exercised a law and failed, by the law's id.
+        reduced: what some of the others come down to.
+    """
+
+    others: Sequence[Evidence] = ()
+    kept: Mapping[str, int] = field(default_factory=dict)
+    differed: Mapping[str, int] = field(default_factory=dict)
+    reduced: Sequence[Evidence] = ()
+
+
+def blame(found: Evidence, ended: str | None = None, seen: Seen | None = None) -> Law:
+    """Return the law that a reduced case breaks.
+
+    Args:
+        found: what the case shows.
+        ended: how the run ended early, of `end_of`. Where the ends differ, that is the failure: if
+            the case failed without an early end, the reduction would have removed it.
+        seen: what other cases say; `None`: nothing is known of others.
+    """
+    if "ended" in found.kinds and ended is not None:
+        return _ENDS[ended]
+    seen = seen or Seen()
+    laws = [law for law in LAWS if law.blamed_for(found)]
+    if not laws:
+        return _EXACT
+    shared = [law for law in laws if _is_particular(law) and _shared(law, seen.reduced)]
+    laws = (seen.reduced and shared) or laws
+    first = laws[0]
+    for law in [law for law in laws[1:] if _is_particular(law) and law not in _GENERAL]:
+        if _suspicion(law, found, seen) >= _STANDS_OUT * _suspicion(first, found, seen):
+            first = law
+    if first not in TIMED_LAWS or _most_exercise(first, seen.others):
+        return first
+    common = [law for law in laws if law not in _GENERAL and _most_exercise(law, seen.others)]
+    return next(iter(common), first)
+
+
+def _is_particular(law: Law) -> bool:
+    return not law.needs <= _EVERYDAY
+
+
+def _shared(law: Law, reduced: Sequence[Evidence]) -> bool:
+    return all(law.blamed_for(one) for one in reduced)
+
+
+def _suspicion(law: Law, found: Evidence, seen: Seen) -> float:
+    """Return how much a law stands out, from 0 to 1, as Ochiai's formula has it for lines of code.
+
+    It is the geometric mean of two shares: of the failing cases those that show it broken, and of
+    the cases that exercise it those that fail.
+    """
+    failing = [found, *seen.others]
+    shown = sum(law.explains(one) for one in failing) / len(failing)
+    differed, kept = seen.differed.get(law.id, 0), seen.kept.get(law.id, 0)
+    failed = differed / (differed + kept) if differed else 1.0
+    return math.sqrt(shown * failed)
+
+
+def _most_exercise(law: Law, others: Sequence[Evidence]) -> bool:
+    return sum(law.exercised_by(one.facts) for one in others) >= _MOST * len(others)
