@@ -15,9 +15,10 @@ Where there was a choice:
   Quix messages exactly a gap apart are one session.
 - Quix closes nothing when the input ends. So after the end of all sources comes a heartbeat, late
   enough to close what is open, as its users send one.
-- Not there: a list of open windows (window-11), and windows that fire before their record goes
-  anywhere (time-4). Times past a million are refused: Quix makes a list of all windows that a gap
-  in time leaves out. What else is left out is in `refuse_unfolded` and `refuse_expiry`.
+- Not there: a list of open windows (window-11), windows that fire before their record goes
+  anywhere, and an order of those that are due together (time-4). Times past a million are refused:
+  Quix makes a list of all windows that a gap in time leaves out. What else is left out is in
+  `refuse_unfolded` and `refuse_expiry`.
 """
 
 import functools

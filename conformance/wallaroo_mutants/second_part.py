@@ -90,6 +90,7 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         (Watermarks, "of", _t.delays_ignored),
     ),
     _steps("time-4", "windows due together in any order", "a hash table's order", _w.AnyOrder),
+    _steps("time-4", "windows due together as they were opened", "a hash table", _w.AsOpened),
     interpreted(
         "time-4", "own message before what is due", "timers after rows", _t.OwnMessageFirst
     ),

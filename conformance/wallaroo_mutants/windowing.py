@@ -352,6 +352,26 @@ class NonePassedOn(RangeStep):
         return self._freeze(["-", 0, "None"]) if given is None else given
 
 
+class AsOpened(RangeStep):
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._opened: dict[tuple[Hashable, int], None] = {}
+
+    def take(self, arrival: Arrival) -> Firing | None:
+        windows = self._windows
+        first, last = (arrival.time - windows.range) // windows.slide + 1, arrival.time
+        for number in range(first, last // windows.slide + 1):
+            self._opened[arrival.known, number * windows.slide] = None
+        return super().take(arrival)
+
+    def due(self, now: int) -> Iterator[Firing]:
+        found = {(identity(firing.key), firing.start): firing for firing in super().due(now)}
+        for window in [one for one in self._opened if one in found]:
+            del self._opened[window]
+            yield found.pop(window)
+        yield from found.values()
+
+
 class AnyOrder(RangeStep):
     def _encoded(self, known: Hashable) -> bytes:
         return b""

@@ -115,6 +115,7 @@ class Fact(enum.Enum):
     CHAINED = "windows behind windows"
     DELAYED_WAY = "windows behind windows with a delay"
     DUE_TOGETHER = "windows of several keys due together"
+    ONE_KEY_DUE = "several windows of one key due together"
     FIRED_BY_LOST = "windows due at a record that gave no message"
     FIRED_BEFORE_OWN = "windows due before a record's own message"
     FIRED = "a window fired"

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 
 from wallaroo.components import Component
 from wallaroo.engine import Engine
 from wallaroo.operations import Windowed
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import End, Frame, Record, Tick, Value
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, ComponentUse, Step
 from wallaroo.trace import DeadLetter, Reason, Trace
@@ -290,7 +290,8 @@ def _firing_facts(call: TimedCall, windows: Any, facts: set[Fact]) -> None:
 def _order_facts(observation: TimedObservation, facts: set[Fact]) -> None:
     """Note what fired in one turn: several windows, or windows before a record's own message."""
     fired: list[tuple[str, Any]] = []  # since the last record or message at a window
-    in_frame = lost = False
+    by_itself = iter(_followed_by_frames(observation.case.input_log))
+    in_frame = alone = lost = False
     taken: Counter[str] = Counter()  # messages at a count window's step since one fired
     updated = ""  # the step whose update was the call before
     for call in observation.calls:
@@ -304,19 +305,33 @@ def _order_facts(observation: TimedObservation, facts: set[Fact]) -> None:
             taken[updated] += 1
         if call.role == "decoder":
             fired, in_frame = [], True
-            lost = call.result is None or call.result == _RAISED
+            alone = next(by_itself)
+            lost = alone and (call.result is None or call.result == _RAISED)
         elif call.role == "event time":
-            lost = call.result == _RAISED
+            lost = alone and call.result == _RAISED
         elif call.role == "output":
-            if lost:  # or by a tick or an end right behind it, which the calls do not show
+            if lost:
                 facts.add(Fact.FIRED_BY_LOST)
-            if fired and fired[-1] != (call.user.name, call.arguments[0]):
-                facts.add(Fact.DUE_TOGETHER)
-            fired.append((call.user.name, call.arguments[0]))
+            this = call.user.name, call.arguments[0]
+            if fired:
+                facts.add(Fact.ONE_KEY_DUE if fired[-1] == this else Fact.DUE_TOGETHER)
+            fired.append(this)
         elif call.role == "update":
             if fired and in_frame:
                 facts.add(Fact.FIRED_BEFORE_OWN)
             fired = []
+
+
+def _followed_by_frames(log: Sequence[Record]) -> list[bool]:
+    """Return for each frame of a log whether the calls behind it can only be its own.
+
+    The calls do not show where a tick, an end or a generator's value begins.
+    """
+    return [
+        other is None or isinstance(other, Frame)
+        for one, other in zip_longest(log, log[1:])
+        if isinstance(one, Frame)
+    ]
 
 
 def _lateness_facts(observation: TimedObservation, facts: set[Fact]) -> None:

@@ -234,6 +234,12 @@ _LAWS: tuple[Law, ...] = (
         frozenset({"order", "lineage", "changed"}),
     ),
     law(
+        "time-4/ends", {Fact.ONE_KEY_DUE},
+        "windows of one key that are due together fire by end",
+        "they fire in the order in which they were opened",
+        frozenset({"order", "lineage"}),
+    ),
+    law(
         "window-6/letter", {Fact.LATE_LETTER},
         "a message is late if every window that it belongs to has fired",
         "a message within the delay is late, or a late one is lost in silence",
