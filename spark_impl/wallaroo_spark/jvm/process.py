@@ -228,6 +228,9 @@ class OwnJvm:
             "SPARK_SCALA_VERSION": "2.13",
             "SPARK_CONNECT_MODE": "0",
             CONNECTION_FILE: str(self._connection_file),
+            # Spark would start two processes to look for data sources in all installed packages,
+            # with this Python, which need not be ours: there is none of this name.
+            "PYSPARK_DRIVER_PYTHON": "no-python-for-data-sources",
         }
         # With it, every Python process of Spark would compile PySpark again, from a zip file: 0.4
         # CPU seconds for each of the six processes that start before the first output.

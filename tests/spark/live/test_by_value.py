@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -229,11 +230,21 @@ def test_recover_1_a_script_goes_on_though_a_file_has_moved_but_not_without_a_cl
     script.write_text(SCRIPT)
     before.parent.mkdir()
     before.write_text(KEPT)
+    # PySpark's own command starts a notebook with this; Spark must not start another for itself.
+    notebook, started = tmp_path / "notebook", tmp_path / "started"
+    notebook.write_text(f"#!/bin/sh\ntouch {started}\n")
+    notebook.chmod(0o755)
+    environment = {**os.environ, "PYSPARK_DRIVER_PYTHON": str(notebook)}
 
     def run(kept, given):
-        command = [sys.executable, str(script), str(checkpoint), str(kept)]
         return subprocess.run(
-            command, input=given, capture_output=True, text=True, timeout=240, check=False
+            [sys.executable, str(script), str(checkpoint), str(kept)],
+            env=environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
         )
 
     done = run(before, "a\nb\na\n")
@@ -244,6 +255,7 @@ def test_recover_1_a_script_goes_on_though_a_file_has_moved_but_not_without_a_cl
     assert (done.returncode, done.stdout) == (0, "a 3\nb 2\n"), done.stderr
     others = [path for path in [checkpoint, *checkpoint.iterdir()] if path.stat().st_mode & 0o077]
     assert others == []
+    assert not started.exists()
     # And if it has changed so that its state cannot be read, that is said.
     after.write_text(KEPT.replace("Kept", "Other"))
     done = run(after, "a\n")
