@@ -46,6 +46,16 @@ def class_archive():
 
 
 @pytest.fixture(scope="session")
+def only_jars():
+    """The variable with which the class path of Spark's launcher is the one that the archive is of.
+
+    The launcher puts the folder of Spark's settings before the jars, and then Java passes over the
+    archive and says nothing. There is no such folder here; what comes twice stands once.
+    """
+    return {"SPARK_CONF_DIR": str(Path(pyspark.__file__).parent / "jars" / "*")}
+
+
+@pytest.fixture(scope="session")
 def java_home(tmp_path_factory):
     """A Java home whose `java` takes all that Spark's launcher gives it.
 

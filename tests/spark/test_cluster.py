@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -52,10 +53,11 @@ def market_log(market):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory, java_home, class_archive):
+def cluster(tmp_path_factory, java_home, class_archive, only_jars):
     """The cluster of all tests here; the last of them kills a worker."""
     directory = tmp_path_factory.mktemp("cluster")
-    with contextlib.closing(Cluster(directory, java_home, class_archive, workers=2)) as running:
+    given = {**only_jars, "JAVA_HOME": str(java_home)}
+    with contextlib.closing(Cluster(directory, given, class_archive, workers=2)) as running:
         yield running
 
 
@@ -170,7 +172,7 @@ class Cluster:
 
     Args:
         directory: for logs, and for what the daemons need.
-        java_home: whose Java they run on.
+        given: variables of their environment; ``JAVA_HOME`` says on which Java they run.
         class_archive: Java's option with which they start sooner.
         workers: number of workers, each of one core.
 
@@ -178,10 +180,12 @@ class Cluster:
         url: of the master.
     """
 
-    def __init__(self, directory: Path, java_home: Path, class_archive: str, workers: int) -> None:
+    def __init__(
+        self, directory: Path, given: Mapping[str, str], class_archive: str, workers: int
+    ) -> None:
         self._directory = directory
         self._started: list[subprocess.Popen[bytes]] = []
-        self._java_home, self._class_archive = java_home, class_archive
+        self._given, self._class_archive = given, class_archive
         try:
             master = self._start(
                 "master",
@@ -233,7 +237,7 @@ class Cluster:
         home = Path(pyspark.__file__).parent
         environment = {
             **os.environ,
-            "JAVA_HOME": str(self._java_home),
+            **self._given,
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_HOME": str(home),
             "SPARK_LOCAL_DIRS": str(self._directory / "local"),
@@ -244,7 +248,7 @@ class Cluster:
         with self._log(name).open("wb") as log:
             process = subprocess.Popen(
                 [
-                    str(self._java_home / "bin" / "java"),
+                    str(Path(self._given["JAVA_HOME"], "bin", "java")),
                     *("-Xmx256m", *QUICK.split(), self._class_archive),
                     "-Dspark.master.rest.enabled=false",  # it would listen on a fixed port
                     *MODULE_OPTIONS,

@@ -19,9 +19,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 MAIN = "from wallaroo.cli.main import main\n\nraise SystemExit(main())\n"
 
 
-def test_spark_submit_runs_an_application(java_home, class_archive, tmp_path):
+def test_spark_submit_runs_an_application(java_home, class_archive, only_jars, tmp_path):
     (tmp_path / "run.py").write_text(MAIN)
-    environment = {**os.environ, "JAVA_HOME": str(java_home)}
+    environment = {**os.environ, **only_jars, "JAVA_HOME": str(java_home)}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     with socket.create_server(("127.0.0.1", 0)) as sink:
         command = [shutil.which("spark-submit", path=environment["PATH"]), "--master", "local[1]"]
