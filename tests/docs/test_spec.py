@@ -103,8 +103,8 @@ def answered_by_spark():
 @pytest.mark.parametrize(("example", "engine"), cases())
 def test_example(example, engine, request, monkeypatch):
     example.namespace["engine"] = engine
-    if engine == "spark" and example.parsed.rule == "recover-2" and not nightly():
-        pytest.skip("recover-1's example kills Spark just so; this one is run at night too")
+    if engine == "spark" and kills(example) and not nightly():
+        pytest.skip("tests/spark/live/test_time.py kills Spark just so; this is run at night too")
     if engine == "spark" and not kills(example):
         # The session that all share, live examples too.
         pytest.importorskip("wallaroo_spark.jvm.session").session()
