@@ -26,9 +26,9 @@ from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities
 from wallaroo.judging.calls import Calls, Message, refuse_time
-from wallaroo.judging.stages import stages
+from wallaroo.judging.stages import has_operation, stages
 from wallaroo.operations import Stateful
-from wallaroo.topology import Source, Step
+from wallaroo.topology import Source
 
 RUNS = {}
 """The objects that functions work with, by the number of the run."""
@@ -84,7 +84,7 @@ def add_nodes(pipeline, application, number):
 
     for group in stages(application):
         node = application.nodes[group[0]]
-        if not (isinstance(node, Step) and isinstance(node.operation, Stateful)):
+        if not has_operation(node, Stateful):
             made = into(group[0]) | f"pass on {group[0]}" >> beam.ParDo(PassOn(number, group[0]))
             streams[group[0]] = made
             continue

@@ -33,11 +33,10 @@ from wallaroo.engine import Capabilities
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.judging.calls import Message, refuse_expiry
 from wallaroo.judging.folding import Folding, refuse_unfolded
-from wallaroo.judging.stages import stages
+from wallaroo.judging.stages import has_operation, stages
 from wallaroo.judging.window_calls import WindowCalls
 from wallaroo.operations import Stateful, Windowed
 from wallaroo.records import End
-from wallaroo.topology import Step
 from wallaroo.windows import RangeWindows
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -105,7 +104,7 @@ def dataflow(case, calls, states, results):
 
     for group in stages(case.application):
         node = nodes[group[0]]
-        if is_windowed(node):
+        if has_operation(node, Windowed):
             found = op.map(
                 f"{group[0]} key", into(group[0]), lambda one, node=node: key(calls, node, one)
             )
@@ -115,7 +114,7 @@ def dataflow(case, calls, states, results):
             given = windowed(str(group[0]), split.trues, node.operation.windows, folding)
             streams[group[0]] = going_on(group[0], given)
             continue
-        if not (isinstance(node, Step) and isinstance(node.operation, Stateful)):
+        if not has_operation(node, Stateful):
             made = op.flat_map(
                 f"{group[0]} pass on",
                 into(group[0]),
@@ -149,7 +148,7 @@ def dataflow(case, calls, states, results):
 
 
 def key(calls, node, message, index=None):
-    if is_windowed(node) and message.time > LAST:
+    if has_operation(node, Windowed) and message.time > LAST:
         raise UnsupportedTopology("time-2", node.name, "Python's datetimes end before this time")
     found = calls.key(node, message)
     return (found.hex(), (index, found, message)) if isinstance(found, bytes) else found
@@ -165,10 +164,6 @@ def visitor(calls, nodes, partition, states):
         return state, [{index: one} for one in outcomes]
 
     return visit
-
-
-def is_windowed(node):
-    return isinstance(node, Step) and isinstance(node.operation, Windowed)
 
 
 def windowed(name, keyed, windows, folding):

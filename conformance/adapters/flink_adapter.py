@@ -46,9 +46,9 @@ from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities
 from wallaroo.judging.calls import Calls, Message, refuse_time
-from wallaroo.judging.stages import stages
+from wallaroo.judging.stages import has_operation, layers, stages
 from wallaroo.operations import Stateful
-from wallaroo.topology import Source, Step
+from wallaroo.topology import Source
 
 END_OF_TIME = 2**63 - 1
 MOST_TASKS = 2
@@ -65,10 +65,11 @@ class Item(NamedTuple):
 
 
 class Run:
-    """A case, where its functions run."""
+    """A case, where its functions run, and where its results arrive."""
 
     def __init__(self, number, case):
-        self.number, self.records, application = number, case.records, case.application
+        self.number, self.partitions, application = number, case.partitions, case.application
+        self.records, self.results, self.states = case.records, [], {}
         self.nodes, self.consumers = application.nodes, application.consumers
         self.sources = {n.pipeline: i for i, n in enumerate(self.nodes) if isinstance(n, Source)}
         self.calls, self.layers = Calls(application), layers(application)
@@ -81,7 +82,7 @@ class Run:
                 continue
             for consumer in self.consumers[index]:
                 node = self.nodes[consumer]
-                if not is_stateful(node):
+                if not has_operation(node, Stateful):
                     yield from self.follow(consumer, self.calls.pass_on(node, one))
                     continue
                 key, partition = self.calls.key(node, one), node.operation.partition
@@ -94,26 +95,20 @@ class Run:
     def result(self, one):
         return Item(self.number, str(self.number), 0, 0, one)
 
+    def take(self, one):
+        """Note a result."""
+        if isinstance(one, tuple):
+            partition, key, state = one
+            self.states[partition, key] = state
+        else:
+            self.results.append(one)
+
+    def trace(self):
+        return self.calls.trace(self.results, self.calls.entities(self.states, self.partitions))
+
 
 def runs_of(cases):
     return {number: Run(number, engine_case(case)) for number, case in cases.items()}
-
-
-def is_stateful(node):
-    return isinstance(node, Step) and isinstance(node.operation, Stateful)
-
-
-def layers(application):
-    """Return for each state partition how many there are behind each other up to it."""
-    nodes, found = application.nodes, {}
-    reached = {index: 0 for index, node in enumerate(nodes) if isinstance(node, Source)}
-    for group in stages(application):
-        layer = max(reached[origin] for index in group for origin in nodes[index].inputs)
-        if is_stateful(nodes[group[0]]):
-            layer += 1
-            found[nodes[group[0]].operation.partition] = layer
-        reached.update(dict.fromkeys(group, layer))
-    return found
 
 
 class Begin(FlatMapFunction):
@@ -174,34 +169,24 @@ class Leave(FlatMapFunction):
         self.path = path
 
     def open(self, context):
-        self.file = self.path.open("wb")
+        self.items = []
 
     def flat_map(self, item):
-        pickle.dump(item, self.file)
+        self.items.append(item)
         return []
 
     def close(self):
-        self.file.close()
+        self.path.write_bytes(pickle.dumps(self.items))
 
 
-def add(environment, cases, tasks, path):
+def add(environment, runs, cases, tasks, path):
     """Add cases that have operators of so many tasks."""
-    runs = runs_of(cases)
-    records = [(number, at) for number, run in runs.items() for at in range(len(run.records))]
-    if not records:
-        return
+    records = [(number, at) for number in cases for at in range(len(runs[number].records))]
     stream = environment.from_collection(records).flat_map(Begin(cases))
-    for layer in range(1, max(max(run.layers.values(), default=0) for run in runs.values()) + 1):
+    for layer in range(1, max(max(runs[one].layers.values(), default=0) for one in cases) + 1):
         keyed = stream.key_by(attrgetter("place"), Types.STRING())
         stream = keyed.process(Visit(cases, layer)).set_parallelism(tasks)
     stream.flat_map(Leave(path))
-
-
-def results_in(path):
-    if path.exists():
-        with path.open("rb") as file:
-            while file.peek(1):
-                yield pickle.load(file)  # noqa: S301 - our own bytes
 
 
 def start_cluster():
@@ -257,39 +242,32 @@ class Flink:
         return self.run_many([case])[0]
 
     def run_many(self, cases):
+        made = {number: case.made_from for number, case in enumerate(cases)}
+        runs = runs_of(made)
+        by_tasks = {}
+        for number, run in runs.items():
+            if run.records:
+                tasks = min(run.partitions or 1, MOST_TASKS)
+                by_tasks.setdefault(tasks, {})[number] = made[number]
         try:
-            with tempfile.TemporaryDirectory() as folder:
-                items = [*self.results(cases, Path(folder))]
+            for item in self.results(runs, by_tasks) if by_tasks else ():
+                runs[item.run].take(item.one)
         except Py4JNetworkError as error:  # Java is gone: this process has to start again
             print(error, file=sys.stderr, flush=True)
             os._exit(1)
-        results, states = [[] for _ in cases], [{} for _ in cases]
-        for item in items:
-            if isinstance(item.one, tuple):
-                partition, key, state = item.one
-                states[item.run][partition, key] = state
-            else:
-                results[item.run].append(item.one)
-        traces = []
-        for case, mine, held in zip(cases, results, states, strict=True):
-            calls = Calls(case.application)
-            traces.append(calls.trace(mine, calls.entities(held, case.partitions)))
-        return traces
+        return [run.trace() for run in runs.values()]
 
-    def results(self, cases, folder):
+    def results(self, runs, by_tasks):
         """Run cases as one job and yield its results."""
         environment = self.new_environment()
         environment.set_parallelism(1)
-        by_tasks = {}
-        for number, case in enumerate(cases):
-            tasks = min(case.partitions or 1, MOST_TASKS)
-            by_tasks.setdefault(tasks, {})[number] = case.made_from
-        for tasks, some in by_tasks.items():
-            add(environment, some, tasks, folder / str(tasks))
-        if any(case.records for case in cases):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = {tasks: Path(folder, str(tasks)) for tasks in by_tasks}
+            for tasks, cases in by_tasks.items():
+                add(environment, runs, cases, tasks, paths[tasks])
             environment.execute()
-        for tasks in by_tasks:
-            yield from results_in(folder / str(tasks))
+            for path in paths.values():
+                yield from pickle.loads(path.read_bytes())  # noqa: S301 - our own bytes
 
 
 if __name__ == "__main__":

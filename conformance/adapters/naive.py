@@ -10,8 +10,8 @@ from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities
 from wallaroo.judging.calls import Calls, Message, refuse_time
+from wallaroo.judging.stages import has_operation
 from wallaroo.operations import Stateful
-from wallaroo.topology import Step
 
 
 class Naive:
@@ -38,7 +38,7 @@ class Naive:
                     follow(consumer, step(application.nodes[consumer], one))
 
         def step(node, message):
-            if not (isinstance(node, Step) and isinstance(node.operation, Stateful)):
+            if not has_operation(node, Stateful):
                 return calls.pass_on(node, message)
             key = calls.key(node, message)
             if not isinstance(key, bytes):

@@ -40,11 +40,11 @@ from wallaroo.engine import Capabilities
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.judging.calls import Message, refuse_expiry
 from wallaroo.judging.folding import Folding, refuse_unfolded
-from wallaroo.judging.stages import stages
+from wallaroo.judging.stages import has_operation, stages
 from wallaroo.judging.window_calls import WindowCalls
 from wallaroo.operations import Stateful, Windowed
 from wallaroo.records import End
-from wallaroo.topology import Source, Step
+from wallaroo.topology import Source
 from wallaroo.windows import RangeWindows
 
 LOG = Topic("log")
@@ -218,10 +218,6 @@ class Frames:
         for offset, item in enumerate(items):
             set_message_context(MessageContext("log", 0, offset, 0))
             self.log(item, b"", 0, None)
-
-
-def has_operation(node, *kinds):
-    return isinstance(node, Step) and isinstance(node.operation, kinds)
 
 
 def joined(streams):

@@ -39,8 +39,8 @@ goes with which key.
 from wallaroo.engine import Capabilities
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.judging.calls import Calls, Message, refuse_time
+from wallaroo.judging.stages import has_operation
 from wallaroo.operations import Stateful
-from wallaroo.topology import Step
 
 
 class Engine:
@@ -70,7 +70,7 @@ class Engine:
                     follow(consumer, step(application.nodes[consumer], one))
 
         def step(node, message):
-            if not (isinstance(node, Step) and isinstance(node.operation, Stateful)):
+            if not has_operation(node, Stateful):
                 return calls.pass_on(node, message)
             key = calls.key(node, message)
             if not isinstance(key, bytes):

@@ -7,8 +7,35 @@ have to be one operator there. An application in which this makes a cycle cannot
 from __future__ import annotations
 
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.operations import Stateful
-from wallaroo.topology import Application, Source, Step
+from wallaroo.operations import Operation, Stateful
+from wallaroo.topology import Application, Node, Source, Step
+
+
+def has_operation(node: Node, *kinds: type[Operation]) -> bool:
+    """Whether a node is a step with one of these kinds of operations."""
+    return isinstance(node, Step) and isinstance(node.operation, kinds)
+
+
+def layers(application: Application) -> dict[str, int]:
+    """Return for each state partition how many there are on the way to it, itself among them.
+
+    So an engine can have one operator for all state partitions of a layer.
+
+    Raises:
+        UnsupportedTopology: see `stages`.
+    """
+    nodes = application.nodes
+    found: dict[str, int] = {}
+    reached = {index: 0 for index, node in enumerate(nodes) if isinstance(node, Source)}
+    for group in stages(application):
+        behind = [node for index in group if not isinstance(node := nodes[index], Source)]
+        layer = max(reached[origin] for node in behind for origin in node.inputs)
+        first = behind[0]
+        if isinstance(first, Step) and isinstance(first.operation, Stateful):
+            layer += 1
+            found[first.operation.partition] = layer
+        reached.update(dict.fromkeys(group, layer))
+    return found
 
 
 def stages(application: Application) -> list[tuple[int, ...]]:

@@ -1,0 +1,80 @@
+"""An application as operators of another engine, in the order in which data can flow."""
+
+from __future__ import annotations
+
+import pytest
+
+import wallaroo
+from wallaroo.errors import UnsupportedTopology
+from wallaroo.judging.stages import has_operation, layers, stages
+from wallaroo.operations import Stateful, Stateless
+
+
+class Total:
+    """A state."""
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return payload.decode()
+
+
+@wallaroo.encoder
+def encode(message):
+    return message
+
+
+@wallaroo.computation(name="same")
+def same(message):
+    return message
+
+
+def keep(message, state):
+    return (message, True)
+
+
+def application(*pipelines):
+    """Build pipelines from the names of their state partitions; an empty name is a computation."""
+    builder = wallaroo.ApplicationBuilder("app")
+    for number, names in enumerate(pipelines):
+        builder.new_pipeline(f"p{number}", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
+        for position, name in enumerate(names):
+            if name:
+                named = wallaroo.state_computation(name=f"{name} {number} {position}")(keep)
+                builder.to_stateful(named, Total, name)
+            else:
+                builder.to(same)
+        builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7010, encode))
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("pipelines", "expected"),
+    [
+        ([["", ""]], {}),
+        ([["a", "", "b"]], {"a": 1, "b": 2}),
+        ([["a"], ["", "b"]], {"a": 1, "b": 1}),
+        ([["a", "b"], ["b"]], {"a": 1, "b": 2}),
+    ],
+)
+def test_a_state_partition_is_in_the_layer_behind_those_on_the_way_to_it(pipelines, expected):
+    assert layers(application(*pipelines)) == expected
+
+
+def test_steps_over_one_state_partition_stand_together_behind_what_comes_to_them():
+    made = application(["a", "b"], ["b"])
+    groups = stages(made)
+    names = [sorted({made.nodes[index].name for index in group}) for group in groups[:2]]
+    assert names == [["a 0 0"], ["b 0 1", "b 1 0"]]
+
+
+def test_a_message_that_would_meet_a_state_partition_twice_is_refused():
+    with pytest.raises(UnsupportedTopology, match="its own messages"):
+        layers(application(["a", "", "a"]))
+
+
+def test_a_node_has_an_operation_or_none():
+    source, step, *_ = application([""]).nodes
+    assert has_operation(step, Stateful, Stateless)
+    assert not has_operation(step, Stateful)
+    assert not has_operation(source, Stateless)
