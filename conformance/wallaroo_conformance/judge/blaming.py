@@ -6,15 +6,15 @@ the order is from special things, which a reduction removes if it can, to what e
 
 Other cases may know better. A law is passed over
 
-- if another failing case that it does not explain comes down to a case which shares a particular
-  law with this one: a single fault explains both;
+- if failing cases that it does not explain come down to cases which share a rule with this one, by
+  particular laws: a single fault explains them all;
 - if a particular law stands out more: more of the failing cases show it broken, or fewer of the
   other cases have kept it;
-- if most of the other failing cases do not exercise it.
+- if most of the other failing cases exercise neither it nor another particular law of its rule.
 
-A law is *particular* if it needs more than what the plainest cases have. Only such a law can be
-shared or stand out, because all cases share the others. So two faults are not taken for one fault
-in something general.
+A law is *particular* if it needs a sign, or more than what the plainest cases have. Only such a law
+can be shared or stand out, because all cases share the others. So two faults are not taken for one
+fault in something general.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from wallaroo_conformance.judge.laws.timed import TIMED_LAWS
 _EVERYDAY = frozenset(
     {
         *(Fact.DECODED, Fact.COMPUTED, Fact.ENTITY_BUILT, Fact.STATE_CHANGED, Fact.OUTPUTS),
-        *(Fact.TIMED, Fact.FIRED, Fact.FIRED_RANGE, Fact.SOURCE_ENDED, Fact.TICKED),
+        *(Fact.TIMED, Fact.FIRED, Fact.FIRED_RANGE, Fact.SOURCE_ENDED),
         *(Fact.ONE_KEY, Fact.ARRIVAL_TIME, Fact.EVENT_TIME),
     }
 )
@@ -41,7 +41,8 @@ _EVERYDAY = frozenset(
 _MOST = 3 / 4  # of the cases that fail
 _STANDS_OUT = 1.4  # times as much as the law that comes first: if that explains half as much
 _BY_ID = {law.id: law for law in LAWS}
-_GENERAL = frozenset({*PLAIN_LAWS, _BY_ID["graph-1/topology"], _BY_ID["time-1/tick"]})
+_FEWEST = 4  # failing cases; fewer do not say what stands out
+_GENERAL = frozenset({*PLAIN_LAWS, _BY_ID["graph-1/topology"]})
 """Laws about what most cases have: it says nothing that failing cases exercise them."""
 _EXACT = _BY_ID["order-2/exact"]
 _ENDS = {"on-error": _BY_ID["dead-4/stop"], "exit": _BY_ID["dead-3/exit"]}
@@ -79,24 +80,34 @@ def blame(found: Evidence, ended: str | None = None, seen: Seen | None = None) -
     laws = [law for law in LAWS if law.blamed_for(found)]
     if not laws:
         return _EXACT
-    shared = [law for law in laws if _is_particular(law) and _shared(law, seen.reduced)]
-    laws = (seen.reduced and shared) or laws
-    first = laws[0]
-    for law in [law for law in laws[1:] if _is_particular(law) and law not in _GENERAL]:
-        if _suspicion(law, found, seen) >= _STANDS_OUT * _suspicion(first, found, seen):
-            first = law
-    if first not in TIMED_LAWS or _most_exercise(first, seen.others):
+    shared = _sharing(laws, seen.reduced)
+    first = _standing_out(shared or laws, found, seen)
+    if shared or first not in TIMED_LAWS or _most_exercise(first, seen.others):
         return first
     common = [law for law in laws if law not in _GENERAL and _most_exercise(law, seen.others)]
     return next(iter(common), first)
 
 
 def _is_particular(law: Law) -> bool:
-    return not law.needs <= _EVERYDAY
+    return bool(law.signs) or not law.needs <= _EVERYDAY
 
 
-def _shared(law: Law, reduced: Sequence[Evidence]) -> bool:
-    return all(law.blamed_for(one) for one in reduced)
+def _sharing(laws: Sequence[Law], reduced: Sequence[Evidence]) -> Sequence[Law]:
+    """Return those of a reduced case's laws whose rules all of these others come down to too."""
+    rules = {law.rule for law in laws if law not in _GENERAL}
+    for one in reduced:
+        rules &= {law.rule for law in LAWS if _is_particular(law) and law.blamed_for(one)}
+    return [law for law in laws if reduced and law.rule in rules]
+
+
+def _standing_out(laws: Sequence[Law], found: Evidence, seen: Seen) -> Law:
+    """Return the first law, or a particular one that stands out more."""
+    first = laws[0]
+    if len(seen.others) >= _FEWEST:
+        for law in [law for law in laws[1:] if _is_particular(law) and law not in _GENERAL]:
+            if _suspicion(law, found, seen) >= _STANDS_OUT * _suspicion(first, found, seen):
+                first = law
+    return first
 
 
 def _suspicion(law: Law, found: Evidence, seen: Seen) -> float:
@@ -108,9 +119,13 @@ def _suspicion(law: Law, found: Evidence, seen: Seen) -> float:
     failing = [found, *seen.others]
     shown = sum(law.explains(one) for one in failing) / len(failing)
     differed, kept = seen.differed.get(law.id, 0), seen.kept.get(law.id, 0)
-    failed = differed / (differed + kept) if differed else 1.0
-    return math.sqrt(shown * failed)
+    if law.signs or not differed:  # no case that is kept shows a sign
+        return math.sqrt(shown)
+    return math.sqrt(shown * differed / (differed + kept))
 
 
 def _most_exercise(law: Law, others: Sequence[Evidence]) -> bool:
-    return sum(law.exercised_by(one.facts) for one in others) >= _MOST * len(others)
+    """Whether most cases exercise a law, or a particular one of the same rule."""
+    alike = [one for one in LAWS if one.rule == law.rule and _is_particular(one)]
+    met = [any(one.exercised_by(case.facts) for one in (law, *alike)) for case in others]
+    return sum(met) >= _MOST * len(others)

@@ -143,6 +143,11 @@ class Fact(enum.Enum):
     UPDATE_RAISED_WITHIN = "update raised for a window that had messages"
     TIMEOUT_OF_SEVERAL = "a count window with several messages timed out"
     KEY_TAKEN = "a key is taken by collect before state or windows"
+    LATE = "a message was late"
+    COUNTING = "a message came to a count window"
+    TIME_ZERO = "an event time is 0"
+    SEVERAL_ARRIVALS = "frames of several arrival times"
+    LARGE_TIMES_FIRED = "a range window of a time of today fired"
 
     __hash__ = object.__hash__  # by identity, in C: an enum's own hash is slower Python code
 

@@ -28,6 +28,7 @@ from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.facts import ENDS
 
 _RAISED = "raised"
+_TODAY = 1 << 53  # from here on, floats leave out numbers
 
 
 class TimedCall(NamedTuple):
@@ -122,8 +123,10 @@ def _run_facts(observation: TimedObservation, facts: set[Fact]) -> None:
     if trace.windows:
         facts.add(Fact.WINDOWS_OPEN)
     for _, what in trace.late:
-        facts.add(Fact.LATE_DROPPED if what == "dropped" else Fact.LATE_PARTLY)
+        facts |= {Fact.LATE_DROPPED, Fact.LATE} if what == "dropped" else {Fact.LATE_PARTLY}
     log = case.input_log
+    if len({record.at for record in log if isinstance(record, Frame)}) > 1:
+        facts.add(Fact.SEVERAL_ARRIVALS)
     if any(isinstance(record, Value) for record in log):
         facts.add(Fact.GENERATED)
     if any(isinstance(record, Tick) for record in log):
@@ -207,6 +210,8 @@ def _source_facts(observation: TimedObservation, facts: set[Fact]) -> None:
             facts.add(Fact.EVENT_TIME_ALTERS)
         if isinstance(call.result, datetime):
             facts.add(Fact.EVENT_MOMENT)
+        if type(call.result) is int and call.result == 0:
+            facts.add(Fact.TIME_ZERO)
 
 
 def _call_facts(observation: TimedObservation, facts: set[Fact]) -> None:
@@ -221,6 +226,8 @@ def _call_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         operation = call.user.operation
         if call.role == "partition function" and call.user.name.split()[0] in KEYS:
             facts.add(Fact.KEY_EXTRACTOR_LETTER if call.result == _RAISED else Fact.KEY_STAYED)
+            if KEYS.has(call.user.name.split()[0], Trait.ALTERS_MESSAGE):
+                facts.add(Fact.ROUTE_ALTERS)
         elif call.role == "computation" and call.user.name.split()[0] in STATEFUL:
             if not operation.computation.pair:  # type: ignore[union-attr]  # it has state
                 facts.add(Fact.OWN_STATE)
@@ -253,6 +260,8 @@ def _window_facts(call: TimedCall, operation: Windowed, facts: set[Fact]) -> Non
             facts.add(Fact.LATE_PLACED)
         if getattr(windows, "delay", 0):
             facts.add(Fact.DELAYED)
+        if isinstance(windows, CountWindows):
+            facts.add(Fact.COUNTING)
     elif call.role == "combine":
         session = isinstance(windows, SessionWindows)
         facts.add(Fact.SESSIONS_COMBINED if session else Fact.PANES_COMBINED)
@@ -272,9 +281,11 @@ def _firing_facts(call: TimedCall, windows: Any, facts: set[Fact]) -> None:
     if getattr(windows, "late", None) is LateDataPolicy.FIRE_PER_MESSAGE and (
         bounds is None or bounds.end == bounds.start + 1
     ):
-        facts.add(Fact.LATE_FIRED)
+        facts |= {Fact.LATE_FIRED, Fact.LATE}
     if isinstance(windows, RangeWindows):
         facts.add(Fact.FIRED_RANGE)
+        if bounds is not None and bounds.start >= _TODAY:
+            facts.add(Fact.LARGE_TIMES_FIRED)
         if windows.slide != windows.range:
             facts.add(Fact.FIRED_SLIDING)
             if AGGREGATIONS.has(call.user.name.split()[0], Trait.ALTERS_PANES):
@@ -393,5 +404,7 @@ def _letter_facts(letter: DeadLetter, facts: set[Fact]) -> None:
     facts.add(Fact.TIMED_LETTER)
     if letter.reason in _REASONS:
         facts.add(_REASONS[letter.reason])
+    if letter.reason is Reason.LATE:
+        facts.add(Fact.LATE)
     if letter.reason is Reason.BAD_KEY:
         facts.add(Fact.BAD_KEY)

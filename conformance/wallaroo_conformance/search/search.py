@@ -303,13 +303,12 @@ class Search:
             self._explainer.explain_smallest()
 
     def _look_around(self) -> None:
-        """Run some of each tour if few timed cases, and no others, have failed.
+        """Run some of each tour if few cases have failed.
 
         Which of them fail says much about the law that is broken, and a search that gives up early
         may not have run any. If cases without time fail too, the fault is not one of time.
         """
-        failing = [one.case for one in self.findings.failing]
-        if 0 < len(failing) < _FEW and all(isinstance(case, TimedCase) for case in failing):
+        if 0 < len(self.findings.failing) < _FEW:
             self._tell("looking around")
             self._try_chosen(self._generation.around(_AROUND))
 

@@ -1,0 +1,50 @@
+"""What the windows of two traces say: whether their bounds differ, or only what is in them.
+
+The suite's own aggregations put a window's bounds behind its texts, as in ``a 10 m+m'@0-10``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from wallaroo.trace import Trace
+
+_BOUNDS = re.compile(rb"@(\d+)-(\d+)\n")
+
+Bounds = tuple[int, int]
+
+
+def bounds_of(trace: Trace) -> Counter[Bounds]:
+    """Return the bounds of all windows that a trace shows, fired and open."""
+    found = Counter([(window.start, window.end) for window in trace.windows])
+    for outputs in trace.outputs.values():
+        for output in outputs:
+            found.update([(int(start), int(end)) for start, end in _BOUNDS.findall(output)])
+    return found
+
+
+def of_one_message(bounds: Counter[Bounds]) -> int:
+    """Return how many windows late messages have fired for themselves (window-6)."""
+    return sum(count for (start, end), count in bounds.items() if end == start + 1)
+
+
+def window_signs(wanted: Counter[Bounds], given: Counter[Bounds]) -> set[str]:
+    """Return the signs of the windows' bounds.
+
+    ``same bounds``: they do not differ; ``other ends``: they differ in their ends alone; ``new
+    bounds``: no right window has some of them.
+
+    Args:
+        wanted: bounds of the right windows.
+        given: bounds of an engine's windows.
+    """
+    if wanted == given:
+        return {"same bounds"} if wanted else set()
+    found = set()
+    starts = [Counter([start for start, _ in bounds.elements()]) for bounds in (wanted, given)]
+    if starts[0] == starts[1]:
+        found.add("other ends")
+    if any(end > start + 1 for start, end in given.keys() - wanted.keys()):
+        found.add("new bounds")
+    return found
