@@ -52,6 +52,17 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.set_threshold(20_000, 50, 100)
 
 
+_WAITING = tuple(
+    str(Path(__file__).parent / folder) + os.sep
+    for folder in ("examples", "loadgen", "wallaroo/cli")
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that mostly wait come first: Spark's, which begin too, have work for all cores then."""
+    items.sort(key=lambda item: not str(item.path).startswith(_WAITING))
+
+
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def decode_text(payload):
     return payload.decode("utf-8")
