@@ -12,7 +12,7 @@ from wallaroo_reference.places import FrozenEntity, Place
 
 from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.keys import SINGLE_KEY
-from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful
+from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage
@@ -72,6 +72,15 @@ class KeyLostBehindComputation(Interpreter):
         before = self._context
         self._context = replace(before, key=SINGLE_KEY)
         super()._compute(place, message, lineage)
+        self._context = before
+
+
+class KeyLostBehindWindow(Interpreter):
+    def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
+        before = self._context
+        if isinstance(place.operation, Windowed):
+            self._context = replace(before, key=SINGLE_KEY)
+        super()._follow(place, message, lineage)
         self._context = before
 
 

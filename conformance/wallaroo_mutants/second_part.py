@@ -35,6 +35,7 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         "key-1", "key lost behind a computation", "an envelope not passed on",
         _g.KeyLostBehindComputation,
     ),
+    interpreted("key-1", "key lost behind a window", "a new envelope", _g.KeyLostBehindWindow),
     interpreted("key-1", "key of before where none is found", "`except: pass`", _g.KeyOfBefore),
     interpreted("key-2", "collect keeps the key", "a step that does nothing", _g.CollectKeepsKey),
     interpreted("key-2", "each record a key of its own", "a null key hashed", _g.KeyOfItsOwn),
@@ -66,6 +67,7 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         "time-2", "arrival time where there is no event time", "a default for what fails",
         _t.ArrivalTimeInstead,
     ),
+    interpreted("time-2", "no event time for 0", "`time or now`", _t.ZeroIsNoTime),
     interpreted(
         "time-2", "event time lost behind a computation", "a new envelope", _t.EventTimeLost
     ),
@@ -100,6 +102,7 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         (Watermarks, "end", _t.never_ended),
     ),
     _steps("window-2", "one window too many", "`<=` for `<`", _w.OneWindowTooMany),
+    _steps("window-2", "an edge in the window before", "rounded up, less one", _w.EdgeBefore),
     _steps("window-2", "one window too few", "rounded up", _w.OneWindowTooFew),
     _steps(
         "window-2", "a new key's first message lost", "a first window by the watermark",
@@ -110,6 +113,7 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     _steps("window-3", "windows fire a nanosecond late", "`>` for `>=`", _w.FiresLate),
     _steps("window-3", "the delay forgotten", "fires at its end", _w.ForgetsDelay),
     _steps("window-3", "the delay rounded up to the slide", "whole slides", _w.RoundsDelayUp),
+    _steps("window-4", "a window's end within it", "`end - 1`, its last moment", _w.EndWithin),
     _steps("window-4", "what a window gives has its end", "off by one", _w.TimeIsEnd),
     _steps(
         "window-4", "None from update begins again", "the result is taken", _w.NoneIsAccumulator
@@ -150,8 +154,13 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     _steps("window-7", "sessions combined backwards", "new before old", _w.SessionsBackwards),
     _steps("window-7", "late though its session is open", "by itself", _w.LateThoughMet),
     _steps("window-8", "one more to a count", "`>` for `>=`", _w.OneMoreToCount),
+    _steps("window-8", "keys counted together", "one counter a step", _w.KeysCountedTogether),
     _steps("window-8", "timeout by event time", "one clock for all", _w.TimeoutByEventTime),
     _steps("window-8", "timeout from the last message", "an idle timeout", _w.TimeoutFromLast),
+    interpreted(
+        "window-9", "a window that fails takes others along", "one `try` around all of them",
+        _t.OneFailureATurn,
+    ),
     _steps("window-9", "failed messages counted", "counted before the call", _w.CountsFailed),
     _steps("window-9", "a failed message opens a window", "no undo", _w.FailedUpdateOpens),
     _steps(

@@ -11,6 +11,7 @@ from typing import Any
 from wallaroo_reference.isolated.copies import freeze, thaw
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.isolated.watermarks import FOREVER, NEVER, Watermark, Watermarks
+from wallaroo_reference.isolated.windows import Firing, WindowStep
 from wallaroo_reference.places import Place, Store
 
 from wallaroo.components import EventTime
@@ -104,6 +105,23 @@ class EventTimeLost(Interpreter):
         self._context = replace(before, time=self._watermarks.now)
         super()._compute(place, message, lineage)
         self._context = before
+
+
+class ZeroIsNoTime(Interpreter):
+    def _event_time(self, find: EventTime, message: Any) -> int:
+        return super()._event_time(find, message) or self._watermarks.now
+
+
+class OneFailureATurn(Interpreter):
+    """Where a window fails, the others that are due at its step give nothing."""
+
+    def _fire(self, place: Place, step: WindowStep, firing: Firing, lineage: Lineage) -> None:
+        failed = self.__dict__.setdefault("_failed", set())
+        if (place, lineage[:-1]) not in failed:
+            letters = len(self.dead_letters)
+            super()._fire(place, step, firing, lineage)
+            if any(letter.step == place.step for letter in self.dead_letters[letters:]):
+                failed.add((place, lineage[:-1]))
 
 
 class OwnMessageFirst(Interpreter):

@@ -50,6 +50,14 @@ class OneWindowTooFew(RangeStep):
         return super()._first_with(pane) + sliding
 
 
+class EdgeBefore(RangeStep):
+    """A message at the beginning of a window is put into the window before."""
+
+    def take(self, arrival: Arrival) -> Firing | None:
+        at_edge = arrival.time > 0 and arrival.time % self._windows.slide == 0
+        return super().take(replace(arrival, time=arrival.time - at_edge))
+
+
 class FirstWindowByWatermark(RangeStep):
     def take(self, arrival: Arrival) -> Firing | None:
         new = arrival.known not in self._keys
@@ -276,6 +284,20 @@ class CountsFailed(CountStep):
             raise
 
 
+class KeysCountedTogether(CountStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        found = super().take(arrival)
+        waiting = sum([one.number for one in self._keys.values()])
+        if found is not None or waiting < self._windows.count:
+            return found
+        self._keys[arrival.known].number = self._windows.count - 1
+        right = self._aggregation
+        self._aggregation = replace(right, call=lambda _message, _accumulator: None)
+        found = super().take(arrival)
+        self._aggregation = right
+        return found
+
+
 class TimeoutByEventTime(CountStep):
     def take(self, arrival: Arrival) -> Firing | None:
         return super().take(replace(arrival, now=arrival.time))
@@ -325,6 +347,11 @@ class StaysListed(RangeStep):
 class ListsFirstPane(RangeStep):
     def open(self) -> Iterator[Firing]:
         return (replace(firing, parts=firing.parts[:1]) for firing in super().open())
+
+
+class EndWithin(RangeStep):
+    def due(self, now: int) -> Iterator[Firing]:
+        return (replace(firing, end=firing.end - 1) for firing in super().due(now))
 
 
 class TimeIsEnd(RangeStep):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from wallaroo.trace import Trace, canonical_json
-from wallaroo_conformance.judge.window_signs import bounds_of, of_one_message, window_signs
+from wallaroo_conformance.judge.window_signs import bounds_of, late_alone, window_signs
 
 Kind: TypeAlias = Literal[
     "crash", "ended", "missing", "extra", "changed", "order", "letters", "letter fields",
@@ -136,12 +136,15 @@ def signs(expected: Trace, actual: Result) -> frozenset[Sign]:
         one, other = expected.comparable(), actual.comparable()
         wanted, given = one["dead_letters"], other["dead_letters"]
         bounds = [bounds_of(trace) for trace in (expected, actual)]
-        alone = [of_one_message(each) for each in bounds]
         found = {
             f"{what} {reason}"
-            for what, left in zip(("lost", "more"), _unmatched((one, other), alone), strict=True)
+            for what, left in zip(("lost", "more"), _unmatched(one, other), strict=True)
             for reason in left
         }
+        if late_alone(*bounds):
+            found.add("more late")
+        if late_alone(*reversed(bounds)):
+            found.add("lost late")
         if one["outputs"] != other["outputs"] or one["windows"] != other["windows"]:
             found |= window_signs(*bounds)
         kinds = [Counter(map(_kind_of_letter, letters)) for letters in (wanted, given)]
@@ -168,17 +171,11 @@ def _fewer(wanted: list[Any], given: list[Any]) -> bool:
     )
 
 
-def _unmatched(forms: Sequence[Any], alone: Sequence[int]) -> tuple[Counter[str], Counter[str]]:
-    """Return how many more dead letters of each reason the one has, and the other.
-
-    Args:
-        forms: of the two traces.
-        alone: how many late messages have fired windows of their own in each.
-    """
-    counts = [Counter(letter["reason"] for letter in form["dead_letters"]) for form in forms]
-    for count, form, fired in zip(counts, forms, alone, strict=True):
+def _unmatched(one: Any, other: Any) -> tuple[Counter[str], Counter[str]]:
+    """Return how many more dead letters of each reason the one has, and the other."""
+    counts = [Counter(letter["reason"] for letter in form["dead_letters"]) for form in (one, other)]
+    for count, form in zip(counts, (one, other), strict=True):
         count["late"] += sum(number for _, what, number in form["late"] if what == "dropped")
-        count["late"] += fired
     return counts[0] - counts[1], counts[1] - counts[0]
 
 

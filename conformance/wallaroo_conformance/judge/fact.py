@@ -143,6 +143,7 @@ class Fact(enum.Enum):
     UPDATE_RAISED_WITHIN = "update raised for a window that had messages"
     TIMEOUT_OF_SEVERAL = "a count window with several messages timed out"
     KEY_TAKEN = "a key is taken by collect before state or windows"
+    EXTRACTOR_ALTERS = "key extractor alters message"
     LATE = "a message was late"
     COUNTING = "a message came to a count window"
     TIME_ZERO = "an event time is 0"

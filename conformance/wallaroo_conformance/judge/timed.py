@@ -227,7 +227,7 @@ def _call_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         if call.role == "partition function" and call.user.name.split()[0] in KEYS:
             facts.add(Fact.KEY_EXTRACTOR_LETTER if call.result == _RAISED else Fact.KEY_STAYED)
             if KEYS.has(call.user.name.split()[0], Trait.ALTERS_MESSAGE):
-                facts.add(Fact.ROUTE_ALTERS)
+                facts.add(Fact.EXTRACTOR_ALTERS)
         elif call.role == "computation" and call.user.name.split()[0] in STATEFUL:
             if not operation.computation.pair:  # type: ignore[union-attr]  # it has state
                 facts.add(Fact.OWN_STATE)

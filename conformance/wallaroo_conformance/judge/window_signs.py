@@ -24,9 +24,9 @@ def bounds_of(trace: Trace) -> Counter[Bounds]:
     return found
 
 
-def of_one_message(bounds: Counter[Bounds]) -> int:
-    """Return how many windows late messages have fired for themselves (window-6)."""
-    return sum(count for (start, end), count in bounds.items() if end == start + 1)
+def late_alone(wanted: Counter[Bounds], given: Counter[Bounds]) -> int:
+    """Return how many windows of a single late message there are that must not be (window-6)."""
+    return sum(end == start + 1 for start, end in given.keys() - wanted.keys())
 
 
 def window_signs(wanted: Counter[Bounds], given: Counter[Bounds]) -> set[str]:

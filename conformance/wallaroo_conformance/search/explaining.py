@@ -143,7 +143,8 @@ class Explainer:
         seen = Seen(others, findings.kept, findings.differed)
         law = blame(reduced.evidence, ended, seen)
         apart: list[Law] = []
-        while ask and len(seen.reduced) < _MOST_ASKED:
+        most = 1 if self._jobs_are_slow() else _MOST_ASKED
+        while ask and len(seen.reduced) < most:
             failing = self._unexplained(reduced, [law, *apart])
             if failing is None:
                 break
@@ -157,7 +158,7 @@ class Explainer:
 
     def _unexplained(self, reduced: Failing, laws: Sequence[Law]) -> Failing | None:
         """Return the failing case that says most of those which no law explains; `None`: none."""
-        if isinstance(reduced.result, Crash) or self._jobs_are_slow():
+        if isinstance(reduced.result, Crash):
             return None
         found = [
             one

@@ -18,6 +18,7 @@ from wallaroo_conformance.report.showing import failure_text
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_mutants.catalogue import REFERENCE_MUTANTS
 from wallaroo_mutants.edges import EDGE_MUTANTS
+from wallaroo_mutants.second_part import SECOND_PART_MUTANTS
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Case
@@ -25,6 +26,7 @@ from wallaroo.trace import Trace
 
 BUDGET = Budget(1_500, top_up=0)
 MUTANTS = {mutant.name: mutant for mutant in (*REFERENCE_MUTANTS, *EDGE_MUTANTS)}
+TIMED_MUTANTS = {mutant.name: mutant for mutant in SECOND_PART_MUTANTS}
 
 
 @pytest.mark.parametrize(
@@ -52,12 +54,44 @@ def test_a_law_that_other_failing_cases_do_not_exercise_is_not_to_blame() -> Non
 
 
 def test_what_only_the_engine_calls_late_tells_a_wrong_delay_from_a_wrong_verdict() -> None:
+    """If the delay is forgotten, windows fire early too, and both cases need the delay."""
     facts = (Fact.TIMED, Fact.FIRED, Fact.DELAYED)
     late = shown("changed letters", *facts, sign="more late")
     fired_early = shown("extra windows", *facts)
+    others = [fired_early, fired_early, late]
     assert blame(late).id == "window-6/early"
-    assert blame(late, seen=Seen([late, late])).id == "window-6/early"
-    assert blame(late, seen=Seen([fired_early, fired_early, late])).id == "window-3/delay"
+    assert blame(late, seen=Seen(others, reduced=[late])).id == "window-6/early"
+    assert blame(late, seen=Seen(others, reduced=[fired_early])).id == "window-3/delay"
+
+
+def test_a_second_fault_does_not_hide_what_a_sign_tells() -> None:
+    """The other cases fail for a reason of their own; all that both share is that windows fire."""
+    facts = (Fact.TIMED, Fact.FIRED, Fact.FIRED_RANGE)
+    late = shown("changed letters", *facts, sign="more late")
+    lost = shown("missing", *facts, Fact.SEVERAL_WAYS, sign="outputs lost")
+    assert blame(late, seen=Seen([lost] * 9)).id == "window-6/early"
+    assert blame(late, seen=Seen([lost] * 9, reduced=[lost])).id == "window-6/early"
+
+
+def test_a_law_that_nearly_all_cases_have_kept_gives_way_to_one_that_most_break() -> None:
+    """What a reduced case always has, such as the time 0, counts where other cases say so."""
+    found = shown("changed", *(Fact.TIMED, Fact.FIRED, Fact.FIRED_RANGE, Fact.TIME_ZERO))
+    differed = {"window-2/grid": 20, "time-2/zero": 20}
+    often = {"window-2/grid": 400, "time-2/zero": 5}
+    alike = {"window-2/grid": 10, "time-2/zero": 5}
+    assert blame(found, seen=Seen([found] * 4, often, differed)).id == "time-2/zero"
+    assert blame(found, seen=Seen([found] * 4, alike, differed)).id == "window-2/grid"
+    assert blame(found, seen=Seen([found], often, differed)).id == "window-2/grid"  # too few
+
+
+def test_a_rule_that_reduced_cases_share_is_blamed_though_each_is_about_another_law() -> None:
+    facts = (Fact.TIMED, Fact.FIRED, Fact.FIRED_RANGE)
+    at_output = shown("missing", *facts, Fact.OUTPUT_RAISED)
+    at_combine = shown("missing", *facts, Fact.COMBINE_RAISED, Fact.SEVERAL_WAYS)
+    others = [at_output] * 9
+    assert blame(at_combine, seen=Seen(others)).rule == "window-9"
+    seen = Seen([shown("missing", *facts)] * 9, reduced=[at_output])
+    assert blame(at_combine, seen=seen).id == "window-9/combine"
 
 
 def test_what_a_window_gives_that_only_the_engine_calls_late_came_behind_the_watermarks() -> None:
@@ -130,6 +164,21 @@ def test_window_6_a_message_called_late_is_blamed_on_lateness_or_on_the_session_
 
 def test_frame_1_a_parsers_fault_is_not_one_of_several_connections() -> None:
     assert kill(MUTANTS["one frame a read"]).rules == ("frame-1",)
+
+
+@pytest.mark.parametrize("name", ["None from decoder passed on", "state kept with output only"])
+def test_a_fault_that_shows_without_time_is_not_blamed_on_a_timed_case(name: str) -> None:
+    """The smallest case that fails is a timed one: it has one message and no plain law."""
+    mutant = MUTANTS[name]
+    report = check_engine(mutant.make(), Check(BUDGET, counterexamples=None, fail_fast=True))
+    assert [failure.rule for failure in report.failures] == [mutant.rule]
+
+
+@pytest.mark.parametrize("name", ["late within the delay", "one window too many"])
+def test_of_a_fault_of_windows_the_right_one_is_blamed_first(name: str) -> None:
+    mutant = TIMED_MUTANTS[name]
+    report = check_engine(mutant.make(), Check(BUDGET, counterexamples=None, fail_fast=True))
+    assert [failure.rule for failure in report.failures] == [mutant.rule]
 
 
 class Falling(ReferenceEngine):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
 from wallaroo_conformance.cases.timed.case import Entry, SourceSpec, TimedCase, TimedStep
 from wallaroo_conformance.cases.timed.marks import ENDS_THE_RUN, MARKS
-from wallaroo_conformance.cases.timed.operators import OPERATORS
+from wallaroo_conformance.cases.timed.operators import KEYS, OPERATORS, STATEFUL
 
 T = TypeVar("T")
 
@@ -130,6 +130,10 @@ def _reductions(case: TimedCase) -> Iterator[TimedCase]:
 
 def _steps(step: TimedStep) -> Iterator[TimedStep]:
     yield TimedStep(origin=step.origin)
+    for table in (KEYS, STATEFUL):
+        plainest = next(iter(table))
+        if step.operator in table and step.operator != plainest:
+            yield replace(step, operator=plainest)
     for name in ("origin", "other"):
         for number in range(getattr(step, name)):
             nearer: dict[str, Any] = {name: number}
