@@ -38,6 +38,9 @@ _EVERYDAY = frozenset(
 )
 """Facts that the plainest cases meet: a reduction does not remove them."""
 
+_EVERYDAY_SIGNS = frozenset({"outputs lost"})
+"""Signs of many faults."""
+
 _MOST = 3 / 4  # of the cases that fail
 _STANDS_OUT = 1.4  # times as much as the law that comes first: if that explains half as much
 _BY_ID = {law.id: law for law in LAWS}
@@ -80,16 +83,20 @@ def blame(found: Evidence, ended: str | None = None, seen: Seen | None = None) -
     laws = [law for law in LAWS if law.blamed_for(found)]
     if not laws:
         return _EXACT
+    first = _standing_out(laws, found, seen)
     shared = _sharing(laws, seen.reduced)
-    first = _standing_out(shared or laws, found, seen)
-    if shared or first not in TIMED_LAWS or _most_exercise(first, seen.others):
+    likely = _suspicion(first, found, seen)
+    for law in shared:
+        if _suspicion(law, found, seen) >= likely:
+            return law
+    if first in shared or first not in TIMED_LAWS or _most_exercise(first, seen.others):
         return first
     common = [law for law in laws if law not in _GENERAL and _most_exercise(law, seen.others)]
     return next(iter(common), first)
 
 
 def _is_particular(law: Law) -> bool:
-    return bool(law.signs) or not law.needs <= _EVERYDAY
+    return bool(law.signs - _EVERYDAY_SIGNS) or not law.needs <= _EVERYDAY
 
 
 def _sharing(laws: Sequence[Law], reduced: Sequence[Evidence]) -> Sequence[Law]:
@@ -119,7 +126,7 @@ def _suspicion(law: Law, found: Evidence, seen: Seen) -> float:
     failing = [found, *seen.others]
     shown = sum(law.explains(one) for one in failing) / len(failing)
     differed, kept = seen.differed.get(law.id, 0), seen.kept.get(law.id, 0)
-    if law.signs or not differed:  # no case that is kept shows a sign
+    if law.signs - _EVERYDAY_SIGNS or not differed:  # no case that is kept shows a sign
         return math.sqrt(shown)
     return math.sqrt(shown * differed / (differed + kept))
 
