@@ -19,14 +19,14 @@ def test_conform_writes_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixt
     files = {name: tmp_path / f"report.{name}" for name in ("json", "html", "junit", "markdown")}
     options = [f"--{name}={path}" for name, path in files.items()]
     options.append(f"--store={tmp_path / 'found'}")
-    code = main(["conform", "--engine", "reference", "--cases", "300", *options])
+    code = main(["conform", "--engine", "reference", "--cases", "100", *options])
     printed = capsys.readouterr()
     assert code == KEPT
     assert "reference: kept" in printed.out
-    assert re.search(r"^reference: 300 cases asked for.* \d+ runs in all$", printed.out, re.M)
+    assert re.search(r"^reference: 100 cases asked for.* \d+ runs in all$", printed.out, re.M)
     assert "Only None filters" in printed.out
     page = files["html"].read_text()
-    assert "300 cases asked for" in page
+    assert "100 cases asked for" in page
     link = re.search(r'href="([^"]*/sinks\.md)#dead-4"', page)
     assert link is not None
     assert "## dead-4" in (tmp_path / link[1]).read_text()  # it leads there
@@ -110,7 +110,7 @@ def test_pytest_runs_a_test_for_each_rule(tmp_path: Path) -> None:
         [
             *(sys.executable, "-m", "pytest", "-v", "-n", "2", "-p", "no:cacheprovider"),
             *("-p", "wallaroo_conformance.plugin"),
-            *("--wallaroo-engine=reference", "--wallaroo-cases=300"),
+            *("--wallaroo-engine=reference", "--wallaroo-cases=100"),
         ],
         capture_output=True,
         text=True,
