@@ -119,32 +119,49 @@ def test_order_2_generated_cases_as_a_stream_of_several_batches(spark_engine, re
         assert one.comparable() == other.comparable(), case
 
 
-@pytest.mark.parametrize("steps", [CHAINED, CIRCLE], ids=["chained", "circle"])
-def test_order_1_partitions_in_a_row_and_in_a_circle(spark_engine, reference, steps):
-    case = Case(build(*steps), log("a b ab", "", "ba b a", "c"), partitions=3)
-    expected = reference.run(case).comparable()
-    cases = [
-        replace(case, batches=batches, isolation=isolation)
-        for batches in (None, (1, 1))
-        for isolation in ("isolated", "trusting")
-    ]
-    for one, trace in zip(cases, spark_engine.run_many(cases), strict=True):
-        assert trace.comparable() == expected, (one.batches, one.isolation)
+def both_ways(case):
+    """A case in one batch, and in batches of a message each."""
+    return [case, replace(case, batches=(1, 1))]
 
 
-def test_dead_3_nothing_after_an_exit_takes_effect(spark_engine, reference):
-    case = Case(build(*CHAINED), log("a b", "b exit a", "a c"), partitions=2)
-    for found in spark_engine.run_many([case, replace(case, batches=(1, 1))]):
+IN_TURN = log("a b ab", "", "ba b a", "c")
+TOGETHER = {
+    "chained": both_ways(Case(build(*CHAINED), IN_TURN, partitions=3)),
+    "circle": both_ways(Case(build(*CIRCLE), IN_TURN, partitions=3)),
+    "exit": both_ways(Case(build(*CHAINED), log("a b", "b exit a", "a c"), partitions=2)),
+    "stop": both_ways(Case(build(*CHAINED), log("a b", "b bad a", "a bad c"), on_error="stop")),
+}
+TOGETHER |= {
+    f"{name} trusting": [replace(case, isolation="trusting") for case in TOGETHER[name]]
+    for name in ("chained", "circle")
+}
+
+
+@pytest.fixture(scope="module")
+def answers(spark_engine):
+    """What Spark gives for all cases of `TOGETHER`: a stream takes seconds to begin."""
+    traces = iter(spark_engine.run_many([case for cases in TOGETHER.values() for case in cases]))
+    return {name: [next(traces) for _ in cases] for name, cases in TOGETHER.items()}
+
+
+@pytest.mark.parametrize("mode", ["", " trusting"], ids=["isolated", "trusting"])
+@pytest.mark.parametrize("name", ["chained", "circle"])
+def test_order_1_partitions_in_a_row_and_in_a_circle(answers, reference, name, mode):
+    expected = reference.run(TOGETHER[name][0]).comparable()
+    assert [trace.comparable() for trace in answers[name + mode]] == [expected, expected]
+
+
+def test_dead_3_nothing_after_an_exit_takes_effect(answers, reference):
+    for found in answers["exit"]:
         assert found.ended is not None
         assert (found.ended.kind, found.ended.lineage) == ("exit", (1, 1))
-        assert found.comparable() == reference.run(case).comparable()
+        assert found.comparable() == reference.run(TOGETHER["exit"][0]).comparable()
 
 
-def test_dead_4_nothing_after_the_first_dead_letter_takes_effect(spark_engine, reference):
-    case = Case(build(*CHAINED), log("a b", "b bad a", "a bad c"), on_error="stop")
-    for found in spark_engine.run_many([case, replace(case, batches=(1, 1))]):
+def test_dead_4_nothing_after_the_first_dead_letter_takes_effect(answers, reference):
+    for found in answers["stop"]:
         assert [letter.lineage for letter in found.dead_letters] == [(1, 1)]
-        assert found.comparable() == reference.run(case).comparable()
+        assert found.comparable() == reference.run(TOGETHER["stop"][0]).comparable()
 
 
 def test_state_7_trusting_mode_does_over_what_failed(spark_engine, reference):
