@@ -138,7 +138,7 @@ def test_a_stalled_sink_is_named_before_and_when_the_log_is_full(spark_engine):
             return found["level"] == "bad" and found["text"].startswith("Sink p/0 is slow; ")
 
         with socket.create_connection(handle.addresses["p"]) as connection:
-            sender = threading.Thread(target=connection.sendall, args=(frames([big] * 1000),))
+            sender = threading.Thread(target=connection.sendall, args=(frames([big] * 400),))
             sender.start()
             eventually(stalled, 300)
             found = figures()
@@ -150,8 +150,8 @@ def test_a_stalled_sink_is_named_before_and_when_the_log_is_full(spark_engine):
             assert found["not_ready"][0].startswith("sources are not read: sink p/0 is slow, and ")
             reader = threading.Thread(target=_read_all, args=(peer,))
             reader.start()
-            eventually(lambda: figures()["sinks"][0]["written"] == 1000, 300)
-            eventually(lambda: figures()["processed"] == 1000, 60)
+            eventually(lambda: figures()["sinks"][0]["written"] == 400, 300)
+            eventually(lambda: figures()["processed"] == 400, 60)
             sender.join()
         found = figures()
         assert (found["ready"], found["held_back"]) == (True, "")
