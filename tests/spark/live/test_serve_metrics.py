@@ -37,7 +37,9 @@ def slow(message):
 
 
 @shared
-def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
+def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine, monkeypatch):
+    # Half a minute otherwise, in which all tests of this process would wait.
+    monkeypatch.setattr("wallaroo_spark.live.figures._SIZE", 0.5)
     session()
     receiver = Receiver()
     builder = wallaroo.ApplicationBuilder("measured")
@@ -68,7 +70,6 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine):
             eventually(lambda: figures()["phases"] and figures()["executors"], 60)
             eventually(lambda: figures()["sources"][0]["latency"]["whole"]["count"] == 4, 60)
         found = figures()
-        # It is looked at every 30 seconds only.
         eventually(lambda: figures()["kept"]["checkpoint_bytes"] > 1_000, 60)
     finally:
         handle.stop()
