@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -37,7 +39,7 @@ def connect(port: int, secret: str, conf: Mapping[str, str]) -> Any:
         # Local workers run the Python that runs this process; on a cluster its path may differ.
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
-    with _environment(given), _quiet():
+    with _environment(given), _quiet(), _ctrl_c_kept():
         spark = SparkSession.builder.config(map=dict(conf)).getOrCreate()
     # When the JVM is killed, this server's connection breaks; that needs no traceback.
     context: Any = spark.sparkContext
@@ -119,6 +121,16 @@ def _environment(given: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _ctrl_c_kept() -> Iterator[None]:
+    """Keep what Ctrl-C does, if somebody has chosen it: PySpark has it end all jobs and raise."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    chosen = before not in (None, signal.default_int_handler)
+    if chosen and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

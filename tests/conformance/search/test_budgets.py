@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+from collections.abc import Iterator
 from io import StringIO
 from itertools import count
 from pathlib import Path
@@ -120,6 +121,15 @@ def test_without_a_way_to_stop_ctrl_c_is_raised(monkeypatch: pytest.MonkeyPatch)
         check_engine(ReferenceEngine(), Check(Budget(10), counterexamples=None))
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """What Python does at Ctrl-C; a session of Spark in this process changes it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_asks_first_and_is_raised_then(capsys: pytest.CaptureFixture[str]) -> None:
     with stopped_by_ctrl_c() as stop:
         signal.raise_signal(signal.SIGINT)

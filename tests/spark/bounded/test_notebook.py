@@ -13,8 +13,14 @@ import sys
 
 cells = [
 """
+import signal
 import wallaroo
 from wallaroo import testing
+
+def own(*_):
+    "What Ctrl-C does here; PySpark would put something of its own in its place."
+
+signal.signal(signal.SIGINT, own)
 """,
 """
 suffix = "!"
@@ -51,6 +57,7 @@ application = (
 )
 for engine in ("reference", "spark"):
     print(testing.run(application, {"p": [b"a", b"a"]}, engine=engine).output)
+print(signal.getsignal(signal.SIGINT) is own)
 """,
 ]
 for number, cell in enumerate(cells):
@@ -70,5 +77,5 @@ def test_cells_run_on_both_engines_and_the_start_of_spark_is_told():
         timeout=240,
         check=False,
     )
-    assert done.stdout.splitlines() == ["[b'A! 1', b'A! 2']"] * 2, done.stderr
+    assert done.stdout.splitlines() == [*["[b'A! 1', b'A! 2']"] * 2, "True"], done.stderr
     assert done.stderr == "Spark is starting, once for this process; it takes some seconds\n"
