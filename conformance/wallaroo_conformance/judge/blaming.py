@@ -47,6 +47,8 @@ _BY_ID = {law.id: law for law in LAWS}
 _FEWEST = 4  # failing cases; fewer do not say what stands out
 _GENERAL = frozenset({*PLAIN_LAWS, _BY_ID["graph-1/topology"]})
 """Laws about what most cases have: it says nothing that failing cases exercise them."""
+_FOR_NO_REASON = frozenset({_BY_ID["time-2/zero"], _BY_ID["time-1/arrival"], _BY_ID["time-4/own"]})
+"""Laws that reduced cases often exercise for no reason."""
 _EXACT = _BY_ID["order-2/exact"]
 _ENDS = {"on-error": _BY_ID["dead-4/stop"], "exit": _BY_ID["dead-3/exit"]}
 
@@ -133,6 +135,10 @@ def _suspicion(law: Law, found: Evidence, seen: Seen) -> float:
 
 def _most_exercise(law: Law, others: Sequence[Evidence]) -> bool:
     """Whether most cases exercise a law, or a particular one of the same rule."""
-    alike = [one for one in LAWS if one.rule == law.rule and _is_particular(one)]
+    alike = [
+        one
+        for one in LAWS
+        if one.rule == law.rule and _is_particular(one) and one not in _FOR_NO_REASON
+    ]
     met = [any(one.exercised_by(case.facts) for one in (law, *alike)) for case in others]
     return sum(met) >= _MOST * len(others)

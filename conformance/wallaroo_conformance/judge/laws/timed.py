@@ -104,6 +104,12 @@ _LAWS: tuple[Law, ...] = (
         frozenset({"order", "lineage"}),
     ),
     law(
+        "window-7/joined", {Fact.FIRED_SESSION, Fact.LATE},
+        "a late message that overlaps no open session joins none",
+        "it joins one that it only touches",
+        frozenset({"changed", "letters", "late", "windows"}), signs={"new bounds"},
+    ),
+    law(
         "window-6/letter", {Fact.LATE_LETTER},
         "a message is late if every window that it belongs to has fired",
         "a message within the delay is late, or a late one is lost in silence",
