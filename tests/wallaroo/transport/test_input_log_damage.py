@@ -145,7 +145,7 @@ def test_frames_far_behind_a_bad_block_are_found(tmp_path):
 
 def test_a_torn_append_that_holds_a_copy_of_a_log_is_dropped(tmp_path):
     (tmp_path / "other").mkdir()
-    other, _ = a_log(tmp_path / "other", *[[b"x"]] * 5)
+    other, _ = a_log(tmp_path / "other", [b"x"], [b"x"])
     path, (last,) = a_log(tmp_path, [other.read_bytes() * 2])
     data = path.read_bytes()
     for cut in range(last, len(data)):
