@@ -20,7 +20,12 @@ from wallaroo_conformance.cases.either import (
 )
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.report.html import page
-from wallaroo_conformance.report.showing import rule_place, side_by_side, trace_lines
+from wallaroo_conformance.report.showing import (
+    rule_place,
+    side_by_side,
+    trace_lines,
+    traces_side_by_side,
+)
 from wallaroo_conformance.search.following import Calls, followed
 from wallaroo_conformance.search.replaying import Replayed, replayed
 
@@ -56,7 +61,7 @@ def case_page(example: Counterexample, engine: Engine, *, path: str) -> str:
         json=found.case.canonical_json(),
         way=_way(application, reference, other) if other else [],
         elsewhere=not other and not found.beyond and bool(reference),
-        results=side_by_side(trace_lines(found.meaning.trace), trace_lines(found.actual))
+        results=traces_side_by_side(found.meaning.trace, found.actual)
         if found.actual is not None
         else [(" ", line, "") for line in trace_lines(found.meaning.trace)],
     )

@@ -17,8 +17,7 @@ from wallaroo_conformance.report.showing import (
     cases_text,
     coverage_text,
     rule_place,
-    side_by_side,
-    trace_lines,
+    traces_side_by_side,
 )
 
 _CHAPTERS = Path(__file__).parents[3] / "docs" / "spec"  # of a checkout
@@ -146,7 +145,5 @@ def _failure(failure: Failure, report: Report) -> dict[str, Any]:
         "input": "" if case is None else input_text(case) or "(none)",
         "run": "" if case is None else run_text(case),
         "messages": 0 if case is None else case.messages,
-        "rows": []
-        if case is None
-        else side_by_side(trace_lines(failure.expected), trace_lines(failure.actual)),
+        "rows": [] if case is None else traces_side_by_side(failure.expected, failure.actual),
     }

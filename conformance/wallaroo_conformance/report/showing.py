@@ -23,8 +23,13 @@ def rule_place(rule: str) -> str:
     return f"docs/spec/{RULES[rule].link}"
 
 
-def trace_lines(result: Result | None) -> list[str]:
-    """Return a trace line by line: outputs by sink, dead letters, entities, how it ended."""
+def trace_lines(result: Result | None, *, whole: bool = False) -> list[str]:
+    """Return a trace line by line: outputs by sink, dead letters, entities, how it ended.
+
+    Args:
+        result: what an engine gave.
+        whole: show dead letters with all that is compared.
+    """
     if result is None:
         return ["(nothing)"]
     if isinstance(result, Crash):
@@ -39,6 +44,7 @@ def trace_lines(result: Result | None) -> list[str]:
         lines.append(
             f"dead letter {list(letter.lineage)} {letter.pipeline}, {where}: "
             f"{letter.reason.value}{error}{key}"
+            + (f", source {letter.source}, payload {letter.payload!r}" if whole else "")
         )
     for entity in result.entities:
         lines.append(
@@ -56,6 +62,16 @@ def trace_lines(result: Result | None) -> list[str]:
         lines.append(f"ended by {ended.kind} at {list(ended.lineage)}, {ended.pipeline}")
     shortened = [line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…" for line in lines]
     return shortened or ["(nothing)"]
+
+
+def traces_side_by_side(
+    expected: Result | None, actual: Result | None
+) -> list[tuple[str, str, str]]:
+    """Return rows as `side_by_side` does; at least one has a mark if anything differs."""
+    rows = side_by_side(trace_lines(expected), trace_lines(actual))
+    if any(mark != " " for mark, _, _ in rows):
+        return rows
+    return side_by_side(trace_lines(expected, whole=True), trace_lines(actual, whole=True))
 
 
 def side_by_side(one: list[str], other: list[str]) -> list[tuple[str, str, str]]:
@@ -163,7 +179,7 @@ def coverage_text(result: CoverageResult) -> str:
 
 def _columns(failure: Failure, engine: str, width: int) -> str:
     column = max(24, (width - 8) // 2)
-    rows = side_by_side(trace_lines(failure.expected), trace_lines(failure.actual))
+    rows = traces_side_by_side(failure.expected, failure.actual)
     lines = [f"    {'the reference':{column}}  {engine}"]
     for mark, left, right in rows:
         pieces = [textwrap.wrap(text, column) or [""] for text in (left, right)]

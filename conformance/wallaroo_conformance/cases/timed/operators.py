@@ -45,7 +45,9 @@ def message(payload: bytes) -> Any:
 
 @wallaroo.encoder
 def line(message: Any) -> Any:
-    """Return a message as a line."""
+    """Return a message as a line; of a pair, the second item too."""
+    if isinstance(message, tuple):
+        return f"{message[0][2]} and {message[1]}\n"
     if "w" in message[2]:
         fail(message[2])
     return f"{message[0]} {message[1]} {message[2]}\n"
@@ -218,6 +220,18 @@ class RememberEach(Named):
         return [[message[0], message[1], text] for text in tally.seen[-2:]]
 
 
+@STATEFUL.add(name="remember_and_tell")
+class RememberAndTell(Named):
+    """A state computation whose message looks like a pair of output and flag (key-3)."""
+
+    own_state: OwnState[Any]
+
+    def compute(self, message: Any, tally: Any) -> Any:
+        """Return a tuple of the message with all texts so far, and `False`."""
+        tally.seen.append(message[2])
+        return [message[0], message[1], "+".join(tally.seen)], False
+
+
 @PAIRS.add(name="remember")
 class RememberPair(Remember):
     """`Remember` in the builder's form."""
@@ -234,6 +248,15 @@ class RememberEachPair(RememberEach):
     def compute_multi(self, message: Any, tally: Any) -> Any:
         """Return the same, and that the state has changed."""
         return super().compute_multi(message, tally), True
+
+
+@PAIRS.add(name="remember_and_tell")
+class RememberAndTellPair(RememberAndTell):
+    """`RememberAndTell` in the builder's form."""
+
+    def compute(self, message: Any, tally: Any) -> Any:
+        """Return the same, and that the state has changed."""
+        return super().compute(message, tally), True
 
 
 GRAPH = ("collect", "merge")

@@ -137,6 +137,8 @@ def _cases() -> Iterator[TimedCase]:
     yield from _stopped()
     yield from _in_every_order()
     yield from _around_what_is_due()
+    yield from _visited_by_what_fails()
+    yield from _failing_together()
     yield from _behind_one_another()
 
 
@@ -223,6 +225,36 @@ def _around_what_is_due() -> Iterator[TimedCase]:
         inputs = (Entry(at=1, payload=b"a 5 0"), Entry(at=1 + due + beside, payload=b"a 5 1"))
         case = TimedCase((SourceSpec(None),), (TimedStep(_LETTER), step), inputs, ended=False)
         yield replace(case, expire_after=_EXPIRES)
+
+
+def _visited_by_what_fails() -> Iterator[TimedCase]:
+    """Yield cases in which an entity is still there only because a call of it has failed."""
+    for state, mark, later in product((_STATE, "remember_each"), "bs", (0, 1)):
+        failed = _EXPIRES // 2
+        inputs = (
+            Entry(at=1, payload=b"a 5 0"),
+            Entry(at=1 + failed, payload=f"a 5 1{mark}".encode()),
+            Entry(at=1 + failed + _EXPIRES - 1 + later, payload=b"a 5 2"),
+        )
+        yield TimedCase(
+            (SourceSpec(None),),
+            (TimedStep(_LETTER), TimedStep(state)),
+            inputs,
+            ended=False,
+            expire_after=_EXPIRES,
+        )
+
+
+def _failing_together() -> Iterator[TimedCase]:
+    """Yield cases with windows due together, of which some give nothing and one fails."""
+    step = TimedStep(_TEXTS, window=WindowSpec())
+    for marks in permutations(("n", "o", "")):
+        inputs = [
+            Entry(payload=f"{letter} 5 {number}{mark}".encode())
+            for number, (letter, mark) in enumerate(zip("abc", marks, strict=True))
+        ]
+        behind = Entry(payload=b"a 20 3")
+        yield TimedCase(steps=(TimedStep(_LETTER), step), inputs=(*inputs, behind), ended=False)
 
 
 def _behind_one_another() -> Iterator[TimedCase]:
