@@ -7,7 +7,7 @@ the order is from special things, which a reduction removes if it can, to what e
 Other cases may know better. A law is passed over
 
 - if failing cases that it does not explain come down to cases which share a rule with this one, by
-  particular laws: a single fault explains them all;
+  particular laws that are no less likely: a single fault explains them all;
 - if a particular law stands out more: more of the failing cases show it broken, or fewer of the
   other cases have kept it;
 - if most of the other failing cases exercise neither it nor another particular law of its rule.
@@ -42,7 +42,7 @@ _EVERYDAY_SIGNS = frozenset({"outputs lost"})
 """Signs of many faults."""
 
 _MOST = 3 / 4  # of the cases that fail
-_STANDS_OUT = 1.4  # times as much as the law that comes first: if that explains half as much
+_STANDS_OUT = 1.4  # times as much as the law before it, which then explains half as many
 _BY_ID = {law.id: law for law in LAWS}
 _FEWEST = 4  # failing cases; fewer do not say what stands out
 _GENERAL = frozenset({*PLAIN_LAWS, _BY_ID["graph-1/topology"]})
