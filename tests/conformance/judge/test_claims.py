@@ -132,7 +132,7 @@ class NoDeadLetters(ReferenceEngine):
         return replace(super().run(case), dead_letters=())
 
 
-CHECK = Check(Budget(100, top_up=0), counterexamples=None)
+CHECK = Check(Budget(150, top_up=0), counterexamples=None)
 
 
 @pytest.mark.parametrize(

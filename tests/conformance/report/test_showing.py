@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-
 from wallaroo_conformance.cases.case import ConformanceCase, Input
 from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.report.showing import trace_lines, traces_side_by_side

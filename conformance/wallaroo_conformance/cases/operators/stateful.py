@@ -188,17 +188,11 @@ def odd_value_of_state(message: Any, state: Any) -> Any:
     return (uncommon(message), True)
 
 
-_EQUAL = (1, True, 1.0)
-"""Values that are equal, and not the same."""
-
-
 @PLAIN_PAIRS.add()
 @wallaroo.state_computation(name="equal value")
 def equal_value(message: Any, state: Any) -> Any:
     """Put an equal value of another type in place of what is kept."""
-    types = [type(value) for value in _EQUAL]
-    kept = types.index(type(state.last)) if type(state.last) in types else -1
-    state.last = _EQUAL[(kept + 1) % len(_EQUAL)]
+    state.last = True if type(state.last) is int else 1.0 if type(state.last) is bool else 1
     return (f"{state.last!r}{str(message)[:4]}", True)
 
 
