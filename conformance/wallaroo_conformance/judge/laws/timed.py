@@ -150,6 +150,13 @@ _LAWS: tuple[Law, ...] = (
         signs={"more late"},
     ),
     law(
+        "window-7/early", {Fact.FIRED_SESSION},
+        "where windows are sessions, a message is late only if it overlaps no open one and its own "
+        "interval has passed",
+        "its time alone decides, or the gap is not added",
+        signs={"more late"},
+    ),
+    law(
         "window-6/early", {Fact.FIRED},
         "a message is late only if every window that it belongs to has fired",
         "the delay is not added, or only one of the message's windows is looked at",
