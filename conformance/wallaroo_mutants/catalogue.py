@@ -113,6 +113,7 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "state-2", "any pair taken", "`output, changed = result`", "pair_of", _f.forgiving_pair
     ),
     interpreted("state-3", "changes forgotten", "state not written back", _s.KeepsFirstState),
+    interpreted("state-3", "equal states not written", "`if new != old`", _s.KeepsEqualState),
     interpreted(
         "state-1", "state tested for truth", "`state or build()`", _s.StateTestedForTruth
     ),

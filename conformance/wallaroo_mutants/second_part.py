@@ -43,6 +43,14 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         "key-3", "state of pipelines kept with output only", "`if output: put(state)`",
         _g.KeepsStateWithOutputOnly,
     ),
+    interpreted(
+        "key-3", "a pair of pipelines unpacked", "pairs told by their look",
+        _g.PairOfPipelinesUnpacked,
+    ),
+    interpreted(
+        "key-4", "a call that fails is no visit", "noted when all went well",
+        _g.FailingIsNoVisit,
+    ),
     altered(
         "key-4", "entities expire a nanosecond late", "`>` for `>=`",
         (Store, "expire", _t.expires_late),

@@ -33,6 +33,7 @@ class Fact(enum.Enum):
     UNKNOWN_KEY_LETTER = "dead letter: unknown-key"
     ROUTE_ALTERS = "partition function alters message"
     ROUTE_RAISED = "partition function raises"
+    STATE_MADE_EQUAL = "state changed to an equal one"
     STATE_ALTERED_SILENTLY = "state altered in secret"
     STATE_ALTERED_THEN_RAISED = "state altered, then raised"
     BAD_PAIR = "bad pair"

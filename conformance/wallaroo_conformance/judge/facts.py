@@ -128,6 +128,8 @@ def _compute_with_state(name: str, call: Call, facts: set[Fact]) -> None:
         facts.add(Fact.BAD_PAIR)
         return
     facts.add(Fact.STATE_CHANGED if call.changed else Fact.STATE_UNCHANGED)
+    if STEPS.has(name, Trait.EQUAL_STATE):
+        facts.add(Fact.STATE_MADE_EQUAL)
     if not call.changed and STEPS.has(name, Trait.ALTERS_SILENTLY):
         facts.add(Fact.STATE_ALTERED_SILENTLY)
     if STEPS.has(name, Trait.ALIASES):

@@ -188,7 +188,7 @@ def odd_value_of_state(message: Any, state: Any) -> Any:
     return (uncommon(message), True)
 
 
-@PLAIN_PAIRS.add()
+@PLAIN_PAIRS.add(Trait.EQUAL_STATE)
 @wallaroo.state_computation(name="equal value")
 def equal_value(message: Any, state: Any) -> Any:
     """Put an equal value of another type in place of what is kept."""

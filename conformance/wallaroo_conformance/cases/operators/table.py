@@ -30,6 +30,7 @@ class Trait(enum.Enum):
     ENDS_THE_RUN = "of a builder: ends the process, whatever the message"
     ALTERS_MESSAGE = "alters a message that it is only to read"
     ALTERS_SILENTLY = "alters the state and says changed=False"
+    EQUAL_STATE = "changes the state to an equal one"
     ALIASES = "puts into output or state what another holds too"
     RAISES_LATE = "raises when the state is altered already"
     RAISES_CONSUMED = "raises while its multi result is consumed"

@@ -13,6 +13,12 @@ STATE_LAWS: tuple[Law, ...] = (
         STATE,
     ),
     law(
+        "state-3/equal", {Fact.STATE_MADE_EQUAL},
+        "after changed=True the entity is what the call left, even if it equals what was there",
+        "the state is compared with what it was, and not written if the two are equal",
+        STATE,
+    ),
+    law(
         "state-7/late", {Fact.STATE_ALTERED_THEN_RAISED},
         "after a computation raised the entity is as before the call",
         "the state is handed out itself, and never put back",
