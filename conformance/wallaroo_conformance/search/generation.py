@@ -168,13 +168,13 @@ class Generation:
             return list(timed)
         return [*timed, *_chosen(_tours(tones), count)]
 
-    def more(self, part: Part) -> list[AnyCase]:
+    def more(self, part: Part, count: int = _FIRST_CHUNK) -> list[AnyCase]:
         """Return cases to look through for laws that no case has exercised yet.
 
         None is tame: the laws that random cases miss are mostly laws that tame cases cannot
         exercise.
         """
-        size = min(self._most, _FIRST_CHUNK)
+        size = min(self._most, count)
         seed = self._seed_of(next(self._added))
         cases: list[AnyCase] = []
         if part != "second":

@@ -43,6 +43,7 @@ _MOSTLY_REFUSED = 4  # an engine that takes less than one in this many timed cas
 _MOST_COMPARED = 16  # steps of the top-up for relations
 _FEW = 16  # cases
 _AROUND = 128  # cases of each tour, which take a second or two
+_LOOKED_AT = 64  # cases, in such a step: they cost time even if none of them is of use
 _MOST_USEFUL = 32  # of the cases looked through in one step of the top-up, those that are run
 
 
@@ -239,7 +240,9 @@ class Search:
             if not relations or self._ended:
                 break
             self._tell("comparing")
-            cases = self._judge.offering(self._generation.more(part), relations)[:_MOST_USEFUL]
+            cases = self._judge.offering(self._generation.more(part, _LOOKED_AT), relations)[
+                :_MOST_USEFUL
+            ]
             rng = random.Random(self._seed)  # noqa: S311 - no secret
             self._cover(self._judge.try_cases(cases, vary=1, rng=rng), dict.fromkeys(cases, "led"))
 
