@@ -17,11 +17,10 @@ from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.differences import Result
 from wallaroo_conformance.judge.divergences import DIVERGENCES, Divergence
 from wallaroo_conformance.judge.law import Law
-from wallaroo_conformance.judge.laws import LAWS
+from wallaroo_conformance.judge.laws import LAWS, of_timed_cases
 from wallaroo_conformance.judge.metamorphic import RELATIONS, Relation
 from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.judge.results import Failure, LawResult, fits
-from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_conformance.search.explaining import Explainer
@@ -223,7 +222,7 @@ class Search:
             if not missing:
                 break
             self._tell("topping up")
-            second = {RULES[law.rule].second_part for law in missing}
+            second = set(map(of_timed_cases, missing))
             both = len(second) > 1
             cases = self._generation.more(
                 "both" if both else ("second" if True in second else "first")
@@ -254,7 +253,7 @@ class Search:
             if fits(law.rule, rules)
             and law.rule not in self._judge.claims.unclaimed()
             and self.findings.unmet(law)
-            and not (self.findings.spared and RULES[law.rule].second_part)
+            and not (self.findings.spared and of_timed_cases(law))
         ]
 
     def _try_chosen(self, chosen: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:

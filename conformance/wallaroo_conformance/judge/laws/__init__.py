@@ -25,6 +25,11 @@ LAWS: tuple[Law, ...] = (
 """From the most special to what every case has; see the module's docstring."""
 
 
+def of_timed_cases(law: Law) -> bool:
+    """Whether only timed cases can exercise a law; its rule may be one of the first part."""
+    return Fact.TIMED in law.needs
+
+
 def exercised(facts: Facts) -> tuple[Law, ...]:
     """Return the laws that a case with these facts exercises."""
     return tuple([law for law in LAWS if law.needs <= facts])
