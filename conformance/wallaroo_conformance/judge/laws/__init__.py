@@ -25,9 +25,12 @@ LAWS: tuple[Law, ...] = (
 """From the most special to what every case has; see the module's docstring."""
 
 
+_OF_TIMED_CASES = frozenset(law.id for law in TIMED_LAWS)
+
+
 def of_timed_cases(law: Law) -> bool:
     """Whether only timed cases can exercise a law; its rule may be one of the first part."""
-    return Fact.TIMED in law.needs
+    return law.id in _OF_TIMED_CASES
 
 
 def exercised(facts: Facts) -> tuple[Law, ...]:
