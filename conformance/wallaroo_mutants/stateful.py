@@ -49,16 +49,11 @@ class KeepsEqualState(Interpreter):
     def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
         before = entity.state
         output = super()._visit(place, entity, message, lineage)
-        one, other = vars_of(thaw(before)), vars_of(thaw(entity.state))
+        one, other = (getattr(thaw(state), "__dict__", None) for state in (before, entity.state))
         with suppress(Exception):  # some values cannot be compared
             if one is not None and one == other:
                 entity.state = before
         return output
-
-
-def vars_of(state: Any) -> dict[str, Any] | None:
-    """Return the attributes of a state, `None` if it does not keep them in a dictionary."""
-    return getattr(state, "__dict__", None)
 
 
 class StateTestedForTruth(Interpreter):

@@ -12,14 +12,13 @@ from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.coverage import Coverage
 from wallaroo_conformance.judge.differences import Kind, Result, Sign
 from wallaroo_conformance.judge.law import Evidence, Law
-from wallaroo_conformance.judge.laws import LAWS, exercised, of_timed_cases
+from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES, exercised
 from wallaroo_conformance.judge.metamorphic import RELATIONS
 from wallaroo_conformance.judge.oracle import Meaning
 from wallaroo_conformance.judge.results import Failure, LawResult, fits
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 
-_OF_TIMED_CASES = {law.id for law in LAWS if of_timed_cases(law)}
 _RELATIONS = dict.fromkeys((*RELATIONS, *TIMED_RELATIONS))
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
 _MOST_REFUSED = 64
@@ -184,7 +183,7 @@ class Findings:
             return LawResult(rule, name, says, "unsupported", 0, 0, self.unasked[law_id])
         if kept:
             return LawResult(rule, name, says, "kept", kept, beyond)
-        timed = RULES[rule].second_part or law_id in _OF_TIMED_CASES
+        timed = RULES[rule].second_part or law_id in OF_TIMED_CASES
         if self.spared and timed and not self.differed[law_id]:
             return LawResult(rule, name, says, "unsupported", 0, beyond, self.spared)
         if beyond and not self.differed[law_id]:

@@ -68,15 +68,19 @@ def _timed_tours(tones: Sequence[Tone]) -> Iterable[AnyCase]:
     return chain.from_iterable(map(timed_tour, tones))
 
 
+def _both_tours(tones: Sequence[Tone]) -> Iterable[AnyCase]:
+    return chain(_tours(tones), _timed_tours(tones))
+
+
 def _pairs(tones: Sequence[Tone]) -> Iterable[AnyCase]:
     return pairs(tones[0])  # those of "any" have the tame ones too
 
 
-_FIXED: Mapping[str, Sequence[Callable[[Sequence[Tone]], Iterable[AnyCase]]]] = {
-    "tour": (_tours,),
-    "timed tour": (_timed_tours,),
-    "both tours": (_tours, _timed_tours),
-    "pairs": (_pairs,),
+_FIXED: Mapping[str, Callable[[Sequence[Tone]], Iterable[AnyCase]]] = {
+    "tour": _tours,
+    "timed tour": _timed_tours,
+    "both tours": _both_tours,
+    "pairs": _pairs,
 }
 """The cases of each stage that is the same in every search."""
 
@@ -129,8 +133,7 @@ class Generation:
         self.chunks += 1
         stage = (*self._stages, *("later",) * (number + 1))[number]
         if stage in _FIXED:
-            tones = _TOURS[self._modes]
-            return _chosen((case for fixed in _FIXED[stage] for case in fixed(tones)), left)
+            return _chosen(_FIXED[stage](_TOURS[self._modes]), left)
         sizes = {
             "random of both": self._first + self._first // 2,
             "timed": self._first // 2,
@@ -161,7 +164,7 @@ class Generation:
         return _TIMED if mixed else 0.0
 
     def around(self, count: int) -> list[AnyCase]:
-        """Return some cases of each tour, one of each sort if possible; of timed cases so many."""
+        """Return at most `count` cases of each tour, one of each sort if possible."""
         tones = _TOURS[self._modes]
         timed = _chosen(_timed_tours(tones), count)
         if self._part == "second":

@@ -17,7 +17,7 @@ from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import Crash, Result, differences, signs
 from wallaroo_conformance.judge.divergences import Divergence, known
-from wallaroo_conformance.judge.metamorphic import RELATIONS, Variant, Watched
+from wallaroo_conformance.judge.metamorphic import RELATIONS, Variant
 from wallaroo_conformance.judge.oracle import Meaning, Oracle
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.timed import TimedObservation
@@ -133,7 +133,11 @@ class Judge:
 
     def _variants(self, meaning: Meaning, rng: random.Random) -> list[Variant]:
         """Return the variants of a case that the engine can run, one for each relation."""
-        offered = _variants(meaning.observation, rng)
+        timed = isinstance(meaning.observation, TimedObservation)
+        offered = [
+            relation.variant(meaning.observation, rng)
+            for relation in (TIMED_RELATIONS if timed else RELATIONS)
+        ]
         return [one for one in offered if one and self._may_vary(one)]
 
     def first_failing(self, cases: Sequence[AnyCase], *, content: bool = False) -> Failing | None:
@@ -219,13 +223,6 @@ class Judge:
                     may_be_same=bool(self.findings.failures),
                 )
             )
-
-
-def _variants(observation: Watched, rng: random.Random) -> list[Variant | None]:
-    timed = isinstance(observation, TimedObservation)
-    return [
-        relation.variant(observation, rng) for relation in (TIMED_RELATIONS if timed else RELATIONS)
-    ]
 
 
 def _some(meanings: Sequence[Meaning], every: int) -> list[Meaning]:

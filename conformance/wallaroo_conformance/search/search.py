@@ -17,7 +17,7 @@ from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.differences import Result
 from wallaroo_conformance.judge.divergences import DIVERGENCES, Divergence
 from wallaroo_conformance.judge.law import Law
-from wallaroo_conformance.judge.laws import LAWS, of_timed_cases
+from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES
 from wallaroo_conformance.judge.metamorphic import RELATIONS, Relation
 from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.judge.results import Failure, LawResult, fits
@@ -222,7 +222,7 @@ class Search:
             if not missing:
                 break
             self._tell("topping up")
-            second = set(map(of_timed_cases, missing))
+            second = {law.id in OF_TIMED_CASES for law in missing}
             both = len(second) > 1
             cases = self._generation.more(
                 "both" if both else ("second" if True in second else "first")
@@ -242,8 +242,7 @@ class Search:
             cases = self._judge.offering(self._generation.more(part, _LOOKED_AT), relations)[
                 :_MOST_USEFUL
             ]
-            rng = random.Random(self._seed)  # noqa: S311 - no secret
-            self._cover(self._judge.try_cases(cases, vary=1, rng=rng), dict.fromkeys(cases, "led"))
+            self._try_chosen(cases, vary=1)
 
     def _missing(self, rules: str) -> list[Law]:
         """Return the laws that no case has exercised yet, and that some case may exercise."""
@@ -253,13 +252,13 @@ class Search:
             if fits(law.rule, rules)
             and law.rule not in self._judge.claims.unclaimed()
             and self.findings.unmet(law)
-            and not (self.findings.spared and of_timed_cases(law))
+            and not (self.findings.spared and law.id in OF_TIMED_CASES)
         ]
 
-    def _try_chosen(self, chosen: Sequence[AnyCase]) -> list[tuple[Meaning, Result]]:
-        answered = self._judge.try_cases(chosen)
+    def _try_chosen(self, chosen: Sequence[AnyCase], *, vary: int = 0) -> None:
+        rng = random.Random(self._seed)  # noqa: S311 - no secret
+        answered = self._judge.try_cases(chosen, vary=vary, rng=rng)
         self._cover(answered, dict.fromkeys(chosen, "led"))
-        return answered
 
     def _uncompared(self, rules: str) -> tuple[Part, set[str]]:
         """Return the ids of relations not seen to hold yet, and which cases offer these."""

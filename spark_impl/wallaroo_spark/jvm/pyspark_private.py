@@ -127,10 +127,12 @@ def _environment(given: Mapping[str, str]) -> Iterator[None]:
 def _ctrl_c_kept() -> Iterator[None]:
     """Keep what Ctrl-C does, if somebody has chosen it: PySpark has it end all jobs and raise."""
     before = signal.getsignal(signal.SIGINT)
-    yield
-    chosen = before not in (None, signal.default_int_handler)
-    if chosen and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, before)
+    try:
+        yield
+    finally:
+        chosen = before not in (None, signal.default_int_handler)
+        if chosen and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

@@ -228,7 +228,7 @@ def _around_what_is_due() -> Iterator[TimedCase]:
 
 
 def _visited_by_what_fails() -> Iterator[TimedCase]:
-    """Yield cases in which an entity is still there only because a call of it has failed."""
+    """Yield cases in which an entity is still there, or just gone, behind a call that failed."""
     for state, mark, later in product(STATEFUL, "bs", (0, 1)):
         failed = _EXPIRES // 2
         inputs = (

@@ -25,12 +25,8 @@ LAWS: tuple[Law, ...] = (
 """From the most special to what every case has; see the module's docstring."""
 
 
-_OF_TIMED_CASES = frozenset(law.id for law in TIMED_LAWS)
-
-
-def of_timed_cases(law: Law) -> bool:
-    """Whether only timed cases can exercise a law; its rule may be one of the first part."""
-    return law.id in _OF_TIMED_CASES
+OF_TIMED_CASES = frozenset(law.id for law in TIMED_LAWS)
+"""Laws that only timed cases can exercise, by their ids; some are of rules of the first part."""
 
 
 def exercised(facts: Facts) -> tuple[Law, ...]:
