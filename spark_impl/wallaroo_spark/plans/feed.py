@@ -11,6 +11,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
+import socket
 import threading
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
@@ -57,6 +59,7 @@ class FeedServer:
         self._listener = Listener(self.address, "AF_UNIX")
         self._open: set[Connection] = set()
         self._closed = False
+        self._lock = threading.Lock()  # holds what is open and whether more may come
         threading.Thread(target=self._accept, name="feed", daemon=True).start()
 
     def __enter__(self) -> FeedServer:
@@ -72,13 +75,15 @@ class FeedServer:
 
     def close(self) -> None:
         """Stop serving."""
-        if not self._closed:
+        with self._lock:
+            if self._closed:
+                return
             self._closed = True
-            with contextlib.suppress(OSError), Client(self.address, "AF_UNIX"):
-                pass  # wakes the thread that accepts
-            self._listener.close()
-            for connection in list(self._open):
-                self._end(connection)
+            for connection in self._open:
+                _hang_up(connection)
+        with contextlib.suppress(OSError), Client(self.address, "AF_UNIX"):
+            pass  # wakes the thread that accepts
+        self._listener.close()
 
     def _accept(self) -> None:
         while not self._closed:
@@ -86,7 +91,10 @@ class FeedServer:
                 connection = self._listener.accept()
             except OSError:
                 return
-            self._open.add(connection)
+            with self._lock:
+                self._open.add(connection)
+                if self._closed:
+                    _hang_up(connection)
             threading.Thread(
                 target=self._serve, args=(connection,), name="feed", daemon=True
             ).start()
@@ -96,11 +104,7 @@ class FeedServer:
             while True:
                 for part in self._answer(json.loads(connection.recv_bytes())):
                     connection.send_bytes(part)
-        self._end(connection)
-
-    def _end(self, connection: Connection) -> None:
-        """Close a connection once: of two threads, only the one that removes it from the set."""
-        with contextlib.suppress(KeyError):
+        with self._lock:
             self._open.remove(connection)
             connection.close()
 
@@ -117,6 +121,16 @@ class FeedServer:
                 self._feed.commit(end)
                 return [b"0"]
         raise ValueError(f"a feed cannot be asked {request}")
+
+
+def _hang_up(connection: Connection) -> None:
+    """End a connection that another thread reads or writes; that thread closes it.
+
+    Closing it here would take the descriptor from under a call, and the next file that is opened
+    could get its number.
+    """
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as ended:
+        ended.shutdown(socket.SHUT_RDWR)
 
 
 class FeedClient:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
@@ -142,3 +143,40 @@ def test_a_feed_answers_over_its_socket_what_it_answers(open_feed, tmp_path):
         client.commit(2)
         client.close()
     assert feed.committed == 2
+
+
+def test_a_feed_is_closed_while_a_client_waits_for_its_answer(tmp_path):
+    for _ in range(20):  # the close must meet a server's thread in a call
+        asked = threading.Barrier(2)
+        with FeedServer(_Empty(), tmp_path) as server:
+            client = FeedClient(server.address)
+            asking = threading.Thread(target=_ask_until_closed, args=(client, asked))
+            asking.start()
+            asked.wait()
+        asking.join(10)
+        assert not asking.is_alive()
+        client.close()
+
+
+class _Empty:
+    """A feed that has no input."""
+
+    def first(self):
+        return 0
+
+    def latest(self, start):
+        return start
+
+    def blocks(self, start, end):
+        return []
+
+    def commit(self, end):
+        """Nothing to forget."""
+
+
+def _ask_until_closed(client, asked):
+    client.first()
+    asked.wait()
+    with contextlib.suppress(OSError, EOFError):
+        while True:
+            client.latest(0)
