@@ -8,7 +8,8 @@ Where there was a choice:
   digits of their encoding, since Bytewax's keys are texts.
 - Dead letters leave by a branch of their own, as Bytewax's guide to errors has it: an exception in
   a function would end the dataflow.
-- Inside a batch Bytewax takes a stateful step's items by key, so `order="entity"` is claimed.
+- Inside a batch Bytewax takes a stateful step's items by key, so `order="entity"` is claimed. It
+  takes one branch before another: branches that bring a message to one state twice are refused.
 - The states at the end are noted as they are given to Bytewax: it has no way to ask for them.
 - Windows by event time are Bytewax's own, `fold_window` by key, with `ordered=False`: the rules
   take messages in the order of their lineage, not of their times. A nanosecond is a microsecond
@@ -33,7 +34,7 @@ from wallaroo.engine import Capabilities
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.judging.calls import Message, refuse_expiry
 from wallaroo.judging.folding import Folding, refuse_unfolded
-from wallaroo.judging.stages import has_operation, stages
+from wallaroo.judging.stages import has_operation, refuse_branches_that_meet, stages
 from wallaroo.judging.window_calls import WindowCalls
 from wallaroo.operations import Stateful, Windowed
 from wallaroo.records import End
@@ -59,6 +60,7 @@ class Bytewax:
     def check(self, application):
         refuse_expiry(application, "this adapter of Bytewax")
         stages(application)
+        refuse_branches_that_meet(application, "Bytewax")
         refuse_unfolded(application, "Bytewax")
 
     def run(self, case):

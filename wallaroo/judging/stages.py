@@ -7,7 +7,7 @@ have to be one operator there. An application in which this makes a cycle cannot
 from __future__ import annotations
 
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.operations import Operation, Stateful
+from wallaroo.operations import Operation, Stateful, Windowed
 from wallaroo.topology import Application, Node, Source, Step
 
 
@@ -48,11 +48,9 @@ def stages(application: Application) -> list[tuple[int, ...]]:
             feed each other.
     """
     groups: dict[object, list[int]] = {}
-    group_of: dict[int, object] = {}
-    for index, node in enumerate(application.nodes):
-        operation = node.operation if isinstance(node, Step) else None
-        group_of[index] = operation.partition if isinstance(operation, Stateful) else index
-        groups.setdefault(group_of[index], []).append(index)
+    group_of = _group_of(application)
+    for index, name in group_of.items():
+        groups.setdefault(name, []).append(index)
     before = {
         name: {
             group_of[origin]
@@ -73,3 +71,46 @@ def stages(application: Application) -> list[tuple[int, ...]]:
         done.append(min(ready, key=lambda name: groups[name][0]))
     found = [tuple(groups[name]) for name in done]
     return [group for group in found if not isinstance(application.nodes[group[0]], Source)]
+
+
+def refuse_branches_that_meet(application: Application, engine: str) -> None:
+    """Refuse branches that bring one message to a state or a window twice (build-2).
+
+    An adapter calls this if its engine takes all that comes over one branch before what comes over
+    another: where a message became several, the state would see them in another order (order-2).
+
+    Args:
+        application: what is to be run.
+        engine: who refuses, for the error.
+
+    Raises:
+        UnsupportedTopology: there are two ways from a node to one state partition or window.
+    """
+    nodes = application.nodes
+    group_of = _group_of(application)
+    for index, node in enumerate(nodes):
+        if not has_operation(node, Stateful, Windowed):
+            continue
+        # Consumers stand behind what they consume, so each is known before it is asked for.
+        reaching: set[int] = set()
+        for origin in reversed(range(len(nodes))):
+            ways = [
+                one
+                for one in application.consumers[origin]
+                if one in reaching or group_of[one] == group_of[index]
+            ]
+            if len(ways) > 1:
+                reason = f"{engine} takes one of the branches before the other"
+                raise UnsupportedTopology("order-2", node.name, reason)
+            if ways:
+                reaching.add(origin)
+
+
+def _group_of(application: Application) -> dict[int, object]:
+    """Return for each node the state partition of its step, or the node's own index."""
+    return {
+        index: node.operation.partition
+        if isinstance(node, Step) and isinstance(node.operation, Stateful)
+        else index
+        for index, node in enumerate(application.nodes)
+    }
