@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from wallaroo.cli.arguments import add_checkpoint, add_input_log, duration
 
 
 @dataclass(frozen=True)
@@ -29,32 +30,15 @@ class CheckpointOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options to `parser`."""
-    parser.add_argument(
-        "--checkpoint",
-        type=Path,
-        metavar="DIR",
-        help="keep state and unprocessed input here, and go on from here after a crash",
-    )
+    add_checkpoint(parser)
     parser.add_argument(
         "--checkpoint-interval",
-        type=_seconds,
+        type=duration,
         default=CheckpointOptions.interval,
         metavar="SECONDS",
         help="how often state is stored (1)",
     )
-    parser.add_argument(
-        "--log-bytes",
-        type=_bytes,
-        default=CheckpointOptions.log_bytes,
-        metavar="N",
-        help="size of the input log from which senders have to wait (256 MiB)",
-    )
-    parser.add_argument(
-        "--record",
-        type=Path,
-        metavar="DIR",
-        help="keep all input here, for `wallaroo rerun`; it takes as much of the disk as comes in",
-    )
+    add_input_log(parser, CheckpointOptions.log_bytes)
 
 
 def checkpoint_options(given: Mapping[str, Any]) -> CheckpointOptions:
@@ -65,20 +49,3 @@ def checkpoint_options(given: Mapping[str, Any]) -> CheckpointOptions:
         log_bytes=given.get("log_bytes", CheckpointOptions.log_bytes),
         record=given.get("record"),
     )
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"expected seconds, more than 0, not {text!r}")
-    return number
-
-
-def _bytes(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of bytes, not {text!r}")
-    return number

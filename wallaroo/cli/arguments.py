@@ -8,6 +8,7 @@ import difflib
 import math
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -68,6 +69,14 @@ def seconds(text: str) -> float:
     number = _number(text)
     if not 0 <= number < math.inf:
         raise argparse.ArgumentTypeError(f"expected a number of seconds, not {text!r}")
+    return number
+
+
+def duration(text: str) -> float:
+    """Return a number of seconds, more than 0."""
+    number = _number(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"expected seconds, more than 0, not {text!r}")
     return number
 
 
@@ -132,6 +141,38 @@ def add_on_error(parser: argparse.ArgumentParser) -> None:
         choices=("skip", "stop"),
         default="skip",
         help="go on after a dead letter, or end at the first (skip)",
+    )
+
+
+def add_checkpoint(parser: argparse.ArgumentParser) -> None:
+    """Add ``--checkpoint`` of an engine that can go on after a crash (recover-1)."""
+    parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="keep state and unprocessed input here, and go on from here after a crash",
+    )
+
+
+def add_input_log(parser: argparse.ArgumentParser, log_bytes: int) -> None:
+    """Add the options about the input log.
+
+    Args:
+        parser: of the command.
+        log_bytes: default of ``--log-bytes``.
+    """
+    parser.add_argument(
+        "--log-bytes",
+        type=count,
+        default=log_bytes,
+        metavar="N",
+        help=f"size of the input log from which senders have to wait ({log_bytes >> 20} MiB)",
+    )
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="DIR",
+        help="keep all input here, for `wallaroo rerun`; it takes as much of the disk as comes in",
     )
 
 

@@ -89,7 +89,7 @@ def refuse_branches_that_meet(application: Application, engine: str) -> None:
     nodes = application.nodes
     group_of = _group_of(application)
     for index, node in enumerate(nodes):
-        if not has_operation(node, Stateful, Windowed):
+        if not (isinstance(node, Step) and has_operation(node, Stateful, Windowed)):
             continue
         # Consumers stand behind what they consume, so each is known before it is asked for.
         reaching: set[int] = set()

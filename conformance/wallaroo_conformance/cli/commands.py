@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wallaroo.cli.arguments import count, duration
 from wallaroo.errors import WallarooError
 from wallaroo.text import escaped
 
@@ -69,7 +70,7 @@ def register_conform(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--rules", default="*", metavar="PATTERN", help="rules to report, as 'state-*,route-1' (*)"
     )
-    parser.add_argument("--cases", type=_count, metavar="N", help="generate this many cases")
+    parser.add_argument("--cases", type=count, metavar="N", help="generate this many cases")
     parser.add_argument(
         "--budget",
         type=_budget,
@@ -82,7 +83,7 @@ def register_conform(subparsers: Subparsers) -> None:
         "--profile", choices=["ci", "dev", "nightly"], default="dev", help="how much to do (dev)"
     )
     parser.add_argument(
-        "--job", type=_count, default=4096, metavar="N", help="most cases in a job (4096)"
+        "--job", type=count, default=4096, metavar="N", help="most cases in a job (4096)"
     )
     parser.add_argument(
         "--option",
@@ -202,7 +203,7 @@ def _add_command_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--engine-timeout",
-        type=_seconds,
+        type=duration,
         default=10.0,
         metavar="S",
         help="seconds that such an engine has for a case (10)",
@@ -241,23 +242,6 @@ def _could_be_run(program: str, command: Callable[[], int]) -> int:
         problem = explained(error)
     print(f"{program}: {escaped(problem)}", file=sys.stderr)
     return _NOT_RUN
-
-
-def _count(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, not {text!r}")
-    return number
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"expected seconds, more than 0, not {text!r}")
-    return seconds
 
 
 def _budget(text: str) -> float:

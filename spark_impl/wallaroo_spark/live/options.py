@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wallaroo.cli.arguments import add_checkpoint, add_input_log, count, index
 from wallaroo_spark.jvm.session import submitted_conf
 from wallaroo_spark.jvm.settings import SessionSettings
 
@@ -47,39 +48,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--master", metavar="URL", help="Spark's master (local[*], or what spark-submit was told)"
     )
-    parser.add_argument(
-        "--checkpoint",
-        type=Path,
-        metavar="DIR",
-        help="keep state and unprocessed input here, and go on from here after a crash",
-    )
+    add_checkpoint(parser)
     parser.add_argument(
         "--trigger",
-        type=int,
+        type=index,
         default=0,
         metavar="MS",
         help="milliseconds between micro-batches; 0: no pause (0)",
     )
     parser.add_argument(
         "--batch-bytes",
-        type=int,
+        type=count,
         default=SparkOptions.batch_bytes,
         metavar="N",
         help="payload bytes of a micro-batch at most (4 MiB)",
     )
-    parser.add_argument(
-        "--log-bytes",
-        type=int,
-        default=SparkOptions.log_bytes,
-        metavar="N",
-        help="size of the input log from which senders have to wait (256 MiB)",
-    )
-    parser.add_argument(
-        "--record",
-        type=Path,
-        metavar="DIR",
-        help="keep all input here, for `wallaroo rerun`; it takes as much of the disk as comes in",
-    )
+    add_input_log(parser, SparkOptions.log_bytes)
     parser.add_argument(
         "--throughput",
         action="store_true",

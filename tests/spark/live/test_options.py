@@ -28,3 +28,17 @@ def test_a_setting_without_a_name_or_a_value_is_refused(parser, text, capsys):
     with pytest.raises(SystemExit):
         parser.parse_args(["--conf", text])
     assert f"write K=V, not {text!r}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "wanted"),
+    [
+        ("--trigger", "-1", "a whole number, 0 or more"),
+        ("--batch-bytes", "0", "a whole number, 1 or more"),
+        ("--log-bytes", "-5", "a whole number, 1 or more"),
+    ],
+)
+def test_a_size_or_a_time_that_makes_no_sense_is_refused(parser, option, text, wanted, capsys):
+    with pytest.raises(SystemExit):
+        parser.parse_args([option, text])
+    assert f"argument {option}: expected {wanted}, not {text!r}" in capsys.readouterr().err
