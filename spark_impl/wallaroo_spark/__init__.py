@@ -1,5 +1,5 @@
 """Wallaroo on Apache Spark: the same applications, as Structured Streaming queries.
 
-Each folder is named after the process in which its code runs; ``spark_impl/README.md`` describes
-all folders and the way of a frame through them.
+The code of each folder runs in one kind of process; ``spark_impl/README.md`` says in which, and
+describes the way of a frame through the folders.
 """

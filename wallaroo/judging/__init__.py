@@ -1,1 +1,1 @@
-"""Judging what user code gave, for engines and adapters: results, keys, whole calls."""
+"""What user code gave, judged, for the reference and for adapters: results, keys, whole calls."""
