@@ -65,9 +65,9 @@ def send(handle, data, source="p"):
         assert sock.recv(1) == b""
 
 
-def stopped(handle, seconds=20.0):
+def stopped(handle):
     handle.stop()
-    summary = handle.wait(seconds)
+    summary = handle.wait(20.0)
     assert summary is not None
     return summary
 

@@ -40,7 +40,7 @@ class _Read:
 
     Attributes:
         source: its source; `""`: none, a tick.
-        arrived: nanoseconds, by the clock of `Deliveries`.
+        arrived: nanoseconds of `time.monotonic_ns`.
         frames: how many.
         open: number of sinks that have not delivered yet.
         followed: its record that is followed, if there is one.
@@ -64,7 +64,6 @@ class Deliveries:
         sinks: by id.
         made: returns how many outputs have been made for each sink; `None`: the sinks' own counts
             say it.
-        clock: nanoseconds of the registry's `monotonic`.
     """
 
     def __init__(
@@ -72,11 +71,9 @@ class Deliveries:
         registry: Registry,
         sinks: Mapping[SinkId, Delivering],
         made: Callable[[], Mapping[SinkId, int]] | None = None,
-        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._registry = registry
         self._sinks = sinks
-        self._clock = clock
         self._arrivals: deque[_Read] = deque()
         self._all_made = made or (
             lambda: {id_: sink.written + sink.pending for id_, sink in sinks.items()}
@@ -88,7 +85,7 @@ class Deliveries:
 
     def came(self, source: str, records: int) -> None:
         """Note that records have arrived, and wait to be processed."""
-        self._arrivals.append(_Read(source, self._clock(), records))
+        self._arrivals.append(_Read(source, time.monotonic_ns(), records))
         self._registry.backlog += records
         if source:
             self._registry.sources[source].backlog += records
@@ -116,7 +113,7 @@ class Deliveries:
             self._registry.sources[done.source].backlog -= records
         if followed is not None:
             done.followed = followed
-            followed.arrived = time.time_ns() - (self._clock() - done.arrived)
+            followed.arrived = time.time_ns() - (time.monotonic_ns() - done.arrived)
         before, self._made = self._made, self._all_made()
         for id_, total in self._made.items():
             if total > before[id_]:
@@ -134,7 +131,7 @@ class Deliveries:
 
     def look(self) -> None:
         """Pass the marks that sinks have reached; look again soon if some are left."""
-        now = self._clock()
+        now = time.monotonic_ns()
         left = progress = False
         with self._registry.lock:
             for id_, marks in self._marks.items():

@@ -6,21 +6,19 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-LENGTH = 900  # values of each line
+LENGTH = 900  # values of each line, one a second
 
 
 class Timelines:
-    """Lines of values, all with the same times.
+    """Lines of values, all with the same times; the last `LENGTH` values are kept.
 
     Args:
-        length: values that are kept.
         most: number of lines; further names are not kept.
     """
 
-    def __init__(self, length: int = LENGTH, most: int = 64) -> None:
-        self._times: deque[float] = deque(maxlen=length)
+    def __init__(self, most: int = 64) -> None:
+        self._times: deque[float] = deque(maxlen=LENGTH)
         self._lines: dict[str, deque[float | None]] = {}
-        self._length = length
         self._most = most
 
     def add(self, time: float, values: Mapping[str, float | None]) -> None:
@@ -28,7 +26,7 @@ class Timelines:
         for name in values:
             if name not in self._lines and len(self._lines) < self._most:
                 none = [None] * len(self._times)
-                self._lines[name] = deque(none, maxlen=self._length)
+                self._lines[name] = deque(none, maxlen=LENGTH)
         self._times.append(time)
         for name, line in self._lines.items():
             line.append(values.get(name))

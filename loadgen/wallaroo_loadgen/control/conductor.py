@@ -36,7 +36,6 @@ class Conductor:
     Args:
         plan: the run's.
         on_report: called after each report that changed the collector.
-        wall_clock: nanoseconds since the epoch.
         failed: returns why the application cannot answer any more, or None.
     """
 
@@ -44,7 +43,6 @@ class Conductor:
         self,
         plan: Plan,
         on_report: Callable[[], None] = lambda: None,
-        wall_clock: Callable[[], int] = time.time_ns,
         failed: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.plan = plan
@@ -54,7 +52,6 @@ class Conductor:
         self.started_ns: int | None = None
         self._times = processor_times()
         self._stop = threading.Event()
-        self._wall_clock = wall_clock
         self._on_report = on_report
         self._failed = failed
         self._inbox: queue.SimpleQueue[tuple[str, dict[str, Any]]] = queue.SimpleQueue()
@@ -107,7 +104,7 @@ class Conductor:
         self._await("connected", senders, config.wait + _SPAWN_SECONDS)
         if self._stop.is_set():
             raise RunError("interrupted before the first message was sent")
-        self.started_ns = self._wall_clock() + _START_NS
+        self.started_ns = time.time_ns() + _START_NS
         self._times = processor_times()
         for node in (receiver, *senders):
             node.send({"command": "start", "at": self.started_ns})
@@ -127,7 +124,7 @@ class Conductor:
         stopped_at: float | None = None
         while not self._all_reported("sent", senders):
             self._take(_LOOK_SECONDS)
-            elapsed = (self._wall_clock() - self.started_ns) / NS
+            elapsed = (time.time_ns() - self.started_ns) / NS
             if stopped_at is None and (self._stop.is_set() or elapsed > limit):
                 stopped_at = elapsed
                 for sender in senders:

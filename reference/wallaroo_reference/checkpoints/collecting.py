@@ -13,7 +13,7 @@ file holds each cell about four times at most, and no old part of it has to be r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from wallaroo_reference.checkpoints.blobs import LONGEST, divided
@@ -56,7 +56,6 @@ class Collector:
         cells: the machine's.
         first_blob: number of the first blob in the file that counts.
         next_blob: number of the next one.
-        clock: monotonic seconds.
 
     Attributes:
         first_blob: number of the first blob that counts once the current checkpoint is stored.
@@ -67,11 +66,9 @@ class Collector:
         cells: Sequence[Cells],
         first_blob: int = 0,
         next_blob: int = 0,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.first_blob = first_blob
         self._cells = cells
-        self._clock = clock
         self._packed: list[Packed] = []
         self._waiting: Iterator[tuple[int, Any]] = iter(())
         self._before = 0  # cells that the current pass began with
@@ -92,7 +89,7 @@ class Collector:
         Raises:
             PackError: a cell cannot be packed.
         """
-        end = self._clock() + seconds
+        end = time.monotonic() + seconds
         while True:
             for _ in range(_AT_ONCE):
                 one = next(self._waiting, None)
@@ -100,7 +97,7 @@ class Collector:
                     break
                 self._pack(*one)
             else:
-                if self._clock() < end:
+                if time.monotonic() < end:
                     continue
                 return False
             if self._pass_is_the_last():
