@@ -55,8 +55,10 @@ class Figures:
 
         Args:
             name: words joined by ``/``, such as ``throughput/reference``.
-            value: measured, in `unit`.
-            ratio: to what `baseline` measured in the same run.
+            value: the figure.
+            unit: of `value`.
+            ratio: to what `baseline` measured in the same run; `None`: there is none.
+            baseline: what the ratio is to.
         """
         figure: dict[str, str | float] = {"name": name, "value": value, "unit": unit}
         if ratio is not None:

@@ -41,6 +41,7 @@ class Engine:
     """How to measure an engine.
 
     Args:
+        name: the engine's.
         slo: the bound that a sustained rate must meet.
         first: the first rate, in messages a second.
         more: the second rate of a short run.

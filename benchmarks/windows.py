@@ -94,7 +94,10 @@ def events(messages: int, keys: int, per_window: int, disorder: int) -> list[byt
     """Return payloads in time order, or up to `disorder` nanoseconds out of it.
 
     Args:
+        messages: how many.
+        keys: number of different keys.
         per_window: messages of one key in a window, on average.
+        disorder: nanoseconds.
     """
     chance = random.Random(1)
     step = RANGE // (keys * per_window)

@@ -287,7 +287,8 @@ class Engine(Protocol):
         """Listen on the application's sources and run until stopped.
 
         Raises:
-            OSError: an address cannot be listened on.
+            WallarooError: an address cannot be listened on, or a file or directory that the options
+                name cannot be used; the text says which and why.
             UnsupportedTopology: as `check`.
         """
 

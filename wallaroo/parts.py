@@ -1,4 +1,8 @@
-"""What an application uses of the rules' second part, for engines that run the first part only."""
+"""What an application uses of the rules' second part, for engines that run the first part only.
+
+The second part are the rules whose ids begin with graph, key, time or window; the first part are
+all others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interpreter's view of the topology: the places of calls, and the stores of entities."""
+"""The topology as the interpreter walks it, by places; the entities of both machines, in stores."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Place:
     `pipeline`, `step`, `position` and `sink` are a dead letter's fields; `reason` is a dead
     letter's reason when the call raises. `calls` counts the calls that succeeded; the call with
     number `next_examined` is the next one that the observer examines. Only a step that is neither a
-    computation nor a state computation has an `operation`, and it has no `call`.
+    computation nor a state computation has an `operation`; of these only `key_by` has a `call`.
     """
 
     pipeline: str

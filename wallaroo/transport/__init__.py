@@ -1,6 +1,6 @@
 """The edges both engines share: framed TCP in, TCP out, dead letters to a file, a durable log.
 
-`listener.Listener` and `sink.TCPSink` are bound to an asyncio event loop; `loop_thread.LoopThread`
-runs one in a thread for an engine that has no event loop. `input_log.InputLog` makes frames
-durable before they count as received. Nothing here interprets a topology.
+`listener.Listener` and `sink.TCPSink` are bound to an asyncio event loop, which
+`loop_thread.LoopThread` runs in a thread. `input_log.InputLog` makes frames durable before they
+count as received. Nothing here interprets a topology.
 """

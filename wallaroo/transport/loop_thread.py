@@ -1,4 +1,4 @@
-"""An asyncio event loop in a thread, for engines without an event loop."""
+"""An asyncio event loop in a thread of its own, so that the caller's thread stays free."""
 
 from __future__ import annotations
 

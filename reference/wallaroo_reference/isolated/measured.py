@@ -22,7 +22,8 @@ class MeasuredInterpreter(Interpreter):
         probes: measures the application that it runs.
         partitions: number of partitions, for the entities' partition numbers (route-4).
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
-        follower: follows records of the measured application; `None`: none are.
+        follower: follows records of the measured application; `None`: none are followed.
+        keeps: note what changes, for checkpoints (`wallaroo_reference.kept`).
     """
 
     def __init__(

@@ -36,7 +36,7 @@ ABSENT = object()
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """What is done once with one message. Values are frozen (`copies`).
+    """What is done once with one message. Values are frozen (`isolated.copies`).
 
     Args:
         what: what is done.

@@ -64,7 +64,7 @@ class Checkpoints:
         interval: seconds from one checkpoint to the next.
         clock: returns the time, in nanoseconds since 1970.
         failed: called with an error's text if checkpoints cannot be made any more.
-        stored: called when one is stored, and the log has dropped the records before it.
+        on_stored: called when one is stored, and the log has dropped the records before it.
 
     Attributes:
         stored: number of checkpoints stored in this run.

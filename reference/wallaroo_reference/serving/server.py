@@ -3,8 +3,8 @@
 The caller's thread is free to wait, to show progress and to take signals. User code runs in the
 server's thread. If it never returns, the caller can still end the process.
 
-A sender is told that all was taken (frame-4) once the machine has processed it, or, with a
-checkpoint, once it is on disk.
+A sender is told that all was taken (frame-4) once the machine has processed it, or, with an input
+log (for a checkpoint or a recording), once it is on disk.
 
 A stop goes in order (stop-1) and ends after `stop_timeout` seconds at the latest
 (`wallaroo.transport.stop_clock`).

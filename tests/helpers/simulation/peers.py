@@ -20,6 +20,8 @@ class Sender:
     """A connection to the engine.
 
     Args:
+        world: its time and its chances.
+        network: on which it connects.
         plan: what it does.
         address: of the source.
         payloads: the payloads of its frames.
