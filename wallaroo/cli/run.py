@@ -24,6 +24,7 @@ from wallaroo.cli.arguments import (
     own_address,
     seconds,
 )
+from wallaroo.cli.main import CommandParser
 from wallaroo.cli.metrics import metrics_of
 from wallaroo.cli.output import application_output, results_on
 from wallaroo.cli.progress import progress_display
@@ -184,9 +185,7 @@ def _unbuffered(stream: TextIO) -> IO[bytes]:
 
 
 def _engine_parser(engine: Engine) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"wallaroo run --engine {engine.name}", add_help=False, allow_abbrev=False
-    )
+    parser = CommandParser(prog=f"wallaroo run --engine {engine.name}", add_help=False)
     engine.add_arguments(parser.add_argument_group(f"options of the {engine.name} engine"))  # type: ignore[arg-type]  # a group takes arguments like its parser
     return parser
 

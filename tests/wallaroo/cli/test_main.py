@@ -106,6 +106,7 @@ def test_global_options_may_stand_after_the_command() -> None:
         (["send", "x", "--to", "a:1", "--repeat", "0"], "expected a whole number, 1 or more"),
         (["receive", "--listen", "a:1", "--timeout", "-1"], "expected a number of seconds"),
         (["route", WORD_COUNT, "a"], "required: --partitions"),
+        (["run", WORD_COUNT, "--checkpoint-interval", "-1"], "expected seconds, more than 0"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_exit_code_2(
