@@ -194,8 +194,10 @@ def option_strings(parser: argparse.ArgumentParser) -> list[str]:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean NEAREST?`` for the end of an error, or "" if none is near."""
-    near = difflib.get_close_matches(word.partition("=")[0], list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    # Without hyphens, which all options have in common.
+    names = {one.lstrip("-"): one for one in known}
+    near = difflib.get_close_matches(word.partition("=")[0].lstrip("-"), names, n=1)
+    return f"; did you mean {names[near[0]]}?" if near else ""
 
 
 def _number(text: str) -> float:

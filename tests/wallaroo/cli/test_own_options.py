@@ -47,6 +47,7 @@ def takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         (["run", "--partitons", "4", WORD_COUNT], "no option --partitons; did you mean --part"),
         (["run", WORD_COUNT, "--max-conections=5"], "--max-conections; did you mean --max-conn"),
         (["run", WORD_COUNT, "--zzz"], "there is no option --zzz (after -- "),
+        (["run", WORD_COUNT, "--bogus"], "there is no option --bogus (after -- "),
         (["run", WORD_COUNT, "-x"], "there is no option -x (after -- "),
         (["check", WORD_COUNT, "--engin", "spark"], "did you mean --engine? ("),
         (["graph", WORD_COUNT, "--sgv", "-"], "did you mean --svg? ("),
