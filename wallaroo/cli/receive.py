@@ -16,7 +16,7 @@ from wallaroo.cli.arguments import address, count, seconds
 from wallaroo.config import format_address
 from wallaroo.errors import WallarooError
 from wallaroo.frames import FrameParser
-from wallaroo.text import escaped
+from wallaroo.text import escaped, reason
 from wallaroo.transport.streams import LineParser, TooLongError
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class Receiver:
             server = await loop.create_server(lambda: _Connection(self), *listen)
         except OSError as error:
             where = format_address(*listen)
-            raise WallarooError(f"cannot listen on {where}: {error.strerror}") from error
+            raise WallarooError(f"cannot listen on {where}: {reason(error)}") from error
         for listener in server.sockets:  # a name may stand for several addresses
             where = format_address(*listener.getsockname()[:2])
             print(f"listening on {where}", file=sys.stderr, flush=True)
