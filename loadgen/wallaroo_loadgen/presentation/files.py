@@ -43,6 +43,8 @@ def read_runs(path: Path) -> list[Result]:
         if not isinstance(data, dict) or data.get("format") != REPORT_FORMAT:
             raise ValueError(f"not written by wallaroo load --json (no {REPORT_FORMAT})")
         return [Result.from_json(run) for run in data["runs"]]
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: not JSON: {error}") from None
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{path}: {error}") from None
 

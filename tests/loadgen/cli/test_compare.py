@@ -150,11 +150,14 @@ def test_what_cannot_be_meant_is_exit_2(write: Callable[..., Path], tmp_path: Pa
     file = write("good.json", 2)
     bad = tmp_path / "bad.json"
     bad.write_text("{}")
+    text = tmp_path / "notes.txt"
+    text.write_text("p50 was fine\n")
     empty = tmp_path / "empty"
     empty.mkdir()
     for words, message in [
         ([file], "two files or more are needed"),
         ([file, bad], "not written by wallaroo load --json"),
+        ([file, text], f"{text}: not JSON: "),
         (
             [file, tmp_path / "none.json"],
             f"compare: {tmp_path}/none.json: No such file or directory",
