@@ -16,7 +16,7 @@ from wallaroo.engine import load_engine
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.keys import encode_key
 from wallaroo.loading import load_module
-from wallaroo.transport.checkpoint import INPUT, LOCK, trust
+from wallaroo.transport.checkpoint import INPUT, LOCK, refuse_file, trust
 from wallaroo.transport.identity import IDENTITY, CheckpointError, Identity, read_identity
 from wallaroo.transport.stored import LogPart, StoredCheckpoint, look_at_log
 
@@ -75,6 +75,7 @@ def checkpoint(options: argparse.Namespace) -> int:
         WallarooError: it is damaged, or there is no checkpoint.
     """
     directory: Path = options.directory
+    refuse_file(directory)
     try:
         trust(directory)
         identity = read_identity(directory / IDENTITY)
@@ -84,7 +85,7 @@ def checkpoint(options: argparse.Namespace) -> int:
         return _recording(directory, identity, options)
     stored = _stored(directory, identity)
     if options.entities is not None:
-        return _entities(stored, options.entities)
+        return _entities(directory, stored, options.entities)
     if options.migrate is not None:
         return _migrate(directory, stored, options.migrate)
     log = look_at_log(directory / INPUT)
@@ -148,20 +149,32 @@ def _overview(directory: Path, identity: Identity, stored: StoredCheckpoint, log
         print(f"{name:{width}}  {text}")
 
 
-def _entities(stored: StoredCheckpoint, asked: list[str]) -> int:
-    """Print entities, a JSON object each; 0 if there is any."""
+def _entities(directory: Path, stored: StoredCheckpoint, asked: list[str]) -> int:
+    """Print entities, a JSON object each.
+
+    Raises:
+        WallarooError: there is none.
+    """
     if len(asked) > 2:
         raise UsageError("--entities takes a PARTITION and a KEY at most")
     partition = asked[0] if asked else None
     wanted = encode_key(key_of(asked[1])) if len(asked) > 1 else None
-    shown = 0
+    there: set[str] = set()
+    shown = False
     for entity in stored.entities():
+        there.add(entity.partition)
         if partition not in (None, entity.partition):
             continue
         if wanted is None or encode_key(entity.key) == wanted:
             print(json.dumps(entity.to_json()))
-            shown += 1
-    return 0 if shown else 1
+            shown = True
+    if shown:
+        return 0
+    if partition in there:
+        raise WallarooError(f"{directory} has no entity of {partition!r} with this key")
+    others = f"; it has entities of {', '.join(map(repr, sorted(there)))}" if there else ""
+    of = "" if partition is None else f" of {partition!r}"
+    raise WallarooError(f"{directory} has no entities{of}{others}")
 
 
 def _verify(directory: Path, stored: StoredCheckpoint, log: LogPart) -> int:

@@ -15,6 +15,7 @@ import os
 import time
 from pathlib import Path
 
+from wallaroo.errors import UsageError
 from wallaroo.topology import Application
 from wallaroo.transport.forks import in_child
 from wallaroo.transport.identity import IDENTITY, CheckpointError, identify, write_identity
@@ -45,6 +46,7 @@ class CheckpointDirectory:
 
     Raises:
         CheckpointError: others can write it, or it is in use.
+        UsageError: it is a file.
         OSError: it cannot be made, locked or read.
     """
 
@@ -54,7 +56,11 @@ class CheckpointDirectory:
         self.lock = -1
         self.restarts = 0
         try:
-            make_private(directory)
+            try:
+                make_private(directory)
+            except FileExistsError:
+                refuse_file(directory)
+                raise
             trust(directory)
             self.lock = opener(str(directory / LOCK), os.O_RDWR | os.O_CREAT)
             in_child(self.close)
@@ -158,6 +164,16 @@ class CheckpointDirectory:
                 time.sleep(0.05)
             else:
                 return
+
+
+def refuse_file(directory: Path) -> None:
+    """Refuse a file where a directory is meant.
+
+    Raises:
+        UsageError: it is a file.
+    """
+    if directory.is_file():
+        raise UsageError(f"{directory} is a file; a checkpoint or a recording is a directory")
 
 
 def trust(directory: Path) -> None:

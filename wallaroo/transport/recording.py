@@ -15,7 +15,7 @@ from pathlib import Path
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.topology import Application
 from wallaroo.transport.blocks import CorruptSegmentError
-from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory, trust
+from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory, refuse_file, trust
 from wallaroo.transport.identity import IDENTITY, CheckpointError, read_identity
 from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.log_files import read
@@ -110,6 +110,7 @@ class RecordedLog:
     """
 
     def __init__(self, directory: Path) -> None:
+        refuse_file(directory)
         try:
             trust(directory)
             self.identity = read_identity(directory / IDENTITY)

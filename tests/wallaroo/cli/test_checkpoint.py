@@ -118,8 +118,17 @@ def test_states_are_shown_as_structure_without_the_applications_code(made, capsy
 def test_one_partition_or_one_key_can_be_asked_for(made, capsys):
     assert len(entities(capsys, made / "c", "--entities", "counts")[1]) == 2
     assert len(entities(capsys, made / "c", "--entities", "counts", "b")[1]) == 1
-    assert entities(capsys, made / "c", "--entities", "counts", "int:5") == (1, [])
-    assert entities(capsys, made / "c", "--entities", "other") == (1, [])
+
+
+def test_where_no_entity_is_as_asked_for_it_says_what_there_is(made, capsys):
+    assert main(["checkpoint", str(made / "c"), "--entities", "counts", "int:5"]) == 1
+    assert capsys.readouterr().err == (
+        f"wallaroo: {made}/c has no entity of 'counts' with this key\n"
+    )
+    assert main(["checkpoint", str(made / "c"), "--entities", "other"]) == 1
+    assert capsys.readouterr().err == (
+        f"wallaroo: {made}/c has no entities of 'other'; it has entities of 'counts'\n"
+    )
 
 
 def test_verify_says_that_all_is_whole_or_what_is_damaged(copy, capsys):
@@ -139,6 +148,20 @@ def test_what_is_no_checkpoint_is_said_so(tmp_path, capsys):
     assert main(["checkpoint", str(tmp_path)]) == 2
     assert "holds no checkpoint: it has no identity.json" in capsys.readouterr().err
     assert main(["checkpoint", str(tmp_path / "absent")]) == 2
+
+
+def test_a_file_in_place_of_a_checkpoint_is_refused(made, tmp_path, capsys):
+    file = tmp_path / "notes.txt"
+    file.write_text("a\n")
+    app = str(made / "letters.py")
+    for command in (
+        ["checkpoint", str(file)],
+        ["rerun", str(file), app],
+        ["run", app, "--stdin", "--stdout", "--checkpoint", str(file)],
+        ["run", app, "--stdin", "--stdout", "--record", str(file)],
+    ):
+        assert main(command) == 2
+        assert f"{file} is a file; a checkpoint or a recording is a dir" in capsys.readouterr().err
 
 
 MIGRATION = """
