@@ -98,8 +98,11 @@ def load_module(app: str | os.PathLike[str]) -> LoadedModule:
     if text.endswith(".py") or os.sep in text or not isinstance(app, str):
         return load_file(Path(text))
     if not all(part.isidentifier() for part in text.split(".")):
+        if Path(text).is_dir():
+            raise _is_directory(text)
         raise ApplicationNotFoundError(
-            f"{text!r} is neither a file nor a module; "
+            _other_file(text)
+            or f"{text!r} is neither a file nor a module; "
             "write the path of a Python file (word_count.py) or a module's name (word_count)"
         )
     return _load_by_name(text)
@@ -115,9 +118,7 @@ def load_file(path: Path, name: str | None = None) -> LoadedModule:
     """
     shown, path = path, path.resolve()
     if path.is_dir():
-        raise ApplicationNotFoundError(
-            f"{shown} is a directory; write the path of a Python file in it"
-        )
+        raise _is_directory(shown)
     if not path.is_file():
         raise ApplicationNotFoundError(f"there is no file {shown}")
     name = name or _unique_name(path)
@@ -175,6 +176,8 @@ def _load_by_name(name: str) -> LoadedModule:
     with _user_code(f"module {name}", Path.cwd(), missing=name):
         module = importlib.import_module(name)
     file = getattr(module, "__file__", None)
+    if file is None and hasattr(module, "__path__"):
+        raise _is_directory(name)
     if file is None:
         return LoadedModule(module, name, None, None)
     path = Path(file).resolve()
@@ -262,12 +265,29 @@ def _user_code(shown: str, directory: Path | None, missing: str = "") -> Iterato
             and (missing == error.name or missing.startswith(error.name + "."))
         ):
             raise ApplicationNotFoundError(
-                f"there is no module {missing!r} in the current directory or on PYTHONPATH "
+                _other_file(missing)
+                or f"there is no module {missing!r} in the current directory or on PYTHONPATH "
                 "(a file is given with its ending: word_count.py)"
             ) from error
         raise _load_error(shown, directory, error) from error
     except Exception as error:
         raise _load_error(shown, directory, error) from error
+
+
+def _is_directory(shown: object) -> ApplicationNotFoundError:
+    return ApplicationNotFoundError(
+        f"{shown} is a directory; write the path of a Python file in it"
+    )
+
+
+def _other_file(name: str) -> str | None:
+    """Return the error's text for a file whose name is not that of a Python file, if it is one."""
+    if not Path(name).is_file():
+        return None
+    return (
+        f"{name} is a file whose name does not end in .py, so it was taken for a module's name; "
+        f"if it is an application, write ./{name}"
+    )
 
 
 def _load_error(shown: str, directory: Path | None, error: Exception) -> ApplicationLoadError:

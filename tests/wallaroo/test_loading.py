@@ -11,7 +11,11 @@ from textwrap import dedent
 
 import pytest
 
-from wallaroo.errors import ApplicationLoadError, WallarooParameterError
+from wallaroo.errors import (
+    ApplicationLoadError,
+    ApplicationNotFoundError,
+    WallarooParameterError,
+)
 from wallaroo.loading import load_application, load_file, load_module
 
 APPLICATION = """
@@ -234,6 +238,21 @@ def test_what_cannot_be_found_is_said(app: str, expected: str) -> None:
     with pytest.raises(ApplicationLoadError) as caught:
         load_application(app)
     assert expected in str(caught.value)
+
+
+def test_a_file_with_another_ending_and_a_directory_are_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("votes.txt", "votes_app", "my-votes"):
+        write(tmp_path / name)
+        with pytest.raises(ApplicationNotFoundError, match=rf"application, write \./{name}$"):
+            load_application(name, ADDRESSES)
+        assert load_application(f"./{name}", ADDRESSES).name == "copy"
+    for name in ("of_applications", "of-applications"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(ApplicationNotFoundError, match=rf"^{name} is a directory; write"):
+            load_application(name, ADDRESSES)
 
 
 def test_a_standard_module_is_no_application_and_the_file_of_its_name_is_pointed_to(
