@@ -20,7 +20,7 @@ from wallaroo.components import (
     event_time_of,
     generator_of,
 )
-from wallaroo.errors import WallarooParameterError
+from wallaroo.errors import AddressArgumentError, WallarooParameterError
 from wallaroo.frames import DEFAULT_MAX_SIZE
 from wallaroo.times import duration
 
@@ -235,12 +235,12 @@ def tcp_parse_input_addrs(args: Sequence[str]) -> list[tuple[str, int]]:
         host, port).
 
     Raises:
-        WallarooParameterError: the option is missing or not ``HOST:PORT,HOST:PORT…``.
+        AddressArgumentError: the option is missing or not ``HOST:PORT,HOST:PORT…``.
     """
     found: list[Any] = []  # the annotated type is the usual form
     for text in _addresses(args, ("--in", "-i", "--input")):
         name, at, address = text.strip().rpartition("@")
-        found.append((name, *parse_address(address)) if at else parse_address(text))
+        found.append((name, *_address(address)) if at else _address(text))
     return found
 
 
@@ -248,9 +248,9 @@ def tcp_parse_output_addrs(args: Sequence[str]) -> list[tuple[str, int]]:
     """Return the addresses after ``--out``, ``-o`` or ``--output``, leaving other arguments alone.
 
     Raises:
-        WallarooParameterError: the option is missing or not ``HOST:PORT,HOST:PORT…``.
+        AddressArgumentError: the option is missing or not ``HOST:PORT,HOST:PORT…``.
     """
-    return [parse_address(text) for text in _addresses(args, ("--out", "-o", "--output"))]
+    return [_address(text) for text in _addresses(args, ("--out", "-o", "--output"))]
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -279,10 +279,17 @@ def _addresses(args: Sequence[str], options: tuple[str, ...]) -> list[str]:
     try:
         known, _ = parser.parse_known_args(list(args))
     except argparse.ArgumentError:
-        raise WallarooParameterError(f"{options[0]} has no address after it; {wanted}") from None
+        raise AddressArgumentError(f"{options[0]} has no address after it; {wanted}") from None
     if known.addresses is None:
-        raise WallarooParameterError(f"the application wants {options[0]}; {wanted}")
+        raise AddressArgumentError(f"the application wants {options[0]}; {wanted}")
     return str(known.addresses).split(",")
+
+
+def _address(text: str) -> tuple[str, int]:
+    try:
+        return parse_address(text)
+    except WallarooParameterError as error:
+        raise AddressArgumentError(str(error)) from None
 
 
 def _arguments(

@@ -55,5 +55,9 @@ class UsageError(WallarooError):
     """A command was called wrongly, which was seen only after its arguments were read."""
 
 
+class AddressArgumentError(WallarooParameterError, UsageError):
+    """`--in` or `--out` of an application is missing, or has no address after it."""
+
+
 class ExtraMissingError(UsageError):
     """A command or an option needs a package that is not installed; says how to install it."""

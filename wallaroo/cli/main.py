@@ -47,6 +47,8 @@ _CALLED_WRONGLY = (
     ApplicationNotFoundError,
     EngineNotFoundError,
     FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
 )
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[CommandParser]"

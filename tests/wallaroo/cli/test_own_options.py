@@ -114,6 +114,11 @@ def test_the_examples_options_work_as_published() -> None:
         ["check", WORD_COUNT, "--engine", "no-such-engine"],
         ["run", WORD_COUNT, "--engine", "no-such-engine"],
         ["send", "no_such_file", "--to", "127.0.0.1:1"],
+        ["send", str(EXAMPLES), "--to", "127.0.0.1:1"],
+        ["send", f"{WORD_COUNT}/no_such_file", "--to", "127.0.0.1:1"],
+        ["run", WORD_COUNT],
+        ["run", WORD_COUNT, "--in", "127.0.0.1", "--out", "127.0.0.1:1"],
+        ["run", WORD_COUNT, "--in", "127.0.0.1:0", "--out", "127.0.0.1:99999"],
     ],
     ids=" ".join,
 )
