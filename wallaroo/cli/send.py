@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import logging
 import os
 import socket
 import sys
@@ -29,6 +30,8 @@ _CHUNK = 64 * 1024  # bytes that are read or written at once
 _RETRY = 0.1  # seconds between attempts to connect
 _LOOK = 0.002  # seconds between checks of what was acknowledged
 _HEADER = 4  # bytes of a header, big-endian
+
+_log = logging.getLogger("wallaroo.send")
 
 _EXAMPLES = """\
 examples:
@@ -179,11 +182,13 @@ def _lines(file: IO[bytes]) -> Iterator[Piece]:
 def _frames(file: IO[bytes]) -> Iterator[Piece]:
     """Yield the file's bytes, in chunks that end at a frame's end, or earlier in long frames.
 
-    An incomplete frame at the file's end is sent too: the receiver reports it.
+    An incomplete frame at the file's end is sent too; a warning says so, as the receiver does.
     """
     header = b""
     missing = 0  # bytes of the current payload that are still to come
+    begun = 0  # bytes of the current frame so far
     while data := file.read(min(missing, _CHUNK) or _HEADER - len(header)):
+        begun += len(data)
         if missing:
             missing -= len(data)
         else:
@@ -192,7 +197,15 @@ def _frames(file: IO[bytes]) -> Iterator[Piece]:
                 yield Piece(data, 0, len(data))
                 continue
             missing, header = int.from_bytes(header, "big"), b""
+        if not missing:
+            begun = 0
         yield Piece(data, 0 if missing else 1, len(data))
+    if begun:
+        _log.warning(
+            "the input, as frames with a %d-byte header, ends inside a frame: %d bytes are there",
+            _HEADER,
+            begun,
+        )
 
 
 def _paced(pieces: Iterator[Piece], rate: float) -> Iterator[Piece]:

@@ -93,7 +93,9 @@ def test_send_sends_frames_as_they_are(tmp_path: Path, capsys: pytest.CaptureFix
     listener = Listener()
     assert main(["send", write(tmp_path / "f", content), "--frames", "--to", listener.address]) == 0
     assert listener.result() == content
-    assert capsys.readouterr().err.startswith("sent 3 messages (200,020 bytes)")
+    warning, said = capsys.readouterr().err.splitlines()
+    assert warning.endswith("header, ends inside a frame: 7 bytes are there")
+    assert said.startswith("sent 3 messages (200,020 bytes)")
 
 
 def test_send_repeats_at_a_rate(tmp_path: Path) -> None:
