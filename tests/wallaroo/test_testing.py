@@ -143,6 +143,8 @@ def test_testing_reports_findings_at_every_call(app):
         ({"q": [b"a"]}, "application 'app' has no source 'q'; it has 'p'"),
         ([("q", b"a")], "has no source 'q'"),
         ({"p": b"a"}, "source 'p': expected a list of payloads, not one bytes"),
+        ([b"a"], r"a pair \(source, payload\), or a record, not b'a'\. Write: \[\(SOURCE"),
+        ([("p", b"a", 1)], r"a pair \(source, payload\), or a record, not \('p', b'a', 1\)"),
         ({"p": "a"}, "expected a list of payloads, not one str"),
         ("a", "expected payloads by source, not one str"),
         ({"p": ["a"]}, "source 'p': a payload is bytes, not str 'a'"),
@@ -155,6 +157,20 @@ def test_testing_reports_findings_at_every_call(app):
 def test_testing_what_is_no_input_is_refused(app, payloads, text):
     with pytest.raises(WallarooParameterError, match=text):
         testing.run(app(), payloads)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"isolation": "trust"}, "isolation is 'isolated' or 'trusting', not 'trust'"),
+        ({"on_error": True}, "on_error is 'skip' or 'stop', not True"),
+    ],
+)
+def test_testing_an_unknown_mode_is_refused(app, options, text):
+    with pytest.raises(WallarooParameterError, match=text):
+        testing.run(app(), {"p": [b"a"]}, **options)
+    with pytest.raises(WallarooParameterError, match=text):
+        testing.Session(app(), **options)
 
 
 def test_dead_3_ctrl_c_while_user_code_runs_reaches_the_caller(app, engine):

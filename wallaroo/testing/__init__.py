@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wallaroo.engine import Case, Isolation, OnError, load_engine
-from wallaroo.testing.input import Payloads, input_log_of
+from wallaroo.testing.input import Payloads, input_log_of, refuse_unknown
 from wallaroo.testing.results import EntityError, Result, result_of
 from wallaroo.testing.session import Session
 from wallaroo.topology import Application
@@ -66,11 +66,13 @@ def run(
         options: the engine's own, such as thresholds.
 
     Raises:
-        WallarooParameterError: the application has no such source, or a payload is not bytes.
+        WallarooParameterError: the application has no such source, a payload is not bytes, or
+            there is no such `isolation` or `on_error`.
         EngineNotFoundError: there is no such engine.
         UnsupportedTopology: the engine cannot run this application (build-2).
         KeyboardInterrupt: Ctrl-C came while user code ran; the engine has ended the run (dead-3).
     """
+    refuse_unknown(isolation, on_error)
     if options is None:
         # The reference engine's own option: look for findings at every call.
         options = {"thorough": True} if engine == "reference" else {}

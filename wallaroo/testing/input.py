@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from wallaroo.config import GenSourceConfig
+from wallaroo.engine import Isolation, OnError
 from wallaroo.errors import WallarooParameterError
 from wallaroo.generating import generate
 from wallaroo.records import (
@@ -46,7 +47,9 @@ def input_log_of(application: Application, payloads: Payloads, *, end: bool) -> 
         given.sort(key=lambda record: record.at)  # stable: those of one time stay as they are
     else:
         given = [
-            one if isinstance(one, (Frame, Value, Tick, End)) else record_of(application, *one)
+            one
+            if isinstance(one, (Frame, Value, Tick, End))
+            else record_of(application, *_pair(one))
             for one in payloads
         ]
     records = with_times_that_never_decrease(given)
@@ -63,6 +66,32 @@ def input_log_of(application: Application, payloads: Payloads, *, end: bool) -> 
     if end and application.time_decides:
         records += [End(name, latest) for name in application.sources if name not in ended]
     return records
+
+
+def refuse_unknown(isolation: Any, on_error: Any) -> None:
+    """Refuse a mode, or a way to go on after a dead letter, that does not exist.
+
+    Raises:
+        WallarooParameterError: one of them does not.
+    """
+    for name, value, known in (
+        ("isolation", isolation, get_args(Isolation)),
+        ("on_error", on_error, get_args(OnError)),
+    ):
+        if value not in known:
+            raise WallarooParameterError(
+                f"{name} is {' or '.join(map(repr, known))}, not {value!r:.60}"
+            )
+
+
+def _pair(item: Any) -> tuple[str, Any]:
+    if not isinstance(item, (tuple, list)) or len(item) != 2:
+        raise WallarooParameterError(
+            f"expected a pair (source, payload), or a record, not {item!r:.60}. "
+            "Write: [(SOURCE, PAYLOAD), …] or {SOURCE: [PAYLOAD, …]}"
+        )
+    source, payload = item
+    return source, payload
 
 
 def record_of(application: Application, source: str, item: Any) -> Record:

@@ -40,7 +40,7 @@ from wallaroo.errors import WallarooParameterError
 from wallaroo.generating import generate
 from wallaroo.keys import Key
 from wallaroo.records import End, Record, Tick
-from wallaroo.testing.input import record_of
+from wallaroo.testing.input import record_of, refuse_unknown
 from wallaroo.testing.results import Result, result_of
 from wallaroo.times import duration
 from wallaroo.topology import Application, SinkId
@@ -61,6 +61,7 @@ class Session:
         on_error: as for `wallaroo.testing.run`.
 
     Raises:
+        WallarooParameterError: there is no such `isolation` or `on_error`.
         EngineNotFoundError: there is no such engine.
         UnsupportedTopology: the engine cannot run this application (build-2).
     """
@@ -74,6 +75,7 @@ class Session:
         isolation: Isolation = "isolated",
         on_error: OnError = "skip",
     ) -> None:
+        refuse_unknown(isolation, on_error)
         self._application = application
         self._engine = load_engine(engine)
         self._engine.check(application)
