@@ -19,7 +19,7 @@ from wallaroo.keys import BadKeyError, Key, encode_key
 KEY_HELP = """\
 A KEY is text, or has its type before it: int:5, bytes:ab (its UTF-8 bytes), str:int:5 (the text
 "int:5")."""
-APP_HELP = "a Python file (word_count.py) or a module on the current directory or PYTHONPATH"
+APP_HELP = "a Python file (word_count.py) or a module in the current directory or on PYTHONPATH"
 
 
 def address(text: str) -> tuple[str, int]:

@@ -67,13 +67,23 @@ def register(subparsers: Subparsers) -> None:
         add_help=False,
     )
     parser.add_argument("app", metavar="APP", help=APP_HELP)
-    parser.add_argument("--engine", metavar="NAME", default="reference", help="(reference)")
+    parser.add_argument(
+        "--engine",
+        metavar="NAME",
+        default="reference",
+        help="the engine (reference); `wallaroo engines` lists all",
+    )
     parser.add_argument(
         "--isolated",
         action="store_true",
         help="keep every rule for every application, at the cost of copies; report findings",
     )
-    parser.add_argument("--partitions", metavar="N", type=count, help="number of partitions")
+    parser.add_argument(
+        "--partitions",
+        metavar="N",
+        type=count,
+        help="number of partitions, on an engine that has them (the engine's choice)",
+    )
     edges = parser.add_argument_group("input and output")
     edges.add_argument(
         "--stdin", action="store_true", help="read lines in place of the application's only source"
@@ -82,7 +92,10 @@ def register(subparsers: Subparsers) -> None:
         "--stdout", action="store_true", help="write outputs as lines in place of all sinks"
     )
     edges.add_argument(
-        "--dead-letters", metavar="FILE", type=Path, help="append a JSON line for each"
+        "--dead-letters",
+        metavar="FILE",
+        type=Path,
+        help="append a JSON line to this file for each dead letter",
     )
     edges.add_argument(
         "--max-connections",
@@ -119,7 +132,13 @@ def register(subparsers: Subparsers) -> None:
         help="send figures, and traces of single messages, to this endpoint of OpenTelemetry "
         "(OTLP over HTTP)",
     )
-    parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this")
+    parser.add_argument(
+        "-h",
+        "--help",
+        action=_Help,
+        nargs=0,
+        help="show this, with the options of the engine that is named before it",
+    )
     parser.set_defaults(run=run, passes_arguments=True)
 
 

@@ -73,7 +73,7 @@ def register_rerun(subparsers: Subparsers) -> None:
         "--dead-letters",
         metavar="FILE",
         type=Path,
-        help="write a JSON line for each; the file is replaced",
+        help="write a JSON line for each dead letter; the file is replaced",
     )
     parser.set_defaults(run=_rerun, passes_arguments=True)
 
