@@ -30,8 +30,8 @@ from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.kept import Moment
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.serving.feeder import Feeder
+from wallaroo_reference.serving.job_thread import JobThread
 from wallaroo_reference.serving.outbox import Outbox
-from wallaroo_reference.serving.worker import Worker
 
 _SLICE = 0.002  # seconds of packing between two turns of the machine
 _LOOK = 0.01  # seconds between looks whether outputs are delivered
@@ -60,7 +60,7 @@ class Checkpoints:
         feeder: knows what the log says about generators.
         outbox: knows what is delivered.
         dead_letters: are on disk too before a checkpoint is.
-        worker: writes.
+        thread: writes.
         interval: seconds from one checkpoint to the next.
         clock: returns the time, in nanoseconds since 1970.
         failed: called with an error's text if checkpoints cannot be made any more.
@@ -78,7 +78,7 @@ class Checkpoints:
         feeder: Feeder,
         outbox: Outbox,
         dead_letters: DeadLetters,
-        worker: Worker,
+        thread: JobThread,
         *,
         interval: float,
         clock: Callable[[], int],
@@ -92,7 +92,7 @@ class Checkpoints:
         self._feeder = feeder
         self._outbox = outbox
         self._dead_letters = dead_letters
-        self._worker = worker
+        self._thread = thread
         self._interval = interval
         self._clock = clock
         self._failed = failed
@@ -143,7 +143,7 @@ class Checkpoints:
                 # The run before, or an attempt of this one, stored this position and then did not
                 # drop the records from the log. Nothing is read before that, so the position will
                 # not change.
-                self._worker.submit(
+                self._thread.submit(
                     lambda: self._drop_before(self._position), lambda _: self._on_stored()
                 )
             self._later(self._interval, self._begin)
@@ -185,7 +185,7 @@ class Checkpoints:
 
     def _submit(self, made: _Made) -> None:
         if not self._over:
-            self._worker.submit(lambda: self._write(made), lambda done: self._wrote(made, done))
+            self._thread.submit(lambda: self._write(made), lambda done: self._wrote(made, done))
 
     def _wrote(self, made: _Made, done: int | Exception) -> None:
         if self._over:
@@ -216,7 +216,7 @@ class Checkpoints:
         self._later(self._interval, self._begin)
         self._on_stored()
 
-    # -- in the worker's thread -------------------------------------------------------------------
+    # -- in the job thread -----------------------------------------------------------------------
 
     def _write(self, made: _Made) -> int:
         """Store a checkpoint and shorten the log; return the number of the next blob."""

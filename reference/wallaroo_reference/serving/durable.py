@@ -23,11 +23,11 @@ from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.serving.checkpointing import Checkpoints
 from wallaroo_reference.serving.feeder import Feeder, Outlet
+from wallaroo_reference.serving.job_thread import JobThread, Post
 from wallaroo_reference.serving.journal import Journal
 from wallaroo_reference.serving.outbox import Outbox
 from wallaroo_reference.serving.recorded_run import RecordedRun
 from wallaroo_reference.serving.valve import Valve
-from wallaroo_reference.serving.worker import Post, Worker
 
 _LOOK = 0.002  # seconds between looks whether all is on disk
 
@@ -72,7 +72,7 @@ class Durable:
         self._interval = interval
         self._clock = clock
         self._failed = failed
-        self._workers = [Worker(f"wallaroo-{name}", post) for name in ("log", "checkpoint")]
+        self._threads = [JobThread(f"wallaroo-{name}", post) for name in ("log", "checkpoint")]
         self._outbox = Outbox(
             edges.sinks,
             edges.dead_letters,
@@ -122,7 +122,7 @@ class Durable:
 
     def serve(self, feeder: Feeder) -> None:
         """Set what feeds the machine; call it before `start`."""
-        to_log, to_store = self._workers
+        to_log, to_store = self._threads
         self._feeder = feeder
         feeder.logged.update(self._on_disk.generators())
         sync = self._log.sync
@@ -204,8 +204,8 @@ class Durable:
         if self._checkpoints is not None:
             self._checkpoints.abandon()
         self._outbox.abandon()
-        for worker in self._workers:
-            worker.close()
+        for thread in self._threads:
+            thread.close()
         self._on_disk.close()
 
     def _log_is_full(self) -> None:

@@ -20,9 +20,9 @@ from wallaroo.records import End, Tick, Value
 from wallaroo.transport.generators import LoggedValue, to_log
 from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
 from wallaroo_reference.serving.feeder import Feeder
+from wallaroo_reference.serving.job_thread import JobThread
 from wallaroo_reference.serving.outbox import Outbox
 from wallaroo_reference.serving.valve import Valve
-from wallaroo_reference.serving.worker import Worker
 
 _RETRY = 0.5  # seconds between looks whether a disk takes something again
 
@@ -39,7 +39,7 @@ class Journal:
         feeder: gets the records.
         outbox: gets the number up to which records are on disk.
         valve: is closed while the log takes nothing more.
-        worker: has the log synced.
+        thread: has the log synced.
         sync: syncs it; returns its `durable_sequence`.
         failed: called with an error's text if the log takes nothing any more, ever.
         log_is_full: called when the log has reached its largest size.
@@ -51,7 +51,7 @@ class Journal:
         feeder: Feeder,
         outbox: Outbox,
         valve: Valve,
-        worker: Worker,
+        thread: JobThread,
         sync: Callable[[], int],
         *,
         failed: Callable[[str], None],
@@ -61,7 +61,7 @@ class Journal:
         self._feeder = feeder
         self._outbox = outbox
         self._valve = valve
-        self._worker = worker
+        self._thread = thread
         self._sync_log = sync
         self._failed = failed
         self._log_is_full = log_is_full
@@ -165,7 +165,7 @@ class Journal:
     def _sync(self) -> None:
         if not self._syncing:
             self._syncing = True
-            self._worker.submit(self._sync_log, self._synced)
+            self._thread.submit(self._sync_log, self._synced)
 
     def _synced(self, result: int | Exception) -> None:
         self._syncing = False

@@ -17,7 +17,7 @@ from wallaroo_reference.serving.server import Server
 
 from simulation import application, plans
 from simulation.checks import check_all, told
-from simulation.loop import Loop, Thread, Worker
+from simulation.loop import JobThread, Loop, Thread
 from simulation.plans import Life, Plan, smaller
 from simulation.runs import APPLICATION, DEAD_LETTERS, Run
 from simulation.world import Broken
@@ -76,7 +76,7 @@ class CheckpointRun(Run):
     def around(self) -> Iterator[None]:
         """Let threads be simulated, and few cells be packed at once, between turns."""
         small: list[tuple[Any, str, Any]] = [
-            (durable, "Worker", partial(Worker, machine=self.machine)),
+            (durable, "JobThread", partial(JobThread, machine=self.machine)),
             (checkpointing, "_SLICE", 0.0),
             (checkpointing, "_RETRY", 0.03),
             (journal, "_RETRY", 0.03),

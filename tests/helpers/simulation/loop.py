@@ -124,8 +124,8 @@ class Loop(asyncio.SelectorEventLoop):
         self._waits.woken = True
 
 
-class Worker:
-    """As `wallaroo_reference.serving.worker.Worker`: does a job later, without a thread."""
+class JobThread:
+    """As `wallaroo_reference.serving.job_thread.JobThread`: does a job later, without a thread."""
 
     def __init__(self, name: str, post: Callable[..., None], machine: Machine) -> None:
         self._post = post
@@ -153,7 +153,7 @@ class Worker:
         job, done = self._jobs[0]
         try:
             result = job()
-        except Exception as error:  # noqa: BLE001 - as the worker does
+        except Exception as error:  # noqa: BLE001 - as the thread does
             result = error
         if self._jobs:
             self._jobs.popleft()

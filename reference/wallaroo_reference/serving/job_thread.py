@@ -13,7 +13,7 @@ Post: TypeAlias = Callable[..., None]
 """Calls a function in the event loop's thread; may be used in any thread."""
 
 
-class Worker:
+class JobThread:
     """Does jobs in its own thread, in order, and reports the results in the loop's thread.
 
     Args:
