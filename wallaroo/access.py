@@ -1,6 +1,6 @@
-"""Decides which requests our pages answer: of programs, and of a browser that shows this page.
+"""Decides which requests our pages answer: those of programs, and of a browser that shows our page.
 
-Any page that is open in a user's browser can send requests to this one. A browser says in `Origin`
+Any page that is open in a user's browser can send requests to ours. A browser says in `Origin`
 which page a request comes from, and in `Host` which name it believes to have reached. Both are
 checked: `Origin` because a page of another origin could start runs and read figures, `Host` because
 the owner of another name can make it point to this machine (DNS rebinding).

@@ -59,10 +59,10 @@ class Cells(Protocol):
         """Return the identities of all cells there are now."""
 
     def named(self, known: Any) -> bytes:
-        """Return a cell's name."""
+        """Return the name of the cell that has the identity `known`."""
 
     def packed(self, known: Any) -> bytes | None:
-        """Return a cell as it is now; `None`: it is gone.
+        """Return the cell that has the identity `known`, as it is now; `None`: it is gone.
 
         Exceptions of user code that pickles its own objects are not caught.
         """
@@ -99,11 +99,11 @@ class WindowCells(ABC):
         """Return the identities of all cells there are."""
 
     def named(self, known: Any) -> bytes:
-        """Return a cell's name."""
+        """See `Cells.named`."""
         return name_of(known)
 
     def packed(self, known: Any) -> bytes | None:
-        """Return a cell as bytes; `None`: it is gone."""
+        """See `Cells.packed`."""
         form = self._form(known)
         return None if form is None else pickle.dumps(form, PROTOCOL)
 

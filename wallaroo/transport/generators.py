@@ -36,7 +36,8 @@ class LoggedSource:
     Args:
         ended: it has ended.
         last: its latest value that can be read back, as the log holds it; empty if there is none.
-        behind: number of its values after that one, which are made once more and left out.
+        behind: number of its values after that one, none of which can be read back. A restart has
+            them made again, to get to the next one, and leaves them out.
     """
 
     ended: bool = False

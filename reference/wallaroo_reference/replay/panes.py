@@ -39,7 +39,7 @@ class Panes:
     def __init__(self, freeze: Callable[[Any], Any]) -> None:
         self._freeze = freeze
         self._put: Put | None = None  # the message that is being put in
-        self._counts = False  # it is not in an accumulator yet
+        self._in_none = False  # whether no accumulator has met it yet
         self.thawed: list[_Pane] = []
 
     @contextmanager
@@ -50,7 +50,7 @@ class Panes:
             put: the message; `None`: what is frozen is not an accumulator, but what a window gives.
         """
         before = self._put
-        self._put, self._counts = put, True
+        self._put, self._in_none = put, True
         self.thawed.clear()
         try:
             yield
@@ -63,8 +63,8 @@ class Panes:
         frozen = self._freeze(value)
         if self._put is None:
             return frozen
-        pane = _Pane(self, frozen, tuple(self.thawed), self._put if self._counts else None)
-        self._counts = False
+        pane = _Pane(self, frozen, tuple(self.thawed), self._put if self._in_none else None)
+        self._in_none = False
         self.thawed.clear()
         return pane
 
