@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import time
 from pathlib import Path
@@ -28,6 +29,9 @@ INPUT = "input"
 
 _LONGEST_COUNT = 18  # digits
 _LOCK_TIMEOUT = 20.0  # seconds to wait for the end of an earlier run that was just killed
+_SAY_AFTER = 1.0  # seconds of this wait after which it is told
+
+_log = logging.getLogger("wallaroo.transport")
 
 
 class CheckpointDirectory:
@@ -152,15 +156,26 @@ class CheckpointDirectory:
             os.pwrite(self.lock, str(self.restarts + 1).encode(), 0)
 
     def _take_lock(self) -> None:
-        deadline = time.monotonic() + _LOCK_TIMEOUT
+        began = time.monotonic()
+        told = False
         while True:
             try:
                 fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if time.monotonic() > deadline:
+                waited = time.monotonic() - began
+                if waited > _LOCK_TIMEOUT:
                     raise CheckpointError(
-                        f"the checkpoint {self.directory} is in use by another run"
+                        f"the checkpoint {self.directory} is in use by another run. Stop that run, "
+                        "or take another directory"
                     ) from None
+                if waited >= _SAY_AFTER and not told:
+                    told = True
+                    _log.info(
+                        "the checkpoint %s is in use by another run; waiting for its end, %.0f s "
+                        "at most",
+                        self.directory,
+                        _LOCK_TIMEOUT,
+                    )
                 time.sleep(0.05)
             else:
                 return

@@ -238,11 +238,16 @@ def test_another_application_is_refused(tmp_path, app, partitions, said):
     in_one_line(error)
 
 
-def test_a_checkpoint_in_use_is_refused(tmp_path, monkeypatch):
+def test_a_checkpoint_in_use_is_waited_for_and_refused(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("wallaroo.transport.checkpoint._LOCK_TIMEOUT", 0.05)
+    monkeypatch.setattr("wallaroo.transport.checkpoint._SAY_AFTER", 0.0)
+    caplog.set_level("INFO", "wallaroo")
     recovery = opened(tmp_path / "c")
-    with pytest.raises(CheckpointError, match="in use by another run"):
+    with pytest.raises(CheckpointError, match="in use by another run") as error:
         opened(tmp_path / "c")
+    in_one_line(error)
+    [said] = caplog.messages
+    assert "waiting for its end" in said
     recovery.close()
     opened(tmp_path / "c").close()
 
