@@ -62,7 +62,7 @@ def run(
         isolation: `isolated` keeps every rule and reports findings; `trusting` is fast.
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
         partitions: number of partitions; the engine's choice unless given.
-        batches: sizes of micro-batches, in messages, for engines that have them.
+        batches: sizes of micro-batches, in records, for engines that have them.
         options: the engine's own, such as thresholds.
 
     Raises:
