@@ -46,7 +46,8 @@ class CallMonitor:
 
     def killing_call(self) -> End | None:
         """Return the call that most workers began and did not end, as the end of the run."""
-        begun = Counter([call for call in self._calls.values() if call is not None])
+        calls = list(self._calls.values())  # at once: a late report may still come
+        begun = Counter([call for call in calls if call is not None])
         if not begun:
             return None
         most = max(begun.values())
