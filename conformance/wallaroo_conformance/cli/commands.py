@@ -76,7 +76,7 @@ def register_conform(subparsers: Subparsers) -> None:
         type=_budget,
         metavar="TIME",
         help="run cases for so long, as 90s, 2m or 1h; with --cases whichever ends first "
-        "(with --app: so many inputs at a time)",
+        "(with --app, --cases inputs are tried again and again until then)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the generation (0)")
     parser.add_argument(

@@ -49,6 +49,7 @@ def conform(options: argparse.Namespace) -> int:
         arguments = options.app_arguments
         hint = did_you_mean(arguments[0], options.own_options)
         raise UsageError(f"unknown arguments: {' '.join(arguments)}{hint}")
+    _check(options)
     if options.catalogue:
         print(json.dumps(catalogue(), indent=1))
         return KEPT
@@ -82,6 +83,29 @@ def conform(options: argparse.Namespace) -> int:
         for path in write_matrix(reports, options.matrix, options.spec):
             print(f"wrote {path}")
     return worst(reports)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse, before a long search, options that nothing would read or that cannot be kept.
+
+    Raises:
+        UsageError: There is such an option.
+    """
+    for name in ("frames", "lines", "samples"):
+        if options.app is None and getattr(options, name):
+            raise UsageError(f"--{name} is the input of an application; add: --app APP")
+    if options.show is None and options.output is not None:
+        raise UsageError("--output says where --show writes; for a report write: --html FILE")
+    for name in ("json", "html", "junit", "markdown"):
+        path = getattr(options, name)
+        if path is not None and path.is_dir():
+            raise UsageError(f"--{name}: {path} is a directory; give the name of a file")
+        if path is not None and not path.parent.is_dir():
+            raise UsageError(f"--{name}: there is no directory {path.parent}")
+    for name in ("matrix", "store"):
+        path = getattr(options, name)
+        if path is not None and path.exists() and not path.is_dir():
+            raise UsageError(f"--{name}: {path} is a file; give the name of a directory")
 
 
 def _checked(engine: Engine, options: argparse.Namespace, stop: Event) -> Report:

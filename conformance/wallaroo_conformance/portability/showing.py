@@ -162,5 +162,10 @@ def _form(log: InputLog) -> list[list[str]]:
 
 def _counts(found: Look) -> str:
     inputs = f"{found.messages} messages of {found.inputs} inputs"
-    letters = f"{len(found.letters) or 'no'} kinds of dead letter"
-    return f"{len(found.findings) or 'no'} findings, {letters}, on {inputs}"
+    findings = _number(len(found.findings), "finding")
+    kinds = _number(len(found.letters), "kind")
+    return f"{findings}, {kinds} of dead letter, on {inputs}"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"

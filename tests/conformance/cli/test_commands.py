@@ -69,6 +69,31 @@ def test_a_rule_that_is_not_there_is_refused_before_a_search(
     assert "no rule is called 'state4'; did you mean state-4?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--lines input.txt", "--lines is the input of an application; add: --app APP"),
+        ("--samples input.txt", "--samples is the input of an application; add: --app APP"),
+        ("--output report.html", "--output says where --show writes; for a report write: --html"),
+        ("--html HERE", "is a directory; give the name of a file"),
+        ("--json HERE/nowhere/report.json", "--json: there is no directory"),
+        ("--app app.py --lines input.txt --junit HERE/nowhere/report.xml", "there is no directory"),
+        ("--matrix HERE/file", "is a file; give the name of a directory"),
+        ("--store HERE/file", "is a file; give the name of a directory"),
+    ],
+)
+def test_what_could_not_be_kept_is_refused_before_a_search(
+    options: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    words = options.replace("HERE", str(tmp_path)).split()
+    assert main(["conform", *words]) == INCOMPLETE
+    printed = capsys.readouterr()
+    assert problem in printed.err
+    assert printed.err.count("\n") == 1
+    assert not printed.out
+
+
 def test_conform_mutants_prints_the_kill_matrix(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
