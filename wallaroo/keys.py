@@ -110,7 +110,11 @@ def partition_number(key: Key, partitions: int) -> int:
 
 
 def encoded_partition_number(encoded: bytes, partitions: int) -> int:
-    """Return `partition_number` of the key whose canonical encoding is `encoded`."""
+    """Return `partition_number` of the key whose canonical encoding is `encoded`.
+
+    Raises:
+        ValueError: If `partitions` is less than 1.
+    """
     if partitions < 1:
         raise ValueError(f"the number of partitions is 1 or more, not {partitions}")
     digest = hashlib.blake2b(encoded, digest_size=8).digest()

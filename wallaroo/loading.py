@@ -143,7 +143,17 @@ def load_file(path: Path, name: str | None = None) -> LoadedModule:
 def set_up(
     loaded: LoadedModule, args: Sequence[str] = (), *, placeholders: bool = False
 ) -> Application:
-    """Return the application that a loaded module's ``application_setup(args)`` built."""
+    """Return the application that a loaded module's ``application_setup(args)`` built.
+
+    Args:
+        loaded: the module.
+        args: what the user wrote behind the application's name.
+        placeholders: also try addresses that nobody will use, for a module that wants some: to
+            draw or check an application, nobody has to write them.
+
+    Raises:
+        ApplicationLoadError: If there is no such function, it raised, or gave something else.
+    """
     shown = _shown(loaded)
     setup = getattr(loaded.module, "application_setup", None)
     if not callable(setup):

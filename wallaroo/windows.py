@@ -55,7 +55,12 @@ class RangeWindows:
     given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def with_slide(self, slide: int) -> RangeWindows:
-        """Return the windows with another slide, in nanoseconds: `0 < slide <= range`."""
+        """Return the windows with another slide, in nanoseconds: `0 < slide <= range`.
+
+        Raises:
+            WallarooParameterError: If the slide is none of these, was set before, or makes too
+                many panes.
+        """
         given = _once("range_windows", self.given, "with_slide")
         duration("with_slide(…): the slide", slide)
         if slide > self.range:
@@ -72,18 +77,31 @@ class RangeWindows:
         return replace(self, slide=slide, given=given)
 
     def with_delay(self, delay: int) -> RangeWindows:
-        """Return the windows with a delay, in nanoseconds, for which they wait to fire."""
+        """Return the windows with a delay, in nanoseconds, for which they wait to fire.
+
+        Raises:
+            WallarooParameterError: If it is not an int of 0 or more, or was set before.
+        """
         given = _once("range_windows", self.given, "with_delay")
         duration("with_delay(…): the delay", delay, least=0)
         return replace(self, delay=delay, given=given)
 
     def with_late_data_policy(self, policy: str) -> RangeWindows:
-        """Return the windows with a policy for late messages: see `LateDataPolicy`."""
+        """Return the windows with a policy for late messages: see `LateDataPolicy`.
+
+        Raises:
+            WallarooParameterError: If there is no such policy, or one was set before.
+        """
         given = _once("range_windows", self.given, "with_late_data_policy")
         return replace(self, late=_policy(policy), given=given)
 
     def over(self, aggregation: kinds.AnyAggregation[M, A, K, N]) -> WindowedAggregation[M, K, N]:
-        """Return the step that computes `aggregation` over these windows."""
+        """Return the step that computes `aggregation` over these windows.
+
+        Raises:
+            WallarooParameterError: If it is not an aggregation, or the windows slide and it has no
+                `combine`.
+        """
         record = aggregation_of(aggregation)
         if record.combine is None and self.slide != self.range:
             raise WallarooParameterError(
@@ -120,13 +138,21 @@ class SessionWindows:
     given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def with_delay(self, delay: int) -> SessionWindows:
-        """Return the sessions with a delay, in nanoseconds, for which they wait to fire."""
+        """Return the sessions with a delay, in nanoseconds, for which they wait to fire.
+
+        Raises:
+            WallarooParameterError: If it is not an int of 0 or more, or was set before.
+        """
         given = _once("session_windows", self.given, "with_delay")
         duration("with_delay(…): the delay", delay, least=0)
         return replace(self, delay=delay, given=given)
 
     def with_late_data_policy(self, policy: str) -> SessionWindows:
-        """Return the sessions with a policy for late messages: see `LateDataPolicy`."""
+        """Return the sessions with a policy for late messages: see `LateDataPolicy`.
+
+        Raises:
+            WallarooParameterError: If sessions have no such policy, or one was set before.
+        """
         given = _once("session_windows", self.given, "with_late_data_policy")
         late = _policy(policy)
         if late is LateDataPolicy.PLACE_IN_OLDEST_WINDOW:
@@ -138,7 +164,11 @@ class SessionWindows:
         return replace(self, late=late, given=given)
 
     def over(self, aggregation: kinds.AnyAggregation[M, A, K, N]) -> WindowedAggregation[M, K, N]:
-        """Return the step that computes `aggregation` over these sessions."""
+        """Return the step that computes `aggregation` over these sessions.
+
+        Raises:
+            WallarooParameterError: If it is not an aggregation, or has no `combine`.
+        """
         record = aggregation_of(aggregation)
         if record.combine is None:
             raise WallarooParameterError(
@@ -167,12 +197,20 @@ class CountWindows:
     given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def with_timeout(self, timeout: int) -> CountWindows:
-        """Return the windows with a timeout, in nanoseconds since a window's first message."""
+        """Return the windows with a timeout, in nanoseconds since a window's first message.
+
+        Raises:
+            WallarooParameterError: If it is not an int of 1 or more, or was set before.
+        """
         given = _once("count_windows", self.given, "with_timeout")
         return replace(self, timeout=duration("with_timeout(…): the timeout", timeout), given=given)
 
     def over(self, aggregation: kinds.AnyAggregation[M, A, K, N]) -> WindowedAggregation[M, K, N]:
-        """Return the step that computes `aggregation` over these windows."""
+        """Return the step that computes `aggregation` over these windows.
+
+        Raises:
+            WallarooParameterError: If it is not an aggregation.
+        """
         return WindowedAggregation(self, aggregation_of(aggregation))
 
     def described(self) -> str:

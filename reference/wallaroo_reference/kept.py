@@ -108,7 +108,7 @@ class WindowCells(ABC):
         return None if form is None else pickle.dumps(form, PROTOCOL)
 
     def unpack(self, cells: Sequence[tuple[bytes, bytes]]) -> None:
-        """Put in cells that were packed."""
+        """Put in cells that were packed; raises as `Cells.unpack`."""
         for name, value in cells:
             try:
                 self._make(name, pickle.loads(value))  # noqa: S301 - from the owner's directory

@@ -170,7 +170,7 @@ class Store(Generic[E]):
         return visited + self._dumps(self.entities[known])
 
     def unpack(self, cells: Sequence[tuple[bytes, bytes]]) -> None:
-        """Put in entities that were packed."""
+        """Put in entities that were packed; raises as `Cells.unpack`."""
         entities, make, start = self.entities, self._make, VISITED.size
         expires = self.partition.expire_after is not None
         for known, (name, value) in zip(identities_of(cells), cells, strict=True):

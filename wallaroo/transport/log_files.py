@@ -37,7 +37,12 @@ class InputLogError(WallarooError):
 
 
 def locked(directory: Path) -> int:
-    """Lock the log in `directory`, which is created if missing; return the lock's descriptor."""
+    """Lock the log in `directory`, which is created if missing; return the lock's descriptor.
+
+    Raises:
+        InputLogError: Another process has locked it, or others than its owner may write to it.
+        OSError: The directory cannot be made or read.
+    """
     make_private(directory)
     if problem := open_to_others(directory):
         raise InputLogError(f"the input log cannot be trusted: {problem}")

@@ -174,7 +174,11 @@ class KeptWindows(WindowCells):
             self._times.move(self)
 
     def late(self, message: Any, key: Key, time: int, policy: LateDataPolicy) -> Firing | None:
-        """Do with a late message what the policy says (window-6)."""
+        """Do with a late message what the policy says (window-6).
+
+        Raises:
+            DeadLetterError: The policy is to make a dead letter of it.
+        """
         if policy is LateDataPolicy.DROP:
             self.dropped += 1
             return None
