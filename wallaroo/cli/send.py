@@ -155,7 +155,7 @@ def _connect(to: tuple[str, int], wait: float) -> socket.socket:
             where = format_address(*to)
             if time.monotonic() >= deadline:
                 raise WallarooError(
-                    f"nobody listens on {where}, {wait:g} s long ({error.strerror or error}); "
+                    f"nobody listens on {where} ({error.strerror or error}; waited {wait:g} s); "
                     "is the application running? --wait S waits longer"
                 ) from error
             if not announced:

@@ -48,7 +48,8 @@ def conform(options: argparse.Namespace) -> int:
     if options.app is None and options.app_arguments:
         arguments = options.app_arguments
         hint = did_you_mean(arguments[0], options.own_options)
-        raise UsageError(f"unknown arguments: {' '.join(arguments)}{hint}")
+        unknown = " ".join(arguments)
+        raise UsageError(f"unknown arguments: {unknown}{hint} (see wallaroo conform --help)")
     _check(options)
     if options.catalogue:
         print(json.dumps(catalogue(), indent=1))

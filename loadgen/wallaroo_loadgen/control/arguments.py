@@ -10,6 +10,7 @@ from pathlib import Path
 from wallaroo_loadgen.common.config import RunConfig, address
 from wallaroo_loadgen.common.schedule import ScheduleError
 from wallaroo_loadgen.control.verdict import SLO, SLOError
+from wallaroo_loadgen.workloads.catalogue import MAKERS
 from wallaroo_loadgen.workloads.protocol import WorkloadError
 
 _RUN_TICKS = 100  # run numbers a second: two commands started one after the other differ
@@ -87,7 +88,8 @@ def config(arguments: argparse.Namespace, workload: str | None, *, processes: in
         ArgumentsError: when they do not describe a run.
     """
     if not workload:
-        raise ArgumentsError("name a workload, or a file with --workload FILE.py")
+        there_are = ", ".join(sorted(MAKERS))
+        raise ArgumentsError(f"name a workload ({there_are}), or a file with --workload FILE.py")
     to = _items(arguments.to)
     if not to:
         raise ArgumentsError("--to HOST:PORT says where the application's source listens")

@@ -99,6 +99,7 @@ def test_global_options_may_stand_after_the_command() -> None:
         (["nonsense"], "wallaroo: there is no command 'nonsense'; there are: check, "),
         (["chekc"], "wallaroo: there is no command 'chekc'; did you mean check?"),
         (["send", "x", "--to", "a:1", "--rat=1"], "arguments: --rat=1; did you mean --rate?"),
+        (["send", "x", "rate.txt", "--to", "a:1"], "unknown arguments: rate.txt (see"),
         (["engines", "--nonsense"], "wallaroo engines: unknown arguments: --nonsense"),
         (["check"], "wallaroo check: the following arguments are required: APP"),
         (["send", "x", "--to", "nowhere"], "'nowhere' is not an address; write HOST:PORT"),

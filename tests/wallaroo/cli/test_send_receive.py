@@ -181,7 +181,8 @@ def test_send_to_nobody_fails_in_one_line(
         address = f"127.0.0.1:{taken.getsockname()[1]}"
     path = write(tmp_path / "lines", b"")
     assert main(["send", path, "--to", address, "--wait", "0"]) == 1
-    assert f"nobody listens on {address}, 0 s long (Connection refused)" in capsys.readouterr().err
+    said = f"nobody listens on {address} (Connection refused; waited 0 s); is the application"
+    assert said in capsys.readouterr().err
     assert main(["send", str(tmp_path / "none"), "--to", address]) == 2
     assert capsys.readouterr().err.endswith("none: No such file or directory\n")
     assert main(["send", "-", "--to", address, "--repeat", "2"]) == 1
