@@ -25,6 +25,15 @@ MAX_HEADER_LENGTH = 8
 _UINT32 = struct.Struct(">I")
 
 
+def payload_of_line(line: bytes) -> bytes:
+    r"""Return a line of a text without its end: a newline, or a carriage return and a newline.
+
+    >>> payload_of_line(b"one word\r\n"), payload_of_line(b"the last line")
+    (b'one word', b'the last line')
+    """
+    return line.removesuffix(b"\n").removesuffix(b"\r")
+
+
 def frame(payload: bytes) -> bytes:
     """Return a 4-byte big-endian header and `payload`, as all published senders write it.
 

@@ -19,7 +19,7 @@ from wallaroo.cli.arguments import address, count, rate, seconds
 from wallaroo.cli.terminal import byte_progress
 from wallaroo.config import format_address
 from wallaroo.errors import WallarooError
-from wallaroo.frames import frame
+from wallaroo.frames import frame, payload_of_line
 from wallaroo.text import reason
 from wallaroo.transport.sink import unacknowledged
 
@@ -176,7 +176,7 @@ def _rewound(file: IO[bytes]) -> IO[bytes]:
 def _lines(file: IO[bytes]) -> Iterator[Piece]:
     """Yield a frame for each line."""
     for line in file:
-        yield Piece(frame(line.removesuffix(b"\n").removesuffix(b"\r")), 1, len(line))
+        yield Piece(frame(payload_of_line(line)), 1, len(line))
 
 
 def _frames(file: IO[bytes]) -> Iterator[Piece]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import IO
 
 from wallaroo.errors import FrameError
+from wallaroo.frames import payload_of_line
 
 _READ = 256 * 1024  # bytes at a time
 _LIMIT = 4 << 20  # bytes kept for a slow reader of the output
@@ -67,12 +68,12 @@ class TooLongError(FrameError):
 
 
 class LineReader:
-    """Reads lines in a thread.
+    """Reads lines in a thread; their ends are as `wallaroo.frames.payload_of_line` has it.
 
     Args:
         stream: the stream to read.
         max_size: the longest accepted line, in bytes.
-        deliver: called with lines, in that thread; it may block while no more can be taken.
+        deliver: called with their payloads, in that thread; it may block while no more can be taken.
         ended: called at the end, in that thread, with an error's text or `None`.
 
     Attributes:
@@ -106,16 +107,19 @@ class LineReader:
         try:
             while not self.stopped and (data := self._read(_READ)):
                 if lines := self._parser.feed(data):
-                    self._deliver(lines)
+                    self._deliver_payloads(lines)
             if not self.stopped and (rest := self._parser.end()):
-                self._deliver(rest)
+                self._deliver_payloads(rest)
         except TooLongError as error:
             if error.lines:
-                self._deliver(error.lines)
+                self._deliver_payloads(error.lines)
             problem = str(error)
         except (OSError, ValueError) as error:  # ValueError: the stream has been closed
             problem = f"it cannot be read: {getattr(error, 'strerror', None) or error}"
         self._ended(problem)
+
+    def _deliver_payloads(self, lines: list[bytes]) -> None:
+        self._deliver([payload_of_line(line) for line in lines])
 
 
 class StreamSink:

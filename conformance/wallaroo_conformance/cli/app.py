@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 import time
@@ -11,7 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from wallaroo.cli.application import load_named_application
-from wallaroo.frames import FrameParser
+from wallaroo.frames import FrameParser, payload_of_line
 from wallaroo.loading import load_module
 from wallaroo.topology import Application
 from wallaroo.trace import InputLog
@@ -134,15 +135,16 @@ def _mixed(files: list[Path], sources: list[str], application: Application, kind
 def _payloads(path: Path, application: Application, source: str, kind: str) -> list[bytes]:
     """Return a file's payloads; samples are frames if the file is whole frames, else lines."""
     given = path.read_bytes()
+    lines = [payload_of_line(line) for line in io.BytesIO(given)]
     if kind == "lines":
-        return given.splitlines()
+        return lines
     decoder = application.sources[source].config.decoder
     assert decoder is not None  # sources without one are left out
     parser = FrameParser(decoder.header_length, decoder.payload_length)
     payloads = parser.feed(given)
     whole = parser.error is None and not parser.pending
     if kind == "samples":
-        found = payloads if whole else given.splitlines()
+        found = payloads if whole else lines
         print(f"{path}: {len(found)} {'frames' if whole else 'lines'}", file=sys.stderr)
         return found
     if parser.error is not None:

@@ -53,6 +53,7 @@ def read(data, max_size=100):
 def test_the_reader_reads_to_the_end():
     assert read(b"a\nb") == ([b"a", b"b"], None)
     assert read(b"") == ([], None)
+    assert read(b"a\r\nb\rc\n\r\nd\r") == ([b"a", b"b\rc", b"", b"d"], None)
 
 
 def test_the_reader_tells_what_is_wrong_and_delivers_what_was_before():
