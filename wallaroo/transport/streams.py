@@ -73,7 +73,7 @@ class LineReader:
     Args:
         stream: the stream to read.
         max_size: the longest accepted line, in bytes.
-        deliver: called with their payloads, in that thread; it may block while no more can be taken.
+        deliver: called with payloads, in that thread; it may block while no more can be taken.
         ended: called at the end, in that thread, with an error's text or `None`.
 
     Attributes:
