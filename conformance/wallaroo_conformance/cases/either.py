@@ -17,6 +17,7 @@ from wallaroo_conformance.cases.timed.building import application_of
 from wallaroo_conformance.cases.timed.case import FORMAT as TIMED_FORMAT
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.cases.timed.crossing import timed_crossed
+from wallaroo_conformance.cases.timed.exchanging import exchanges
 from wallaroo_conformance.cases.timed.readable import (
     timed_application_text,
     timed_input_text,
@@ -78,6 +79,11 @@ def reductions(case: AnyCase) -> list[AnyCase]:
     if isinstance(case, TimedCase):
         return [*timed_reductions(case)]
     return [*reducing.reductions(case)]
+
+
+def exchanged(case: AnyCase) -> list[AnyCase]:
+    """Return cases about as plain as a timed case, in which one thing is another; else none."""
+    return [*exchanges(case)] if isinstance(case, TimedCase) else []
 
 
 def cross(one: AnyCase, other: AnyCase, rng: Random) -> AnyCase:

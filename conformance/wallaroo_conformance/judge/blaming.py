@@ -6,6 +6,8 @@ the order is from special things, which a reduction removes if it can, to what e
 
 Other cases may know better. A law is passed over
 
+- if a case that is about as plain fails too, and exercises no law of its rule: then the failure
+  does not need what the law needs;
 - if failing cases that it does not explain come down to cases which share a rule with this one, by
   particular laws that are no less likely: a single fault explains them all;
 - if a particular law stands out more: more of the failing cases show it broken, or fewer of the
@@ -62,12 +64,15 @@ class Seen:
         kept: cases that exercised a law and held, by the law's id.
         differed: cases that exercised a law and failed, by the law's id.
         reduced: what some of the others come down to.
+        exchanged: what the reduced case shows if one thing in it has another's place, where it
+            fails then too.
     """
 
     others: Sequence[Evidence] = ()
     kept: Mapping[str, int] = field(default_factory=dict)
     differed: Mapping[str, int] = field(default_factory=dict)
     reduced: Sequence[Evidence] = ()
+    exchanged: Sequence[Evidence] = ()
 
 
 def blame(found: Evidence, ended: str | None = None, seen: Seen | None = None) -> Law:
@@ -85,16 +90,27 @@ def blame(found: Evidence, ended: str | None = None, seen: Seen | None = None) -
     laws = [law for law in LAWS if law.blamed_for(found)]
     if not laws:
         return _EXACT
+    exchanged = [one for one in seen.exchanged if _fires_as(one, found)]
+    needed = [law for law in laws if all(_exercise(law, exchanged))]
+    if not _GENERAL.issuperset(needed):
+        laws = needed
     first = _standing_out(laws, found, seen)
     shared = _sharing(laws, seen.reduced)
-    likely = _suspicion(first, found, seen)
+    likely = _suspicion(first, found, seen, by_sign=True)
     for law in shared:
-        if _suspicion(law, found, seen) >= likely:
+        if law == first or _suspicion(law, found, seen) >= likely:
             return law
     if first in shared or first not in TIMED_LAWS or _most_exercise(first, seen.others):
         return first
     common = [law for law in laws if law not in _GENERAL and _most_exercise(law, seen.others)]
     return next(iter(common), first)
+
+
+def _fires_as(one: Evidence, found: Evidence) -> bool:
+    """Whether windows do not just stay open in a case, where they fire in the one that is found."""
+    return Fact.FIRED in one.facts or not (
+        Fact.FIRED in found.facts and Fact.WINDOWS_OPEN in one.facts
+    )
 
 
 def _is_particular(law: Law) -> bool:
@@ -114,31 +130,38 @@ def _standing_out(laws: Sequence[Law], found: Evidence, seen: Seen) -> Law:
     first = laws[0]
     if len(seen.others) >= _FEWEST:
         for law in [law for law in laws[1:] if _is_particular(law) and law not in _GENERAL]:
-            if _suspicion(law, found, seen) >= _STANDS_OUT * _suspicion(first, found, seen):
+            own = _suspicion(first, found, seen, by_sign=True)
+            if _suspicion(law, found, seen) >= _STANDS_OUT * own:
                 first = law
     return first
 
 
-def _suspicion(law: Law, found: Evidence, seen: Seen) -> float:
+def _suspicion(law: Law, found: Evidence, seen: Seen, *, by_sign: bool = False) -> float:
     """Return how much a law stands out, from 0 to 1, as Ochiai's formula has it for lines of code.
 
     It is the geometric mean of two shares: of the failing cases those that show it broken, and of
-    the cases that exercise it those that fail.
+    the cases that exercise it those that fail. No case that is kept shows a sign: `by_sign` says
+    that all others do not count for a law that needs one. So much is granted to the law that stands
+    first, not to those that would take its place.
     """
     failing = [found, *seen.others]
     shown = sum(law.explains(one) for one in failing) / len(failing)
     differed, kept = seen.differed.get(law.id, 0), seen.kept.get(law.id, 0)
-    if law.signs - _EVERYDAY_SIGNS or not differed:  # no case that is kept shows a sign
+    if not differed or (by_sign and law.signs - _EVERYDAY_SIGNS):
         return math.sqrt(shown)
     return math.sqrt(shown * differed / (differed + kept))
 
 
 def _most_exercise(law: Law, others: Sequence[Evidence]) -> bool:
     """Whether most cases exercise a law, or a particular one of the same rule."""
+    return sum(_exercise(law, others)) >= _MOST * len(others)
+
+
+def _exercise(law: Law, others: Sequence[Evidence]) -> list[bool]:
+    """Return for each case whether it exercises a law, or a particular one of the same rule."""
     alike = [
         one
         for one in LAWS
         if one.rule == law.rule and _is_particular(one) and one not in _FOR_NO_REASON
     ]
-    met = [any(one.exercised_by(case.facts) for one in (law, *alike)) for case in others]
-    return sum(met) >= _MOST * len(others)
+    return [any(one.exercised_by(case.facts) for one in (law, *alike)) for case in others]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wallaroo_conformance.cases.either import AnyCase, projections, reductions
+from wallaroo_conformance.cases.either import AnyCase, exchanged, projections, reductions
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.blaming import Seen, blame
 from wallaroo_conformance.judge.differences import Crash, end_of, readable_result
@@ -95,21 +95,19 @@ class Explainer:
 
     def _reduced(self, failing: Failing) -> Failing:
         """Reduce a case; if content differs in it, it must not come down to what letters tell."""
-        content = failing.evidence.of_content
+        whole = failing
         if self._jobs_are_slow():
             parts = projections(failing.case)[:_MOST_PROJECTIONS]
-            failing = self._simplest_failing(failing, parts, content=content) or failing
+            failing = self._simplest_failing(whole, parts) or failing
         for _ in range(_MOST_STEPS):
             candidates = reductions(failing.case)[:_MOST_CANDIDATES]
-            simpler = self._simplest_failing(failing, candidates, content=content)
+            simpler = self._simplest_failing(whole, candidates)
             if simpler is None:
                 break
             failing = simpler
         return failing
 
-    def _simplest_failing(
-        self, failing: Failing, candidates: Sequence[AnyCase], *, content: bool
-    ) -> Failing | None:
+    def _simplest_failing(self, failing: Failing, candidates: Sequence[AnyCase]) -> Failing | None:
         """Return the first candidate that fails too, and not for a reason known already."""
         # On a fast engine try few at a time: usually one of the first fails. Where an engine
         # raises or dies, each failing case takes long, so begin with one.
@@ -117,7 +115,7 @@ class Explainer:
         step = 1 if crashes else self._runner.job if self._jobs_are_slow() else _FEW
         start = 0
         while start < len(candidates):
-            found = self._judge.first_failing(candidates[start : start + step], content=content)
+            found = self._judge.first_failing(candidates[start : start + step], failing)
             if found is not None or self._runner.ended:
                 return found
             start += step
@@ -140,7 +138,8 @@ class Explainer:
         ended = end_of(reduced.meaning.trace, result)
         findings = self._findings
         others = [failing.evidence for failing in findings.failing]
-        seen = Seen(others, findings.kept, findings.differed)
+        exchanged = [failing.evidence for failing in self._exchanged(reduced)]
+        seen = Seen(others, findings.kept, findings.differed, exchanged=exchanged)
         law = blame(reduced.evidence, ended, seen)
         apart: list[Law] = []
         most = 1 if self._jobs_are_slow() else _MOST_ASKED
@@ -155,6 +154,12 @@ class Explainer:
             law = blame(reduced.evidence, ended, seen)
             apart.append(blame(other.evidence, end_of(other.meaning.trace, other.result)))
         return law
+
+    def _exchanged(self, reduced: Failing) -> list[Failing]:
+        """Return the cases about as plain as a reduced one that fail too."""
+        if self._runner.ended or (isinstance(reduced.result, Crash) and self._jobs_are_slow()):
+            return []
+        return self._judge.all_failing(exchanged(reduced.case), reduced)
 
     def _unexplained(self, reduced: Failing, laws: Sequence[Law]) -> Failing | None:
         """Return the failing case that says most of those which no law explains; `None`: none."""

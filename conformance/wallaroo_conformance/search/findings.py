@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from wallaroo_conformance.cases.either import AnyCase, size
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.coverage import Coverage
-from wallaroo_conformance.judge.differences import Kind, Result, Sign
+from wallaroo_conformance.judge.differences import Crash, Kind, Result, Sign
 from wallaroo_conformance.judge.law import Evidence, Law
 from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES, exercised
 from wallaroo_conformance.judge.metamorphic import RELATIONS
@@ -43,6 +43,12 @@ class Failing:
     def evidence(self) -> Evidence:
         """What it says about its cause."""
         return Evidence(self.meaning.facts, self.kinds, self.signs)
+
+    def says_as_much_as(self, other: Failing) -> bool:
+        """Whether content differs if it does in another case, and the engine gave a trace too."""
+        if isinstance(self.result, Crash) and not isinstance(other.result, Crash):
+            return False
+        return self.evidence.of_content or not other.evidence.of_content
 
     @property
     def size(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 from typing import TypeGuard
 
@@ -140,22 +140,31 @@ class Judge:
         ]
         return [one for one in offered if one and self._may_vary(one)]
 
-    def first_failing(self, cases: Sequence[AnyCase], *, content: bool = False) -> Failing | None:
+    def first_failing(
+        self, cases: Sequence[AnyCase], like: Failing | None = None
+    ) -> Failing | None:
         """Return the first case that fails for a reason not yet known; note nothing.
 
         Args:
             cases: the cases.
-            content: pass over cases in which nothing differs but what dead letters tell.
+            like: pass over those which say less than this one, where content differs, and those on
+                which the engine raises, where it does not.
         """
+        return next(self._all_failing(cases, like), None)
+
+    def all_failing(self, cases: Sequence[AnyCase], like: Failing) -> list[Failing]:
+        """Return all cases that fail for a reason not yet known; as `first_failing`."""
+        return list(self._all_failing(cases, like))
+
+    def _all_failing(self, cases: Sequence[AnyCase], like: Failing | None) -> Iterator[Failing]:
         given = [meaning for meaning in self.oracle.ask(cases) if self._beyond(meaning) is None]
         results = self.runner.run([meaning.case for meaning in given])
         for meaning, result in zip(given, results, strict=False):
             failing = self.failing(meaning, result)
-            if failing is None or (content and not failing.evidence.of_content):
+            if failing is None or (like is not None and not failing.says_as_much_as(like)):
                 continue
             if not self.findings.is_explained(failing):
-                return failing
-        return None
+                yield failing
 
     def failing(self, meaning: Meaning, result: Result) -> Failing | None:
         """Return how an answer is wrong, or `None`; a rule that is not claimed cannot be broken."""

@@ -7,7 +7,7 @@ step left out is still a case.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from wallaroo.engine import Isolation, OnError
@@ -98,6 +98,19 @@ class Entry:
     source: int = 0
     at: int = 0
     payload: bytes = b"a 0 m"
+
+
+def fitting(entry: Entry, source: SourceSpec) -> Entry:
+    """Return a record that its source can give: only a generator gives messages, and can fail."""
+    if not source.generator:
+        return replace(entry, what="end") if entry.what == "failed" else entry
+    if entry.what == "frame":
+        try:
+            if decoded(entry.payload) is None:
+                return replace(entry, payload=Entry.payload)
+        except ValueError:
+            return replace(entry, payload=Entry.payload)
+    return entry
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from wallaroo_conformance.cases.crossing import merged
-from wallaroo_conformance.cases.timed.case import SOURCES, Entry, SourceSpec, TimedCase
-from wallaroo_conformance.cases.timed.operators import decoded
+from wallaroo_conformance.cases.timed.case import SOURCES, SourceSpec, TimedCase, fitting
 
 _MOST_STEPS = 5
 
@@ -27,7 +26,9 @@ def timed_crossed(one: TimedCase, other: TimedCase, rng: Random) -> TimedCase:
     return TimedCase(
         sources=tuple(sources),
         steps=steps[:_MOST_STEPS],
-        inputs=tuple(_fitting(entry, sources) for entry in merged(one.inputs, inputs, rng)),
+        inputs=tuple(
+            fitting(entry, sources[entry.source]) for entry in merged(one.inputs, inputs, rng)
+        ),
         ended=rng.choice((one.ended, other.ended)),
         form=rng.choice((one.form, other.form)),
         expire_after=rng.choice((one.expire_after, other.expire_after)),
@@ -50,16 +51,3 @@ def _adopted(sources: list[SourceSpec], spec: SourceSpec, rng: Random) -> int:
     if rng.random() < 1 / 2:
         sources[number] = spec
     return number
-
-
-def _fitting(entry: Entry, sources: list[SourceSpec]) -> Entry:
-    """Return a record that its source can give: only a generator gives messages, and can fail."""
-    if not sources[entry.source].generator:
-        return replace(entry, what="end") if entry.what == "failed" else entry
-    if entry.what == "frame":
-        try:
-            if decoded(entry.payload) is None:
-                return replace(entry, payload=Entry.payload)
-        except ValueError:
-            return replace(entry, payload=Entry.payload)
-    return entry

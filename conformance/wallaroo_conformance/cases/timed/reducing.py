@@ -7,23 +7,33 @@ from dataclasses import replace
 from itertools import accumulate, combinations
 from typing import Any, TypeVar
 
+from wallaroo.times import event_time_from
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
-from wallaroo_conformance.cases.timed.case import Entry, SourceSpec, TimedCase, TimedStep
+from wallaroo_conformance.cases.timed.case import (
+    Entry,
+    SourceSpec,
+    TimedCase,
+    TimedStep,
+    WindowSpec,
+    fitting,
+)
 from wallaroo_conformance.cases.timed.marks import ENDS_THE_RUN, MARKS
-from wallaroo_conformance.cases.timed.operators import KEYS, OPERATORS, STATEFUL
+from wallaroo_conformance.cases.timed.operators import KEYS, OPERATORS, STATEFUL, own_moment
+from wallaroo_conformance.cases.timed.rewiring import rewirings
 
 T = TypeVar("T")
 
 _KIND_RANK = {"range": 0, "count": 2, "session": 1}
 _RANK = {name: rank for rank, name in enumerate(OPERATORS)}
 _PLAINEST = next(iter(AGGREGATIONS))
+_PLAIN = b"a 1 m"
 _MOST_PARTS = 12  # records of which pairs are tried
 
 
 def timed_reductions(case: TimedCase) -> list[TimedCase]:
     """Return every case that is one step simpler, simplest first, without repetitions."""
     own = timed_size(case)
-    found = {reduced: timed_size(reduced) for reduced in _reductions(case)}
+    found = {reduced: timed_size(reduced) for reduced in map(_fitted, _reductions(case))}
     return sorted([one for one in found if found[one] < own], key=lambda one: found[one])
 
 
@@ -40,6 +50,7 @@ def timed_size(case: TimedCase) -> tuple[int, ...]:
         3 * case.messages
         + 2 * (len(case.inputs) - case.messages)
         + 2 * len(case.steps)
+        + 2 * sum(step.operator == "merge" for step in case.steps)  # as much as a step behind it
         + 3 * len(case.sources)
         + sum(step.sink for step in case.steps)
         + (not case.ended)
@@ -61,6 +72,12 @@ def timed_size(case: TimedCase) -> tuple[int, ...]:
     )
 
 
+def _fitted(case: TimedCase) -> TimedCase:
+    """Return the case with records that its sources can give."""
+    inputs = tuple([fitting(entry, case.sources[entry.source]) for entry in case.inputs])
+    return case if inputs == case.inputs else replace(case, inputs=inputs)
+
+
 def _never_back(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """Return the records with the arrival times that count, which do not decrease (time-1)."""
     times = accumulate([entry.at for entry in entries], max)
@@ -78,8 +95,10 @@ def _marks(entry: Entry) -> int:
 
 
 def _numbers(entry: Entry) -> int:
-    digits = "".join([one if one.isdigit() else " " for one in entry.payload.decode("latin-1")])
-    return entry.at + sum(map(int, digits.split())) + (entry.payload[:1] != b"a")
+    text = entry.payload.decode("latin-1")
+    digits = "".join([one if one.isdigit() else " " for one in text])
+    zero = 2 * (" 0 " in text)
+    return entry.at + sum(map(int, digits.split())) + zero + (entry.payload[:1] != b"a")
 
 
 def _step_size(step: TimedStep) -> int:
@@ -120,6 +139,7 @@ def _reductions(case: TimedCase) -> Iterator[TimedCase]:
         yield replace(case, steps=_without(case.steps, index))
         for simpler in _steps(step):
             yield replace(case, steps=_put(case.steps, index, simpler))
+    yield from rewirings(case)
     yield from _sources(case)
     for index, entry in enumerate(case.inputs):
         for simple in _entries(entry):
@@ -155,10 +175,19 @@ def _steps(step: TimedStep) -> Iterator[TimedStep]:
             if getattr(window, name) != plain:
                 changed: dict[str, Any] = {name: plain}
                 yield replace(step, window=replace(window, **changed))
-        if window.kind == "count" and window.size > 1:
-            yield replace(step, window=replace(window, size=window.size - 1))
-        if window.kind == "session":
-            yield replace(step, window=replace(window, kind="range"))
+        for simpler in _windows(window):
+            yield replace(step, window=simpler)
+
+
+def _windows(window: WindowSpec) -> Iterator[WindowSpec]:
+    if window.slide is not None:
+        yield replace(window, size=window.slide, slide=None)
+    if window.kind == "count":
+        if window.size > 1:
+            yield replace(window, size=window.size - 1)
+        yield WindowSpec()
+    if window.kind == "session":
+        yield replace(window, kind="range")
 
 
 def _sources(case: TimedCase) -> Iterator[TimedCase]:
@@ -177,11 +206,32 @@ def _sources(case: TimedCase) -> Iterator[TimedCase]:
             replace(source, generator=False),
         ):
             yield replace(case, sources=_put(case.sources, index, simpler))
+        if source.event_time == own_moment.__name__:
+            yield _with_numbers(case, index)
+
+
+def _with_numbers(case: TimedCase, index: int) -> TimedCase:
+    """Return the case with the same event times of one source, as numbers instead of moments."""
+    source = case.sources[index]
+    inputs = tuple([_with_number(entry, index) for entry in case.inputs])
+    numbered = replace(source, event_time=SourceSpec.event_time)
+    return replace(case, sources=_put(case.sources, index, numbered), inputs=inputs)
+
+
+def _with_number(entry: Entry, index: int) -> Entry:
+    parts = entry.payload.decode("latin-1").split(" ")
+    if entry.what != "frame" or entry.source != index or len(parts) != 3 or not parts[1].isdigit():
+        return entry
+    letter, number, text = parts
+    time = event_time_from(own_moment([letter, int(number), text]))
+    return replace(entry, payload=f"{letter} {time} {text}".encode("latin-1"))
 
 
 def _entries(entry: Entry) -> Iterator[Entry]:
     if entry.what != "tick":
         yield Entry("tick", at=entry.at)
+    if entry.what == "failed":
+        yield replace(entry, what="end")
     if entry.at:
         yield replace(entry, at=0)
     if entry.source:
@@ -191,7 +241,7 @@ def _entries(entry: Entry) -> Iterator[Entry]:
         letter, time, text = parts
         for simpler in (
             ("a", time, text),
-            (letter, "0", text),
+            (letter, "1", text),  # 0 is a special time
             (letter, time, "m"),
             (letter, time, "x"),
         ):
@@ -202,7 +252,9 @@ def _entries(entry: Entry) -> Iterator[Entry]:
                 yield replace(entry, payload=f"{letter} {time} {last}".encode("latin-1"))
         if time.isdigit() and int(time) > 9:
             yield replace(entry, payload=f"{letter} {int(time) - 10} {text}".encode("latin-1"))
-    elif entry.what != "frame" and entry.payload != b"":
+    elif entry.what == "frame":
+        yield replace(entry, payload=_PLAIN)
+    elif entry.payload != b"":
         yield replace(entry, payload=b"")
 
 
