@@ -15,11 +15,13 @@ from typing import Any, Literal
 
 from wallaroo.engine import Engine
 from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.judge.laws.timed import TIMED_LAWS
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import RULES, rule_id
 from wallaroo_conformance.language.refusals import check_language
 from wallaroo_conformance.live import PATIENCE, check_live
 from wallaroo_conformance.search.budget import PROFILES, Budget
+from wallaroo_conformance.search.generation import Part
 from wallaroo_conformance.search.running import HarnessError
 from wallaroo_conformance.search.search import Search, Watcher
 
@@ -162,7 +164,7 @@ def _killed_by_cases(mutant: Mutant, seed: int, budget: Budget, watcher: Watcher
         options=mutant.options,
         watcher=watcher,
         give_up_early=True,
-        part="second" if mutant.rule and RULES[mutant.rule].second_part else "first",
+        part=_part(mutant.rule),
     )
     findings = search.findings
     problem = ""
@@ -179,6 +181,15 @@ def _killed_by_cases(mutant: Mutant, seed: int, budget: Budget, watcher: Watcher
     except HarnessError as error:
         problem = str(error)
     return _kill(mutant, findings.failures, search.runner.cases, begun, problem)
+
+
+def _part(rule: str) -> Part:
+    """Return which cases may show a rule broken."""
+    if not rule:
+        return "first"
+    if RULES[rule].second_part:
+        return "second"
+    return "both" if any(law.rule == rule for law in TIMED_LAWS) else "first"
 
 
 def _kill(

@@ -7,7 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from wallaroo_reference.isolated.copies import freeze
 from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.isolated.walk import Context
 from wallaroo_reference.places import FrozenEntity, Place
 
 from wallaroo.judging.dead_letter import DeadLetterError
@@ -84,6 +86,14 @@ class KeyLostBehindWindow(Interpreter):
         self._context = before
 
 
+class KeyForLaterBranches(Interpreter):
+    """The key that is found for one branch is that of the branches after it."""
+
+    def _follow_with(self, context: Context, place: Place, message: Any, lineage: Lineage) -> None:
+        self._context = context
+        self._follow(place, message, lineage)
+
+
 class KeyOfBefore(Interpreter):
     """A message whose key extractor fails goes on with the key that it had."""
 
@@ -147,6 +157,13 @@ class FailingIsNoVisit(Interpreter):
         if len(self.dead_letters) > letters and before.keys() == visits.keys():
             visits.clear()
             visits.update(before)
+
+
+class AccumulatorsPickled(Interpreter):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for step, _ in self._windows.values():
+            step._freeze = freeze
 
 
 class CodecUnused(Interpreter):

@@ -36,6 +36,10 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         _g.KeyLostBehindComputation,
     ),
     interpreted("key-1", "key lost behind a window", "a new envelope", _g.KeyLostBehindWindow),
+    interpreted(
+        "key-1", "key found for one branch kept for the next", "a context not put back",
+        _g.KeyForLaterBranches,
+    ),
     interpreted("key-1", "key of before where none is found", "`except: pass`", _g.KeyOfBefore),
     interpreted("key-2", "collect keeps the key", "a step that does nothing", _g.CollectKeepsKey),
     interpreted("key-2", "each record a key of its own", "a null key hashed", _g.KeyOfItsOwn),
@@ -65,6 +69,14 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     ),
     interpreted(
         "key-5", "pickle where a codec is meant", "a default not overridden", _g.CodecUnused
+    ),
+    interpreted(
+        "key-5", "accumulators pickled where a codec is meant", "one place forgotten",
+        _g.AccumulatorsPickled,
+    ),
+    interpreted(
+        "dead-1", "a generator's value has the payload of a frame", "a field not cleared",
+        _t.PayloadOfBefore,
     ),
     interpreted("time-1", "ticks uncounted", "a timer that is no input", _t.TicksUncounted),
     interpreted("time-1", "ticks fire nothing", "only messages move time", _t.TicksFireNothing),
@@ -116,6 +128,7 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         "window-2", "a new key's first message lost", "a first window by the watermark",
         _w.FirstWindowByWatermark,
     ),
+    _steps("window-2", "windows found by a division of floats", "`/` for `//`", _w.FloatDivision),
     _steps("window-2", "a grid of each key's own", "it begins with a message", _w.GridOfEachKey),
     _steps("window-2", "a grid that shifts after a gap", "begun again", _w.GridAfterGap),
     _steps("window-3", "windows fire a nanosecond late", "`>` for `>=`", _w.FiresLate),
@@ -154,6 +167,10 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         _w.PerMessageOnGrid,
     ),
     _steps(
+        "window-6", "a late message's own window is a session", "one length for all windows",
+        _w.OwnWindowIsSession,
+    ),
+    _steps(
         "window-6", "late messages placed in the second oldest", "off by one",
         _w.PlacesInSecondOldest,
     ),
@@ -162,6 +179,10 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     _steps("window-7", "sessions combined backwards", "new before old", _w.SessionsBackwards),
     _steps("window-7", "late though its session is open", "by itself", _w.LateThoughMet),
     _steps("window-8", "one more to a count", "`>` for `>=`", _w.OneMoreToCount),
+    _steps(
+        "window-8", "what a count window gives has its greatest time", "its end, less one",
+        _w.CountHasGreatestTime,
+    ),
     _steps("window-8", "keys counted together", "one counter a step", _w.KeysCountedTogether),
     _steps("window-8", "timeout by event time", "one clock for all", _w.TimeoutByEventTime),
     _steps("window-8", "timeout from the last message", "an idle timeout", _w.TimeoutFromLast),

@@ -21,7 +21,7 @@ def _of_the_shard(original: Any) -> Any:
     def replay(flow: Any, program: Any, component: Any, entities: Any, *given: Any) -> Any:
         arrivals, moments = given
         seen = {arrival[0][0] for arrival in arrivals}
-        own = [one for one in moments if one.what != What.MESSAGE or one.sequence in seen]
+        own = [one for one in moments if one[2] != What.MESSAGE or one[0] in seen]
         return original(flow, program, component, entities, arrivals, own)
 
     return replay
@@ -30,8 +30,8 @@ def _of_the_shard(original: Any) -> Any:
 def _of_the_batch(original: Any) -> Any:
     def replay(flow: Any, program: Any, component: Any, entities: Any, *given: Any) -> Any:
         arrivals, moments = given
-        first = min([one.sequence for one in moments], default=0)
-        early = [one._replace(sequence=first) for one in moments]
+        first = min([one[0] for one in moments], default=0)
+        early = [(first, *one[1:]) for one in moments]
         return original(flow, program, component, entities, arrivals, early)
 
     return replay

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -62,6 +62,18 @@ def only_own_frames(self: Watermarks, at: int, source: str | None) -> None:
         self.first = self.now
     if source is not None:
         self._sources[source].last_frame = self.now
+
+
+class PayloadOfBefore(Interpreter):
+    """A value of a generator goes on with the payload of the frame before it."""
+
+    def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
+        super().feed(source, payloads, at)
+        self._before: bytes | None = payloads[-1]
+
+    def _generate(self, record: Value, lineage: Lineage) -> None:
+        self._payload = getattr(self, "_before", None)
+        super()._generate(record, lineage)
 
 
 class TicksUncounted(Interpreter):

@@ -11,7 +11,7 @@ from typing import Any
 from wallaroo_reference.isolated.counts import CountStep
 from wallaroo_reference.isolated.ranges import RangeStep
 from wallaroo_reference.isolated.sessions import SessionStep
-from wallaroo_reference.isolated.watermarks import NEVER
+from wallaroo_reference.isolated.watermarks import FOREVER, NEVER
 from wallaroo_reference.isolated.window_steps import window_step
 from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
 
@@ -194,8 +194,32 @@ class PerMessageOnGrid(RangeStep):
 
 
 class PlacesInSecondOldest(RangeStep):
-    def _first_open(self) -> int:
-        return super()._first_open() + (self.watermark != NEVER)
+    def take(self, arrival: Arrival) -> Firing | None:
+        windows = self._windows
+        late = self._fired(arrival.time // windows.slide) and self.watermark != FOREVER
+        if late and windows.late is LateDataPolicy.PLACE_IN_OLDEST_WINDOW:
+            arrival = replace(arrival, time=(self._first_open() + 1) * windows.slide)
+        return super().take(arrival)
+
+
+class FloatDivision(RangeStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        pane = int(arrival.time / self._pane)
+        if pane != arrival.time // self._pane:
+            arrival = replace(arrival, time=pane * self._pane)
+        return super().take(arrival)
+
+
+class OwnWindowIsSession(SessionStep):
+    def _late(self, arrival: Arrival, policy: LateDataPolicy) -> Firing | None:
+        own = super()._late(arrival, policy)
+        return own and replace(own, end=own.start + self._windows.gap)
+
+
+class CountHasGreatestTime(CountStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        full = super().take(arrival)
+        return full and replace(full, time=full.end - 1)
 
 
 class PanesBackwards(RangeStep):

@@ -34,7 +34,7 @@ from wallaroo_conformance.judge.laws.timed import TIMED_LAWS
 _EVERYDAY = frozenset(
     {
         *(Fact.DECODED, Fact.COMPUTED, Fact.ENTITY_BUILT, Fact.STATE_CHANGED, Fact.OUTPUTS),
-        *(Fact.TIMED, Fact.FIRED, Fact.FIRED_RANGE, Fact.SOURCE_ENDED),
+        *(Fact.TIMED, Fact.WINDOWED, Fact.FIRED, Fact.FIRED_RANGE, Fact.SOURCE_ENDED),
         *(Fact.ONE_KEY, Fact.ARRIVAL_TIME, Fact.EVENT_TIME),
     }
 )

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from wallaroo.keys import BadKeyError, encode_key
-from wallaroo.trace import Reason
+from wallaroo.trace import DeadLetter, Reason
 from wallaroo_conformance.cases.case import PARTITIONS, PIPELINES, ConformanceCase, StepSpec
 from wallaroo_conformance.cases.operators import (
     BUILDERS,
@@ -26,6 +26,7 @@ _PLAIN_ENCODERS = (next(iter(ENCODERS)), *ENCODERS.having(Trait.EXACT))
 _EXTREME = 1 << 63
 _LONGEST_DECIMAL = 1_000  # bits
 _LONG = 1_000  # characters
+_USUAL_ERRORS = ("ValueError", "LookupError", "OSError")  # no engine raises or catches them itself
 ENDS = {"exit": Fact.EXITED, "on-error": Fact.STOPPED}
 _LETTERS = {
     Reason.DECODE: Fact.DECODE_LETTER,
@@ -212,6 +213,7 @@ def _routing_facts(observation: Observation, facts: set[Fact]) -> None:
             continue
         if call.role == "compute":
             if spec.shape == "single":
+                facts.add(Fact.SINGLE_MET)
                 met[partition, b""] += 1
                 _visit(visits, (partition, b""), call, facts)
             continue
@@ -276,6 +278,10 @@ def _letter_facts(observation: Observation, facts: set[Fact]) -> None:
         facts.add(Fact.LETTER)
         if letter.reason in _LETTERS:
             facts.add(_LETTERS[letter.reason])
+        if letter.reason is Reason.RAISED and letter.error_type not in _USUAL_ERRORS:
+            facts.add(Fact.UNUSUAL_ERROR)
+        if _multis_before(case, letter) > 1:
+            facts.add(Fact.LETTER_OF_NESTED_ITEM)
         with_state = False
         if letter.step is not None:
             step = case.pipelines[PIPELINES.index(letter.pipeline)].steps[letter.position]
@@ -298,6 +304,16 @@ def _letter_facts(observation: Observation, facts: set[Fact]) -> None:
         facts.add(Fact.LETTERS_WITHOUT_STATE)
     if Fact.LETTER in facts and any(observation.trace.outputs.values()):
         facts.add(Fact.LETTER_BESIDE_OUTPUTS)
+
+
+def _multis_before(case: ConformanceCase, letter: DeadLetter) -> int:
+    """Return how many multi computations a message has passed when it became a dead letter."""
+    steps = case.pipelines[PIPELINES.index(letter.pipeline)].steps
+    passed = steps if letter.sink is not None else steps[: max(letter.position, 0)]
+    return sum(
+        step.operator in MULTI_COMPUTATIONS or step.operator in STATE_MULTI_COMPUTATIONS
+        for step in passed
+    )
 
 
 def _appearance(key: Any) -> str:

@@ -250,6 +250,7 @@ def _window_facts(call: TimedCall, operation: Windowed, facts: set[Fact]) -> Non
     if call.result is not None and not call.result:
         facts.add(Fact.AGGREGATION_FALSY)
     if call.role == "update":
+        facts.add(Fact.WINDOWED)
         if call.result == _RAISED:
             facts.add(Fact.UPDATE_RAISED)
             if call.arguments[1]:

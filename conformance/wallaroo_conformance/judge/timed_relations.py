@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from wallaroo.records import Frame
@@ -95,7 +96,7 @@ def _same_time_again(observation: TimedObservation, rng: random.Random) -> Any:
 
 
 def _in_order(observation: TimedObservation, _rng: random.Random) -> Any:
-    """Put messages in the order of their event times, if none is late."""
+    """Put messages in the order of their event times, if none comes behind the watermark."""
     case, trace = observation.case, observation.trace
     if trace.dead_letters or trace.late or not case.ended or _filtered(case):
         return None
@@ -112,6 +113,12 @@ def _in_order(observation: TimedObservation, _rng: random.Random) -> Any:
     if any(entry.what == "end" for entry in case.inputs):
         return None
     frames = [entry for entry in case.inputs if entry.what == "frame"]
+    times = [int(entry.payload.split(b" ")[1]) for entry in frames]
+    greatest = accumulate(times, max)
+    # A message behind the watermark may be in time, and still have been meant to hold two sessions
+    # together of which one has fired.
+    if any(time + fits[0].delay < mark for time, mark in zip(times, greatest, strict=True)):
+        return None
     ordered = iter(sorted(frames, key=lambda entry: int(entry.payload.split(b" ")[1])))
     inputs = tuple(
         replace(next(ordered), at=entry.at) if entry.what == "frame" else entry

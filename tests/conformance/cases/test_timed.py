@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import types
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +22,7 @@ from wallaroo_conformance.cases.timed.case import (
     TimedStep,
     WindowSpec,
 )
+from wallaroo_conformance.cases.timed.exchanging import exchanges
 from wallaroo_conformance.cases.timed.marks import MARKS
 from wallaroo_conformance.cases.timed.operators import (
     EVENT_TIMES,
@@ -28,6 +30,7 @@ from wallaroo_conformance.cases.timed.operators import (
     OPERATORS,
     STATEFUL,
     STATELESS,
+    own_moment,
 )
 from wallaroo_conformance.cases.timed.reducing import timed_reductions
 from wallaroo_conformance.cases.timed.tour import timed_tour
@@ -36,6 +39,7 @@ from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 
 import wallaroo.testing
 from wallaroo.engine import load_engine
+from wallaroo.times import event_time_from
 from wallaroo.trace import Trace
 
 REFERENCE = load_engine("reference")
@@ -135,7 +139,50 @@ def test_reductions_are_simpler_and_can_be_run() -> None:
     for case in CASES[:8]:
         for simpler in timed_reductions(case):
             assert size(simpler) < size(case)
+            assert from_json(json.loads(simpler.canonical_json())) == simpler
             REFERENCE.run(engine_case(simpler))
+
+
+def test_exchanges_can_be_run() -> None:
+    for case in CASES[:12]:
+        for other in exchanges(case):
+            assert from_json(json.loads(other.canonical_json())) == other
+            REFERENCE.run(engine_case(other))
+
+
+def test_what_is_behind_a_merge_is_there_for_each_side_when_it_is_undone() -> None:
+    by_letter, by_pair, state = TimedStep("by_letter"), TimedStep("by_pair"), TimedStep("remember")
+    merged = TimedCase(steps=(by_letter, by_pair, TimedStep("merge", other=1), state))
+    apart = (by_letter, by_pair, state, replace(state, origin=2))
+    assert replace(merged, steps=apart) in timed_reductions(merged)
+
+
+def test_two_sources_are_reduced_to_one_that_has_the_records_of_both() -> None:
+    merge = TimedStep("merge", other=1)
+    generator = SourceSpec(generator=True)
+    inputs = (Entry(source=1), Entry(at=3), Entry("failed", 1), Entry("tick", 1))
+    two = TimedCase((SourceSpec(), generator), (merge, TimedStep("remember")), inputs)
+    one = TimedCase(
+        steps=(TimedStep("remember"),),
+        inputs=(Entry(), Entry(at=3), Entry("tick", payload=b"a 0 m")),
+    )
+    assert one in timed_reductions(two)
+
+
+def test_what_only_a_generator_can_give_is_not_left_for_another_source() -> None:
+    case = TimedCase((SourceSpec(generator=True),), inputs=(Entry(), Entry("failed")))
+    of_frames = [one for one in timed_reductions(case) if not one.sources[0].generator]
+    assert of_frames
+    assert not any(entry.what == "failed" for one in of_frames for entry in one.inputs)
+
+
+def test_a_moment_is_reduced_to_the_same_time_as_a_number() -> None:
+    case = TimedCase((SourceSpec("own_moment"),), inputs=(Entry(payload=b"a 20 m"),))
+    moment = event_time_from(own_moment(["a", 20, "m"]))
+    number = replace(
+        case, sources=(SourceSpec(),), inputs=(Entry(payload=f"a {moment} m".encode()),)
+    )
+    assert number in timed_reductions(case)
 
 
 def test_the_reference_keeps_every_relation_and_agrees_with_the_model() -> None:

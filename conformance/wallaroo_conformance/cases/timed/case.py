@@ -7,6 +7,7 @@ step left out is still a case.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -100,9 +101,11 @@ class Entry:
     payload: bytes = b"a 0 m"
 
 
-def fitting(entry: Entry, source: SourceSpec) -> Entry:
+def fitting(entry: Entry, sources: Sequence[SourceSpec]) -> Entry:
     """Return a record that its source can give: only a generator gives messages, and can fail."""
-    if not source.generator:
+    if entry.what == "tick":
+        return replace(entry, source=0)
+    if not sources[entry.source].generator:
         return replace(entry, what="end") if entry.what == "failed" else entry
     if entry.what == "frame":
         try:

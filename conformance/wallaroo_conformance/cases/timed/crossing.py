@@ -26,9 +26,7 @@ def timed_crossed(one: TimedCase, other: TimedCase, rng: Random) -> TimedCase:
     return TimedCase(
         sources=tuple(sources),
         steps=steps[:_MOST_STEPS],
-        inputs=tuple(
-            fitting(entry, sources[entry.source]) for entry in merged(one.inputs, inputs, rng)
-        ),
+        inputs=tuple(fitting(entry, sources) for entry in merged(one.inputs, inputs, rng)),
         ended=rng.choice((one.ended, other.ended)),
         form=rng.choice((one.form, other.form)),
         expire_after=rng.choice((one.expire_after, other.expire_after)),

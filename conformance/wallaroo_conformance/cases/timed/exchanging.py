@@ -21,27 +21,27 @@ from wallaroo_conformance.cases.timed.case import (
     fitting,
 )
 from wallaroo_conformance.cases.timed.operators import KEYS, STATEFUL, STATELESS
-from wallaroo_conformance.cases.timed.rewiring import rewirings
+from wallaroo_conformance.cases.timed.rewiring import rewirings, with_another_source
+from wallaroo_conformance.cases.timed.times import LATER, earlier, time_of, with_time
 
 T = TypeVar("T")
 
-_LATER = 840  # nanoseconds: a whole number of all the ranges and slides that cases have
 _TEXTS, _LETTER, _STATE, _TIME = (
     *(next(iter(AGGREGATIONS)), next(iter(KEYS)), next(iter(STATEFUL))),
     SourceSpec.event_time,
 )
-_PARTS = 3  # of a message's text
 _PLACED = "place-in-oldest-window"  # no policy of sessions
 _RANGE, _SESSION, _COUNT = WindowSpec(), WindowSpec("session", 5), WindowSpec("count", 2)
 
 
 def exchanges(case: TimedCase) -> list[TimedCase]:
     """Return the cases in which one thing of this one has been exchanged, without repetitions."""
-    found = [*_times(case), *_ends(case), *_steps(case), *_keys(case), *rewirings(case)]
+    found = [
+        *(*_times(case), *_ends(case), *_without_message(case)),
+        *(*_steps(case), *_keys(case), *rewirings(case)),
+    ]
     fitted = [
-        replace(
-            one, inputs=tuple([fitting(entry, one.sources[entry.source]) for entry in one.inputs])
-        )
+        replace(one, inputs=tuple([fitting(entry, one.sources) for entry in one.inputs]))
         for one in found
     ]
     return [one for one in dict.fromkeys(fitted) if one != case]
@@ -49,10 +49,11 @@ def exchanges(case: TimedCase) -> list[TimedCase]:
 
 def _times(case: TimedCase) -> Iterator[TimedCase]:
     """Exchange event times and arrival times, and early times and later ones."""
-    inputs = tuple([_with_time(entry, (_time(entry) or 0) + _LATER) for entry in case.inputs])
+    inputs = tuple([with_time(entry, (time_of(entry) or 0) + LATER) for entry in case.inputs])
     yield replace(case, inputs=inputs)
-    inputs = tuple([replace(entry, at=entry.at + _LATER) for entry in case.inputs])
+    inputs = tuple([replace(entry, at=entry.at + LATER) for entry in case.inputs])
     yield replace(case, inputs=inputs)
+    yield earlier(case)
     inputs = tuple([one if one.what == "tick" else replace(one, at=0) for one in case.inputs])
     yield replace(case, inputs=inputs)
     for index, source in enumerate(case.sources):
@@ -60,7 +61,7 @@ def _times(case: TimedCase) -> Iterator[TimedCase]:
         of_messages = source.event_time is not None
         sources[index] = replace(source, event_time=None if of_messages else _TIME)
         exchanged = _at_its_time if of_messages else _with_its_arrival
-        entries = [exchanged(one) if one.source == index else one for one in case.inputs]
+        entries = [exchanged(one, index) for one in case.inputs]
         yield replace(case, sources=tuple(sources), inputs=tuple(entries))
 
 
@@ -68,8 +69,8 @@ def _ends(case: TimedCase) -> Iterator[TimedCase]:
     """Exchange the ends of sources, ticks, and messages of much later."""
     yield replace(case, ended=True)
     latest = max([entry.at for entry in case.inputs], default=0)
-    times = [_time(entry) or 0 for entry in case.inputs]
-    later = max([latest, *times]) + _LATER
+    times = [time_of(entry) or 0 for entry in case.inputs]
+    later = max([latest, *times]) + LATER
     last = f"a {later} m".encode()
     kept = tuple([entry for entry in case.inputs if entry.what != "tick"])
     for inputs in dict.fromkeys((case.inputs, kept)):
@@ -77,11 +78,26 @@ def _ends(case: TimedCase) -> Iterator[TimedCase]:
         yield replace(case, inputs=(*inputs, Entry("tick", at=later)), ended=False)
         frames = [Entry("frame", number, later, last) for number in range(len(case.sources))]
         yield replace(case, inputs=(*inputs, *frames), ended=False)
+    more = with_another_source(case)
     for index, entry in enumerate(case.inputs):
+        if entry.what == "tick" and more is not None:
+            end = Entry("end", len(case.sources), entry.at, b"")
+            yield replace(more, inputs=_put(case.inputs, index, end))
         if entry.what != "frame":
             for source in range(len(case.sources)):
                 frame = Entry("frame", source, entry.at, f"a {entry.at} m".encode())
                 yield replace(case, inputs=_put(case.inputs, index, frame))
+
+
+def _without_message(case: TimedCase) -> Iterator[TimedCase]:
+    """Exchange frames that give no message: filtered, not decoded, without an event time."""
+    for index, entry in enumerate(case.inputs):
+        if entry.what == "frame" and (
+            time_of(entry) is None or entry.payload.endswith((b" ", b"e"))
+        ):
+            for payload in (b"a 1 ", b"?", b"a x m"):
+                other = replace(entry, payload=payload)
+                yield replace(case, inputs=_put(case.inputs, index, other))
 
 
 def _steps(case: TimedCase) -> Iterator[TimedCase]:
@@ -131,25 +147,16 @@ def _keys(case: TimedCase) -> Iterator[TimedCase]:
         yield replace(case, steps=(*case.steps[:index], key, *case.steps[index:]))
 
 
-def _time(entry: Entry) -> int | None:
-    """Return the event time in a message's text, if there is one."""
-    parts = entry.payload.decode("latin-1").split(" ")
-    return int(parts[1]) if len(parts) == _PARTS and parts[1].isdigit() else None
+def _at_its_time(entry: Entry, source: int) -> Entry:
+    """Return a message of a source with its event time as arrival time."""
+    return replace(entry, at=time_of(entry) or entry.at) if entry.source == source else entry
 
 
-def _with_time(entry: Entry, time: int) -> Entry:
-    if _time(entry) is None:
-        return entry
-    letter, _, text = entry.payload.decode("latin-1").split(" ")
-    return replace(entry, payload=f"{letter} {time} {text}".encode("latin-1"))
-
-
-def _at_its_time(entry: Entry) -> Entry:
-    return replace(entry, at=_time(entry) or entry.at)
-
-
-def _with_its_arrival(entry: Entry) -> Entry:
-    return _with_time(entry, entry.at)
+def _with_its_arrival(entry: Entry, source: int) -> Entry:
+    """Return a message of a source with its arrival time as event time; a tick becomes one."""
+    if entry.what == "tick":
+        return Entry("frame", source, payload=f"a {entry.at} m".encode())
+    return replace(with_time(entry, entry.at), at=0) if entry.source == source else entry
 
 
 def _put(items: tuple[T, ...], index: int, item: T) -> tuple[T, ...]:

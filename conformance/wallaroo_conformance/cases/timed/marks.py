@@ -18,6 +18,7 @@ MARKS = {
     "n": "output gives nothing",
     "w": "the encoder raises",
     "p": "the case's own codec refuses it",
+    "r": "the case's own codec refuses a state or an accumulator that holds it",
 }
 
 ENDS_THE_RUN: Final = "Q"

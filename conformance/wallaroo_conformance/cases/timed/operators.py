@@ -287,9 +287,15 @@ def state_computation(
 
 
 def serialize(value: Any) -> bytes:
-    """Return a value as bytes; a mark in a message is refused (key-5)."""
+    """Return a value as bytes; marks in it are refused (key-5)."""
     if isinstance(value, list) and len(value) == _PARTS and "p" in str(value[2]):
         fail(str(value[2]))
+    # A state, or an accumulator: a list of texts; a message has a number in it.
+    texts = value.seen if isinstance(value, Tally) else value
+    if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
+        refused = [text for text in texts if "r" in text]
+        if refused:
+            fail(refused[0])
     return b"own" + pickle.dumps(value)
 
 

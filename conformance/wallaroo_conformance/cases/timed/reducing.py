@@ -20,6 +20,7 @@ from wallaroo_conformance.cases.timed.case import (
 from wallaroo_conformance.cases.timed.marks import ENDS_THE_RUN, MARKS
 from wallaroo_conformance.cases.timed.operators import KEYS, OPERATORS, STATEFUL, own_moment
 from wallaroo_conformance.cases.timed.rewiring import rewirings
+from wallaroo_conformance.cases.timed.times import earlier, time_of, with_time
 
 T = TypeVar("T")
 
@@ -74,7 +75,7 @@ def timed_size(case: TimedCase) -> tuple[int, ...]:
 
 def _fitted(case: TimedCase) -> TimedCase:
     """Return the case with records that its sources can give."""
-    inputs = tuple([fitting(entry, case.sources[entry.source]) for entry in case.inputs])
+    inputs = tuple([fitting(entry, case.sources) for entry in case.inputs])
     return case if inputs == case.inputs else replace(case, inputs=inputs)
 
 
@@ -219,12 +220,8 @@ def _with_numbers(case: TimedCase, index: int) -> TimedCase:
 
 
 def _with_number(entry: Entry, index: int) -> Entry:
-    parts = entry.payload.decode("latin-1").split(" ")
-    if entry.what != "frame" or entry.source != index or len(parts) != 3 or not parts[1].isdigit():
-        return entry
-    letter, number, text = parts
-    time = event_time_from(own_moment([letter, int(number), text]))
-    return replace(entry, payload=f"{letter} {time} {text}".encode("latin-1"))
+    number = time_of(entry) if entry.source == index else None
+    return entry if number is None else with_time(entry, event_time_from(own_moment(["", number])))
 
 
 def _entries(entry: Entry) -> Iterator[Entry]:
@@ -265,6 +262,7 @@ def _times(case: TimedCase) -> Iterator[TimedCase]:
         moved = tuple([replace(entry, at=entry.at - earliest) for entry in case.inputs])
         yield replace(case, inputs=moved)
     yield replace(case, inputs=tuple([replace(entry, at=0) for entry in case.inputs]))
+    yield earlier(case)
     yield replace(case, inputs=_never_back(case.inputs))
 
 

@@ -11,7 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wallaroo_conformance.cases.timed.building import origins
-from wallaroo_conformance.cases.timed.case import SourceSpec, TimedCase, TimedStep, fitting
+from wallaroo_conformance.cases.timed.case import (
+    SOURCES,
+    SourceSpec,
+    TimedCase,
+    TimedStep,
+    fitting,
+)
 
 _COPY = 1_000  # is added to a node's number
 _MOST_STEPS = 8
@@ -36,10 +42,7 @@ def rewirings(case: TimedCase) -> Iterator[TimedCase]:
     """Yield the case without a step, with a merge undone, and with two sources made one."""
     if case.form != "pipelines":  # where each step belongs to a pipeline, and nothing merges
         return
-    steps = [
-        _Placed(len(case.sources) + number, step, origins(case, number))
-        for number, step in enumerate(case.steps)
-    ]
+    steps = _placed(case)
     for one in steps:
         for origin in dict.fromkeys(one.origins):
             yield _rewired(case, _bypassed(steps, one.number, origin))
@@ -49,6 +52,22 @@ def rewirings(case: TimedCase) -> Iterator[TimedCase]:
         for into in range(len(case.sources)):
             if gone != into:
                 yield _joined(case, steps, gone, into)
+
+
+def with_another_source(case: TimedCase) -> TimedCase | None:
+    """Return the case with one more source, which leads to a sink; `None`: it has too many."""
+    number = len(case.sources)
+    if case.form != "pipelines" or number == len(SOURCES):
+        return None
+    steps = _placed(case)
+    return _rewired(case, steps, {**dict(enumerate(case.sources)), -1: SourceSpec()})
+
+
+def _placed(case: TimedCase) -> list[_Placed]:
+    return [
+        _Placed(len(case.sources) + number, step, origins(case, number))
+        for number, step in enumerate(case.steps)
+    ]
 
 
 def _bypassed(steps: Sequence[_Placed], gone: int, instead: int) -> list[_Placed]:
@@ -92,9 +111,7 @@ def _joined(case: TimedCase, steps: Sequence[_Placed], gone: int, into: int) -> 
     sources = {number: one for number, one in enumerate(case.sources) if number != gone}
     place = {number: index for index, number in enumerate(sources)}
     inputs = [
-        fitting(replace(entry, source=place.get(entry.source, place[into])), sources[into])
-        if entry.source in (gone, into)
-        else replace(entry, source=place[entry.source])
+        fitting(replace(entry, source=place.get(entry.source, place[into])), [*sources.values()])
         for entry in case.inputs
         if entry.source != gone or entry.what not in ("end", "failed")
     ]

@@ -186,7 +186,7 @@ def _inputs(
         mark = _pick(byte[5], _MARK_SPACE) if marks else None
         shown, text = str(time), str(number)
         if codec and byte[6] > 239:
-            text += "p"
+            text += "p" if byte[6] > 247 else "r"
         elif mark == "no event time":
             shown = _pick(byte[7], ("x", "yes", "half", "below"))
         elif mark in MARKS:

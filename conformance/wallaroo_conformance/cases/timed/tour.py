@@ -78,6 +78,8 @@ _ENDING: Final = (
     (WindowSpec("count", 2), "uo"),
 )
 """Windows, and marks at which user code around them exits."""
+_REFUSED: Final = "pr"
+"""Marks that a case's own codec refuses."""
 _BEGINNING: Final = 1_000
 _LATER: Final = 200
 _TEXTS, _LETTER, _STATE, _TIME = (
@@ -113,15 +115,16 @@ def _cases() -> Iterator[TimedCase]:
     for window, (aggregation, key) in product((*_RANGES, *_SESSIONS, *_COUNTS), _LATE_AS_ANY):
         yield _case(key, TimedStep(aggregation, window=window))
     for window, mark in product(_WINDOWS, MARKS):
-        yield _case(_LETTER, TimedStep(_TEXTS, window=window), mark)
+        case = _case(_LETTER, TimedStep(_TEXTS, window=window), mark)
+        yield replace(case, codec=mark in _REFUSED)
     for window in _WINDOWS:
         case = _case(_LETTER, TimedStep(_TEXTS, window=window))
         behind = TimedStep(_TEXTS, window=WindowSpec(size=5))  # the event times show there
         yield replace(case, steps=(*case.steps[:-1], behind))
     for state, key, expires in product(STATEFUL, (None, *KEYS), (None, _EXPIRES)):
-        marks = ("", "b") if key in _FEW_KEYS else ("", "b", "s", "k", "f", "d")
+        marks = ("", "b") if key in _FEW_KEYS else ("", "b", "s", "k", "f", "d", *_REFUSED)
         for mark in marks:
-            case = _case(key, TimedStep(state), mark)
+            case = replace(_case(key, TimedStep(state), mark), codec=mark in _REFUSED)
             at_last = Entry("tick", at=_LATER)  # when no entity is left
             yield replace(case, expire_after=expires, inputs=(*case.inputs, at_last))
             yield replace(case, expire_after=expires, inputs=_inputs("", ticks=False))
@@ -134,6 +137,7 @@ def _cases() -> Iterator[TimedCase]:
     yield from _two_sources()
     yield from _idle()
     yield from _branched()
+    yield from _of_a_frame_and_a_value()
     yield from _stopped()
     yield from _in_every_order()
     yield from _around_what_is_due()
@@ -186,6 +190,21 @@ def _branched() -> Iterator[TimedCase]:
         ):
             case = _case(key, first, "d")
             yield replace(case, steps=(*case.steps[:-1], *after), shared=True)
+
+
+def _of_a_frame_and_a_value() -> Iterator[TimedCase]:
+    """Yield cases in which messages of a generator, and of frames before them, fail."""
+    sources = (SourceSpec(), SourceSpec(generator=True))
+    merged = (TimedStep("merge", other=1), TimedStep(_LETTER))
+    window = TimedStep(_TEXTS, window=WindowSpec())
+    for step, marks in ((TimedStep(_STATE), "kbw"), (window, "euo")):
+        for mark in marks:
+            inputs = [
+                Entry(source=number % 2, payload=f"a {number} {number}{mark}".encode())
+                for number in range(1, 5)
+            ]
+            inputs.append(Entry("failed", 1, payload=b""))
+            yield TimedCase(sources, (*merged, step), tuple(inputs))
 
 
 def _stopped() -> Iterator[TimedCase]:

@@ -107,9 +107,15 @@ RESULT_LAWS: tuple[Law, ...] = (
         "it is passed on by reference, or ends the run",
     ),
     law(
-        "dead-3/raised", {Fact.RAISED_LETTER},
+        "dead-3/raised", {Fact.UNUSUAL_ERROR},
         "every exception of user code is a dead letter",
         "some exceptions have a meaning of their own to the engine, such as StopIteration",
+        CONTENT - {"entities", "existence"},
+    ),
+    law(
+        "dead-1/raised", {Fact.RAISED_LETTER},
+        "user code that raises makes a dead letter of its message",
+        "the message is dropped in silence, or the exception ends the run",
         CONTENT - {"entities", "existence"},
     ),
     law(

@@ -65,6 +65,18 @@ ROUTING_LAWS: tuple[Law, ...] = (
         CONTENT, {"letters", "entities"},
     ),
     law(
+        "key-2/single", {Fact.SINGLE_MET},
+        "the one entity of to_stateful has the key ()",
+        "each message has a key of its own, or the entity has none",
+        frozenset({"keys", "numbers"}),
+    ),
+    law(
+        "key-2/unknown", {Fact.SINGLE_MET},
+        "no message is without an entity where there is only one",
+        "the message's key is looked up, though there is nothing to route by",
+        signs={"more unknown-key"},
+    ),
+    law(
         "route-2/given", {Fact.KEY_FOUND},
         "an entity's key is what the partition function gave",
         "the key is converted, perhaps to text",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from wallaroo_conformance.judge.differences import KINDS
 from wallaroo_conformance.judge.fact import Fact
-from wallaroo_conformance.judge.law import Law, law
+from wallaroo_conformance.judge.law import CONTENT, Law, law
 
 RUN_LAWS: tuple[Law, ...] = (
     law(
@@ -26,6 +26,12 @@ RUN_LAWS: tuple[Law, ...] = (
         "to_parallel means the same as to, and what comes out keeps its lineage",
         "results are taken in the order in which they are ready",
         KINDS,
+    ),
+    law(
+        "order-1/nested", {Fact.LETTER_OF_NESTED_ITEM},
+        "an item's lineage has a number for each multi output on its way",
+        "the number of the last one stands for all of them",
+        CONTENT | {"lineage"},
     ),
     law(
         "order-1/gaps", {Fact.MULTI_LEAVES_GAPS, Fact.LETTER},

@@ -50,6 +50,11 @@ _LAWS: tuple[Law, ...] = (
         KINDS,
     ),
     law(
+        "window-8/time", {Fact.FIRED_COUNT, Fact.CHAINED},
+        "what a count window gives has the event time of its last message",
+        "it has the greatest event time in the window, or the time at which it fired",
+    ),
+    law(
         "window-8/several", {Fact.TIMEOUT_OF_SEVERAL},
         "a count window whose timeout comes gives all messages that it has",
         "it waits for the others, or the timeout runs from the last message",
@@ -157,7 +162,7 @@ _LAWS: tuple[Law, ...] = (
         signs={"more late"},
     ),
     law(
-        "window-6/early", {Fact.FIRED},
+        "window-6/early", {Fact.WINDOWED},
         "a message is late only if every window that it belongs to has fired",
         "the delay is not added, or only one of the message's windows is looked at",
         signs={"more late"},
@@ -166,6 +171,11 @@ _LAWS: tuple[Law, ...] = (
         "window-2/sliding", {Fact.FIRED_SLIDING},
         "a message is in each window that its event time lies in",
         "it is put into one window too many, or too few",
+    ),
+    law(
+        "time-3/arrival", {Fact.ARRIVAL_TIME, Fact.FIRED},
+        "without event_time, time goes on with every record of the log",
+        "only the source's own frames move it",
     ),
     law(
         "time-5/ended", {Fact.SOURCE_ENDED, Fact.FIRED},
@@ -200,11 +210,6 @@ _LAWS: tuple[Law, ...] = (
         "a window that has fired is gone",
         "it stays, empty",
         frozenset({"windows"}),
-    ),
-    law(
-        "time-3/arrival", {Fact.ARRIVAL_TIME, Fact.FIRED},
-        "without event_time, time goes on with every record of the log",
-        "only the source's own frames move it",
     ),
     law(
         "window-3/once", {Fact.FIRED},
@@ -276,11 +281,6 @@ _LAWS: tuple[Law, ...] = (
         frozenset({"extra", "windows"}), {"extra", "windows"},
     ),
     law(
-        "window-2/large", {Fact.LARGE_TIMES_FIRED},
-        "windows lie on one grid, to the nanosecond, however large their times are",
-        "windows are found by a division of floats",
-    ),
-    law(
         "key-2/taken", {Fact.KEY_TAKEN},
         "state and windows behind collect have one key",
         "they have the keys that messages had before",
@@ -321,11 +321,6 @@ _LAWS: tuple[Law, ...] = (
         "they are decoded",
     ),
     # What a reduced case often has for no reason: other cases must say that it matters.
-    law(
-        "time-2/zero", {Fact.TIME_ZERO},
-        "0 is an event time like any other",
-        "it is tested for truth, and taken for no time",
-    ),
     law(
         "time-4/own", {Fact.FIRED_BEFORE_OWN},
         "a record's own message comes behind what it makes due",

@@ -22,6 +22,12 @@ SPECIAL_TIMED_LAWS: tuple[Law, ...] = (
         frozenset({"letter fields"}), signs={"told"},
     ),
     law(
+        "dead-1/value", {Fact.GENERATED},
+        "a dead letter of a generator's value has no payload",
+        "it has that of the frame before it",
+        frozenset({"letter fields"}), signs={"told of a window"},
+    ),
+    law(
         "window-9/payload", {Fact.FIRED},
         "a dead letter of a window's message has no payload",
         "it has that of the record that made the window fire",
@@ -76,6 +82,11 @@ SPECIAL_TIMED_LAWS: tuple[Law, ...] = (
         "it is dropped in silence, or not dropped",
     ),
     law(
+        "window-6/own", {Fact.LATE_FIRED, Fact.FIRED_SESSION},
+        "a late message's own window is a nanosecond long where windows are sessions, too",
+        "it is a session, and as long as the gap",
+    ),
+    law(
         "window-6/fires", {Fact.LATE_FIRED},
         "a late message may fire a window of its own, at once",
         "it has the bounds of the window that it missed",
@@ -96,6 +107,11 @@ SPECIAL_TIMED_LAWS: tuple[Law, ...] = (
         "it is given the message itself instead of a copy",
     ),
     law(
+        "time-2/zero", {Fact.TIME_ZERO},
+        "0 is an event time like any other",
+        "it is tested for truth, and taken for no time",
+    ),
+    law(
         "route-1/extractor", {Fact.EXTRACTOR_ALTERS},
         "what a key extractor does to the message is invisible",
         "it is given the message itself instead of a copy",
@@ -105,6 +121,11 @@ SPECIAL_TIMED_LAWS: tuple[Law, ...] = (
         "time-2/moment", {Fact.EVENT_MOMENT},
         "a datetime is an event time, exact to the microsecond, whatever its zone",
         "it is made a float on the way, or its zone is left out",
+    ),
+    law(
+        "window-2/large", {Fact.LARGE_TIMES_FIRED},
+        "windows lie on one grid, to the nanosecond, however large their times are",
+        "windows are found by a division of floats",
     ),
     law(
         "window-9/within", {Fact.UPDATE_RAISED_WITHIN},
