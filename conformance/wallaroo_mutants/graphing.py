@@ -57,6 +57,11 @@ class FailureOfGeneratorUntold(Interpreter):
         pass
 
 
+class ExitOfGeneratorIsFailure(Interpreter):
+    def _end_source(self, record: End, lineage: Lineage) -> None:
+        super()._end_source(replace(record, ends_run=False), lineage)
+
+
 class ValuesLost(Interpreter):
     """The first value of a generator gets lost."""
 

@@ -30,6 +30,10 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     interpreted(
         "graph-4", "a generator's failure untold", "`except: return`", _g.FailureOfGeneratorUntold
     ),
+    interpreted(
+        "dead-3", "a generator's exit is a failure", "`except BaseException`",
+        _g.ExitOfGeneratorIsFailure,
+    ),
     interpreted("graph-4", "a generator's first value lost", "`apply` called first", _g.ValuesLost),
     interpreted(
         "key-1", "key lost behind a computation", "an envelope not passed on",

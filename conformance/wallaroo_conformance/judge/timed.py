@@ -135,7 +135,7 @@ def _run_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         facts.add(Fact.CLOCK_BACK)
     if any(isinstance(record, End) for record in log):
         facts.add(Fact.SOURCE_ENDED)
-    if any(isinstance(record, End) and record.error_type for record in log):
+    if any(isinstance(record, End) and record.error_type and not record.ends_run for record in log):
         facts.add(Fact.GENERATOR_FAILED)
 
 

@@ -49,7 +49,7 @@ def _model(*wanted: str) -> Any:
 def _filtered(case: TimedCase) -> bool:
     """Whether marks make something fail or filter messages, which the model cannot tell."""
     return any(
-        entry.what == "failed"
+        entry.what in ("failed", "exited")
         or (entry.what == "frame" and _text(entry).strip("0123456789") not in ("", "m"))
         for entry in case.inputs
     ) or any(source.generator for source in case.sources)

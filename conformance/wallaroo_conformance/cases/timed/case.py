@@ -22,7 +22,7 @@ SOURCES = ("first", "second", "third")
 
 Form: TypeAlias = Literal["pipelines", "builder"]
 WindowKind: TypeAlias = Literal["range", "session", "count"]
-What: TypeAlias = Literal["frame", "tick", "end", "failed"]
+What: TypeAlias = Literal["frame", "tick", "end", "failed", "exited"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class TimedStep:
 
 @dataclass(frozen=True)
 class Entry:
-    """A record: a frame or value, a tick, a source's end, or its end because it has failed.
+    """A record: a frame or value, a tick, a source's end, or its end because it failed or exited.
 
     Args:
         what: which of these.
@@ -106,7 +106,7 @@ def fitting(entry: Entry, sources: Sequence[SourceSpec]) -> Entry:
     if entry.what == "tick":
         return replace(entry, source=0)
     if not sources[entry.source].generator:
-        return replace(entry, what="end") if entry.what == "failed" else entry
+        return replace(entry, what="end") if entry.what in ("failed", "exited") else entry
     if entry.what == "frame":
         try:
             if decoded(entry.payload) is None:
@@ -188,6 +188,8 @@ class TimedCase:
             return End(name, entry.at)
         if entry.what == "failed":
             return End(name, entry.at, "ValueError", "the generator failed")
+        if entry.what == "exited":
+            return End(name, entry.at, "SystemExit", "the generator exited", ends_run=True)
         if self.sources[entry.source].generator:
             return Value(name, decoded(entry.payload), entry.at)
         return Frame(name, entry.payload, entry.at)

@@ -229,6 +229,8 @@ def _entries(entry: Entry) -> Iterator[Entry]:
         yield Entry("tick", at=entry.at)
     if entry.what == "failed":
         yield replace(entry, what="end")
+    if entry.what == "exited":
+        yield replace(entry, what="failed")
     if entry.at:
         yield replace(entry, at=0)
     if entry.source:

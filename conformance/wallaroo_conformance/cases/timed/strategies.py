@@ -180,6 +180,8 @@ def _inputs(
         if what != "frame":
             if what == "failed" and not sources[source].generator:
                 what = "end"
+            elif what == "failed" and byte[7] > 180:
+                what = "exited"
             entries.append(Entry(what, 0 if what == "tick" else source, at))
             continue
         time = max(event - _pick(byte[4], (0, 0, 0, 0, 1, 2, 3, 5, 8, 10, 14, 25)), 0)

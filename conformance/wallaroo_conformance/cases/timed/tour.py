@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import permutations, product
 from typing import Final
 
+from wallaroo.engine import OnError
 from wallaroo_conformance.cases.operators import Tone, Trait
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS, COMBINING
 from wallaroo_conformance.cases.timed.case import (
@@ -19,6 +20,7 @@ from wallaroo_conformance.cases.timed.case import (
     SourceSpec,
     TimedCase,
     TimedStep,
+    What,
     WindowSpec,
 )
 from wallaroo_conformance.cases.timed.marks import ENDS_THE_RUN, MARKS
@@ -80,6 +82,8 @@ _ENDING: Final = (
 """Windows, and marks at which user code around them exits."""
 _REFUSED: Final = "pr"
 """Marks that a case's own codec refuses."""
+_LAST_OF_GENERATORS: Final[tuple[What, ...]] = ("end", "failed", "exited")
+_ON_ERROR: Final[tuple[OnError, ...]] = ("skip", "stop")
 _BEGINNING: Final = 1_000
 _LATER: Final = 200
 _TEXTS, _LETTER, _STATE, _TIME = (
@@ -144,6 +148,7 @@ def _cases() -> Iterator[TimedCase]:
     yield from _visited_by_what_fails()
     yield from _failing_together()
     yield from _behind_one_another()
+    yield from _ended_by_generators()
 
 
 def _two_sources() -> Iterator[TimedCase]:
@@ -288,6 +293,25 @@ def _behind_one_another() -> Iterator[TimedCase]:
     for one, other in product(steps, steps):
         behind = (one, other, TimedStep(_STATE))
         yield TimedCase(steps=(TimedStep(_LETTER), *behind), inputs=_inputs("", ticks=False))
+
+
+def _ended_by_generators() -> Iterator[TimedCase]:
+    """Yield cases in which a generator ends, fails or exits, and windows are due by that."""
+    windows = (*_RANGES[:2], *_SESSIONS, _COUNTS[1])
+    steps = [*[TimedStep(_TEXTS, window=window) for window in windows], TimedStep(_STATE)]
+    values = [
+        Entry(source=source, at=number, payload=f"a {time} {number}".encode())
+        for number, (source, time) in enumerate(((0, 5), (1, 3), (0, 16), (0, 40)))
+    ]
+    for what, step, on_error in product(
+        _LAST_OF_GENERATORS, (*steps, TimedStep(_STATE)), _ON_ERROR
+    ):
+        yield TimedCase(
+            (SourceSpec(generator=True),) * 2,
+            (TimedStep("merge", other=1), TimedStep(_LETTER), step),
+            (*values[:3], Entry(what, source=1, at=20), *values[3:]),
+            on_error=on_error,
+        )
 
 
 def _case(key: str | None, step: TimedStep, mark: str = "") -> TimedCase:
