@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import wallaroo_reference.isolated.calls
+import wallaroo_reference.isolated.copies
 import wallaroo_reference.isolated.interpreter
 import wallaroo_reference.isolated.walk
 import wallaroo_reference.places
@@ -116,6 +117,10 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     interpreted("state-3", "equal states not written", "`if new != old`", _s.KeepsEqualState),
     interpreted(
         "state-1", "state tested for truth", "`state or build()`", _s.StateTestedForTruth
+    ),
+    altered(
+        "state-4", "lists in dictionaries shared", "a copy that is not deep enough",
+        (wallaroo_reference.isolated.copies, "_is_flat", _f.flat_if_a_dict),
     ),
     interpreted("state-4", "flag ignored", "state always written back", _s.IgnoresFlag),
     interpreted(

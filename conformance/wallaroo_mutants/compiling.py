@@ -17,7 +17,7 @@ from wallaroo_reference.dead_letter import dead_letter_from
 from wallaroo_reference.engine import CompiledEngine
 
 from wallaroo.judging.dead_letter import DeadLetterError
-from wallaroo.topology import StatePartition
+from wallaroo.topology import Source, StatePartition
 from wallaroo.trace import Lineage, Reason
 from wallaroo_mutants.engine import Patch, patched
 
@@ -33,6 +33,7 @@ def compiled_mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
 
 _line = Program.line
 _exactness = Program.exactness
+_event_time = Program._event_time
 _lineage_when_asked = lineage_in
 _fail = Compiled.fail
 _end = Compiled._end
@@ -65,6 +66,12 @@ def _announced_text_believed(self: Program, indent: int, text: str) -> None:
 
 def _asked_whether_equal(self: Program, indent: int, text: str) -> None:
     _line(self, indent, text.replace(" is None:", " == None:"))
+
+
+def _false_lost_where_time_counts(self: Program, index: int, origin: int, source: Source) -> None:
+    first = len(self._lines)
+    _event_time(self, index, origin, source)
+    self._lines[first] = self._lines[first].replace("if ", "if not ").replace(" is None:", ":")
 
 
 def _told_by_qualified_name(error: BaseException, reason: Reason) -> DeadLetterError:
@@ -149,6 +156,12 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "None told by ==",
         "`if message == None`, which an object's own class may answer",
         (Program, "line", _asked_whether_equal),
+    ),
+    compiled_mutant(
+        "decode-1",
+        "false messages lost where time counts",
+        "`if not message`, in one of two ways from a decoder",
+        (Program, "_event_time", _false_lost_where_time_counts),
     ),
     compiled_mutant(
         "dead-1",

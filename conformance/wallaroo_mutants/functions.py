@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Hashable
 from typing import Any
 
+from wallaroo_reference.isolated.copies import _is_flat
 from wallaroo_reference.places import FrozenEntity, Store
 
 from wallaroo.judging.dead_letter import DeadLetterError
@@ -50,6 +51,10 @@ def signed(store: Store[FrozenEntity], key: Any) -> Hashable:
     if store.partition.u64 and type(key) is int and key >= 1 << 63:
         raise DeadLetterError(Reason.BAD_KEY, "int too large to convert to a signed 64-bit integer")
     return _judge(store, key)
+
+
+def flat_if_a_dict(value: Any) -> bool:
+    return type(value) is dict or _is_flat(value)
 
 
 def forgiving_pair(result: Any) -> tuple[Any, bool]:

@@ -221,6 +221,8 @@ def _call_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         if call.role == "builder":
             built += 1
             continue
+        if call.role == "decoder" and call.result is not None and not call.result:
+            facts.add(Fact.DECODER_GIVES_FALSY)
         if not isinstance(call.user, Step):
             continue
         operation = call.user.operation

@@ -64,7 +64,10 @@ def leave(message: Any) -> None:
 
 
 def alter(value: Any, mark: str) -> None:
-    """Leave a mark in a value if it can be altered: in a tuple's items, in a list's first list."""
+    """Leave a mark in a value if it can be altered, and in what it holds.
+
+    That is in a tuple's items, in a list's first list instead of in the list, in a dict's lists.
+    """
     if isinstance(value, list):
         for item in value:
             if isinstance(item, list) and item is not value:
@@ -73,6 +76,9 @@ def alter(value: Any, mark: str) -> None:
         value.append(mark)
         del value[:-3]
     elif isinstance(value, dict):
+        for item in value.values():
+            if isinstance(item, list):
+                alter(item, mark)
         value["mark"] = mark
     elif isinstance(value, bytearray):
         value[:] = mark.encode()

@@ -95,11 +95,11 @@ class Linked(Notebook):
 
 @BUILDERS.add()
 class Indexed(Notebook):
-    """Holds a dictionary."""
+    """Holds a dictionary with a list in it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.last = {"page": 1}
+        self.last = {"page": 1, "lines": ["old"]}
 
 
 @BUILDERS.add()

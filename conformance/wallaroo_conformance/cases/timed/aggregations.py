@@ -126,6 +126,9 @@ class Blank(list[Any]):
     def __bool__(self) -> bool:
         return False
 
+    def __repr__(self) -> str:
+        return f"Blank({super().__repr__()})"
+
 
 @AGGREGATIONS.add(Trait.LATE_AS_ANY, name="parity")
 class Parity(Named):

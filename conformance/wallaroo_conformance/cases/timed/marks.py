@@ -1,4 +1,7 @@
-"""Letters in a message's text that make a component of a timed case fail, each at one place."""
+"""Letters in a message's text that make a component of a timed case fail, each at one place.
+
+One of them makes nothing fail: the message itself looks like none.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ MARKS = {
     "w": "the encoder raises",
     "p": "the case's own codec refuses it",
     "r": "the case's own codec refuses a state or an accumulator that holds it",
+    "z": "the message is false, and a message all the same",
 }
 
 ENDS_THE_RUN: Final = "Q"

@@ -17,7 +17,7 @@ import wallaroo
 from wallaroo.components import OwnState
 from wallaroo.topology import Codec
 from wallaroo_conformance.cases.operators.table import Table, Trait
-from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS, Named
+from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS, Blank, Named
 from wallaroo_conformance.cases.timed.marks import fail, no_key
 
 EVENT_TIMES, KEYS, STATELESS = Table(), Table(), Table()
@@ -30,11 +30,15 @@ _NUMBERS: dict[str, Any] = {"yes": True, "half": 0.5, "below": -1}
 
 
 def decoded(payload: bytes) -> Any:
-    """Return the message of a payload: ``a 5 text``; of an empty text `None`."""
+    """Return the message of a payload: ``a 5 text``; of an empty text `None`.
+
+    A mark in the text makes the message false.
+    """
     letter, number, text = payload.decode().split(" ")
     if not text:
         return None
-    return [letter, int(number) if number.isdigit() else _NUMBERS.get(number, number), text]
+    given = [letter, int(number) if number.isdigit() else _NUMBERS.get(number, number), text]
+    return Blank(given) if "z" in text else given
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
