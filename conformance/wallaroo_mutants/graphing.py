@@ -13,7 +13,7 @@ from wallaroo_reference.isolated.walk import Context
 from wallaroo_reference.places import FrozenEntity, Place
 
 from wallaroo.judging.dead_letter import DeadLetterError
-from wallaroo.keys import SINGLE_KEY
+from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
@@ -50,6 +50,15 @@ class MergeWithoutRepetitions(Interpreter):
                 return
             met.add((id(place), lineage[0]))
         super()._pass_on(place, operation, message, lineage)
+
+
+class LettersNamedBySource(Interpreter):
+    def _add_dead_letter(
+        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
+    ) -> None:
+        before, place.pipeline = place.pipeline, self._source or place.pipeline
+        super()._add_dead_letter(place, lineage, key, dead)
+        place.pipeline = before
 
 
 class FailureOfGeneratorUntold(Interpreter):

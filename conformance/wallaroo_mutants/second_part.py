@@ -28,6 +28,10 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     ),
     interpreted("graph-3", "merge loses duplicates", "a union of sets", _g.MergeWithoutRepetitions),
     interpreted(
+        "graph-3", "dead letters behind a merge named by their source", "the message's source told",
+        _g.LettersNamedBySource,
+    ),
+    interpreted(
         "graph-4", "a generator's failure untold", "`except: return`", _g.FailureOfGeneratorUntold
     ),
     interpreted(

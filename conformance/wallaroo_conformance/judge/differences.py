@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from wallaroo.trace import Trace, canonical_json
-from wallaroo_conformance.judge.window_signs import bounds_of, late_alone, window_signs
+from wallaroo_conformance.judge.window_signs import bounds_of, late_alone, lost_whole, window_signs
 
 Kind: TypeAlias = Literal[
     "crash", "ended", "missing", "extra", "changed", "order", "letters", "letter fields",
@@ -34,13 +34,15 @@ Sign: TypeAlias = str
 ``more REASON``, ``lost REASON``: the engine has more of this reason, or fewer; a late message that
 is dropped counts as one, or that fires a window of its own. ``all lost``: of letters of one step,
 sink, reason and error type, it has none. ``told``: a letter that both have differs in a field;
-``told of a window``: so does one without a payload, of what a window or a generator gave.
-``outputs lost``: some do not come, and none comes instead. ``same bounds``, ``other ends``, ``new
+``told of a window``: so does one without a payload, of what a window or a generator gave; ``told of
+a pipeline``: it differs in its pipeline.
+``outputs lost``: some do not come, and none comes instead. ``window lost``: so does a window of
+several messages. ``same bounds``, ``other ends``, ``new
 bounds``: of windows (`window_signs`).
 """
 
-_FIELDS = ("key", "error_type", "payload", "source", "step", "sink")
-"""A dead letter's fields, besides lineage, pipeline and reason."""
+_FIELDS = ("key", "error_type", "payload", "source", "step", "sink", "pipeline")
+"""A dead letter's fields, besides lineage and reason."""
 
 
 class CrashError(Exception):
@@ -147,20 +149,27 @@ def signs(expected: Trace, actual: Result) -> frozenset[Sign]:
             found.add("lost late")
         if one["outputs"] != other["outputs"] or one["windows"] != other["windows"]:
             found |= window_signs(*bounds)
+            if lost_whole(expected, bounds[1]):
+                found.add("window lost")
         kinds = [Counter(map(_kind_of_letter, letters)) for letters in (wanted, given)]
         if any(kind not in kinds[1] for kind in kinds[0]):
             found.add("all lost")
         if len(wanted) == len(given) and not found:
-            found |= {
-                "told of a window" if letter["payload"] is None else "told"
-                for letter, also in zip(wanted, given, strict=True)
-                if any(letter[name] != also[name] for name in _FIELDS)
-            }
+            for letter, also in zip(wanted, given, strict=True):
+                if any(letter[name] != also[name] for name in _FIELDS):
+                    found.add(_told(letter, also))
         if one["outputs"] != other["outputs"] and _fewer(one["outputs"], other["outputs"]):
             found.add("outputs lost")
     except Exception:  # noqa: BLE001 - an engine may have put anything into its trace
         return frozenset()
     return frozenset(found)
+
+
+def _told(letter: Any, also: Any) -> Sign:
+    """Return the sign of two dead letters that differ in a field."""
+    if letter["pipeline"] != also["pipeline"]:
+        return "told of a pipeline"
+    return "told of a window" if letter["payload"] is None else "told"
 
 
 def _fewer(wanted: list[Any], given: list[Any]) -> bool:

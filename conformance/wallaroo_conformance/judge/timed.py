@@ -405,6 +405,8 @@ _REASONS = {
 
 def _letter_facts(letter: DeadLetter, facts: set[Fact]) -> None:
     facts.add(Fact.TIMED_LETTER)
+    if letter.source != letter.pipeline:
+        facts.add(Fact.LETTER_OF_ANOTHER_SOURCE)
     if letter.reason in _REASONS:
         facts.add(_REASONS[letter.reason])
     if letter.reason is Reason.LATE:

@@ -10,7 +10,8 @@ from collections import Counter
 
 from wallaroo.trace import Trace
 
-_BOUNDS = re.compile(rb"@(\d+)-(\d+)\n")
+_BOUNDS = re.compile(rb"@(-?\d+)-(\d+)\n")
+_OF_SEVERAL = re.compile(rb"\+[^@]*@(-?\d+)-(\d+)\n")
 
 Bounds = tuple[int, int]
 
@@ -22,6 +23,21 @@ def bounds_of(trace: Trace) -> Counter[Bounds]:
         for output in outputs:
             found.update([(int(start), int(end)) for start, end in _BOUNDS.findall(output)])
     return found
+
+
+def lost_whole(wanted: Trace, given: Counter[Bounds]) -> bool:
+    """Whether a fired window of several messages is not there at all, neither fired nor open.
+
+    Args:
+        wanted: a right trace.
+        given: bounds of an engine's windows.
+    """
+    return any(
+        (int(start), int(end)) not in given
+        for outputs in wanted.outputs.values()
+        for output in outputs
+        for start, end in _OF_SEVERAL.findall(output)
+    )
 
 
 def late_alone(wanted: Counter[Bounds], given: Counter[Bounds]) -> int:

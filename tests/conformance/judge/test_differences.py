@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from wallaroo_conformance.judge.differences import differences, signs
@@ -32,11 +33,11 @@ def test_open_windows_that_differ_in_their_keys_alone_are_no_other_windows() -> 
 
 
 def letter(number: int, reason: Reason = Reason.RAISED, **fields: Any) -> DeadLetter:
-    known: dict[str, Any] = {"key": None, "error_type": "ValueError", "payload": b"", **fields}
-    return DeadLetter(
-        *((number,), "first", "first", "check", 0, None, known["key"], reason),
-        *(known["error_type"], "text", known["payload"]),
+    made = DeadLetter(
+        *((number,), "first", "first", "check", 0, None, None, reason),
+        *("ValueError", "text", b""),
     )
+    return replace(made, **fields)
 
 
 def letters(*given: DeadLetter) -> Trace:
@@ -54,6 +55,7 @@ def test_signs_say_what_is_special_about_dead_letters_that_differ() -> None:
         "all lost"
     }
     assert signs(both, letters(letter(0), letter(1, key="k"))) == {"told"}
+    assert signs(both, letters(letter(0), letter(1, pipeline="v"))) == {"told of a pipeline"}
     no_payload = letters(letter(0, payload=None))
     assert signs(no_payload, letters(letter(0))) == {"told of a window"}
 

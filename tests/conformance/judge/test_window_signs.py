@@ -21,6 +21,7 @@ def given(*lines: str, opened: tuple[tuple[int, int], ...] = ()) -> Trace:
 
 def test_bounds_are_those_of_fired_and_of_open_windows() -> None:
     assert bounds_of(given("a 10 m@0-10", "plain", opened=((0, 10),))) == {(0, 10): 2}
+    assert bounds_of(given("a 5 m@-5-5")) == {(-5, 5): 1}
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,14 @@ def test_bounds_are_those_of_fired_and_of_open_windows() -> None:
 )
 def test_signs_of_windows(actual: Trace, expected: set[str]) -> None:
     assert signs(given("a 10 m@0-10"), actual) == expected
+
+
+def test_a_window_of_several_messages_that_is_not_there_is_told_from_one_of_one_message() -> None:
+    several, one = given("a 15 m+x@-5-15", "a 20 x@10-20"), given("a 15 m@-5-15", "a 20 x@10-20")
+    actual = given("a 20 x@10-20")
+    assert signs(several, actual) == {"window lost", "outputs lost"}
+    assert signs(one, actual) == {"outputs lost"}
+    assert "window lost" not in signs(several, given("a 15 m@-5-15", "a 20 x@10-20"))
 
 
 def test_window_6_a_window_that_only_the_reference_fires_for_one_message_is_a_late_one_lost() -> (

@@ -57,6 +57,19 @@ class Texts(Named):
         return [_letter(key), window.end, f"{text}@{window.start}-{window.end}"]
 
 
+@AGGREGATIONS.add(Trait.LATE_AS_ANY, name="begun_texts")
+class BegunTexts(Texts):
+    """The same, and its first accumulator is not empty: one too many that is combined shows."""
+
+    def initial_accumulator(self) -> Any:
+        """Return a text that no message has."""
+        return ["^"]
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return all texts, each with what its pane began with before it."""
+        return super().output(key, ["".join(accumulator)], window)
+
+
 @AGGREGATIONS.add(*(Trait.FINDING, Trait.ALTERS_MESSAGE, Trait.ALTERS_PANES), name="altered_texts")
 class AlteredTexts(Texts):
     """The same, and it alters all that it is given, also where it raises."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import accumulate, combinations
+from itertools import accumulate, combinations, takewhile
 from typing import Any, TypeVar
 
 from wallaroo.times import event_time_from
@@ -26,7 +26,6 @@ T = TypeVar("T")
 
 _KIND_RANK = {"range": 0, "count": 2, "session": 1}
 _RANK = {name: rank for rank, name in enumerate(OPERATORS)}
-_PLAINEST = next(iter(AGGREGATIONS))
 _PLAIN = b"a 1 m"
 _MOST_PARTS = 12  # records of which pairs are tried
 
@@ -165,8 +164,8 @@ def _steps(step: TimedStep) -> Iterator[TimedStep]:
         yield replace(step, route=None)
     window = step.window
     if window is not None:
-        if step.operator != _PLAINEST:
-            yield replace(step, operator=_PLAINEST)
+        for plainer in takewhile(lambda name: name != step.operator, AGGREGATIONS):
+            yield replace(step, operator=plainer)
         for name, plain in (
             ("slide", None),
             ("delay", 0),

@@ -171,6 +171,7 @@ _LAWS: tuple[Law, ...] = (
         "window-2/sliding", {Fact.FIRED_SLIDING},
         "a message is in each window that its event time lies in",
         "it is put into one window too many, or too few",
+        unless={"window lost"},
     ),
     law(
         "time-3/arrival", {Fact.ARRIVAL_TIME, Fact.FIRED},
@@ -232,7 +233,7 @@ _LAWS: tuple[Law, ...] = (
     law(
         "window-4/accumulator", {Fact.FIRED},
         "what update and combine return replaces the accumulator, and None leaves it",
-        "None is taken for the new accumulator, or windows begin with one object",
+        "None is taken for the new accumulator, or a first one is shared, or combined once more",
         frozenset({"changed", "windows"}), signs={"same bounds"},
     ),
     law(

@@ -16,6 +16,12 @@ SPECIAL_TIMED_LAWS: tuple[Law, ...] = (
         frozenset({"letter fields"}), signs={"told"},
     ),
     law(
+        "graph-3/letter", {Fact.LETTER_OF_ANOTHER_SOURCE},
+        "behind a merge a dead letter's pipeline is that of the left side's first source",
+        "it is the source of the message",
+        frozenset({"letter fields"}), signs={"told of a pipeline"},
+    ),
+    law(
         "dead-1/timed", {Fact.TIMED_LETTER},
         "a dead letter tells source, pipeline, step, sink, key, reason, error type and payload",
         "a field is filled from the wrong place, or left empty",
