@@ -96,6 +96,8 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "route-4", "hash by PYTHONHASHSEED", "`hash(key) % n`",
         (wallaroo_reference.isolated.interpreter, "partition_number", _f.hash_number),
     ),
+    _judged("route-2", "an empty key refused", "`if not key`", _f.never_empty),
+    _judged("route-5", "64-bit key 0 refused", "`if not key`", _f.never_zero),
     _judged("route-5", "64-bit keys truncated", "`& 0xffff…`", _f.truncated),
     _judged("route-5", "64-bit keys signed", "a signed column", _f.signed),
     interpreted(
@@ -181,6 +183,7 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     ),
     interpreted("sink-1", "None written", "`encode(message) or b''`", _i.WritesNone),
     interpreted("sink-1", "empty outputs dropped", "`if data:`", _i.DropsEmptyOutputs),
+    _function("sink-1", "bytes refused", "text files only", "written_of", _f.written_text),
     _function(
         "sink-1", "anything written", "`str(output)`", "written_of", _f.replacing_written
     ),

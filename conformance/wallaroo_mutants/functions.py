@@ -12,7 +12,7 @@ from wallaroo_reference.isolated.copies import _is_flat
 from wallaroo_reference.places import FrozenEntity, Store
 
 from wallaroo.judging.dead_letter import DeadLetterError
-from wallaroo.judging.results import items_of, pair_of
+from wallaroo.judging.results import items_of, pair_of, written_of
 from wallaroo.keys import identity
 from wallaroo.trace import Reason
 
@@ -51,6 +51,27 @@ def signed(store: Store[FrozenEntity], key: Any) -> Hashable:
     if store.partition.u64 and type(key) is int and key >= 1 << 63:
         raise DeadLetterError(Reason.BAD_KEY, "int too large to convert to a signed 64-bit integer")
     return _judge(store, key)
+
+
+def never_zero(store: Store[FrozenEntity], key: Any) -> Hashable:
+    """Take 0 for no key where numbers are meant."""
+    if store.partition.u64 and type(key) is int and not key:
+        raise DeadLetterError(Reason.BAD_KEY, "no key")
+    return _judge(store, key)
+
+
+def never_empty(store: Store[FrozenEntity], key: Any) -> Hashable:
+    """Take empty text and bytes for no key."""
+    if type(key) in (str, bytes) and not key:
+        raise DeadLetterError(Reason.BAD_KEY, "no key")
+    return _judge(store, key)
+
+
+def written_text(output: Any) -> bytes:
+    """Take text alone for an output."""
+    if isinstance(output, bytes):
+        raise DeadLetterError(Reason.ENCODE, "expected text")
+    return written_of(output)
 
 
 def flat_if_a_dict(value: Any) -> bool:

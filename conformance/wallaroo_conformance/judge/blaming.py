@@ -33,7 +33,8 @@ from wallaroo_conformance.judge.laws.timed import TIMED_LAWS
 
 _EVERYDAY = frozenset(
     {
-        *(Fact.DECODED, Fact.COMPUTED, Fact.ENTITY_BUILT, Fact.STATE_CHANGED, Fact.OUTPUTS),
+        *(Fact.DECODED, Fact.COMPUTED, Fact.ENTITY_BUILT, Fact.STATE_CHANGED),
+        *(Fact.OUTPUT, Fact.OUTPUTS),
         *(Fact.TIMED, Fact.WINDOWED, Fact.FIRED, Fact.FIRED_RANGE, Fact.SOURCE_ENDED),
         *(Fact.ONE_KEY, Fact.ARRIVAL_TIME, Fact.EVENT_TIME),
     }
@@ -130,7 +131,8 @@ def _standing_out(laws: Sequence[Law], found: Evidence, seen: Seen) -> Law:
     first = laws[0]
     if len(seen.others) >= _FEWEST:
         for law in [law for law in laws[1:] if _is_particular(law) and law not in _GENERAL]:
-            own = _suspicion(first, found, seen, by_sign=True)
+            # Others of its rule may explain what it does not: one fault breaks them all.
+            own = max([_suspicion(one, found, seen, by_sign=True) for one in _alike(first)])
             if _suspicion(law, found, seen) >= _STANDS_OUT * own:
                 first = law
     return first
@@ -159,9 +161,17 @@ def _most_exercise(law: Law, others: Sequence[Evidence]) -> bool:
 
 def _exercise(law: Law, others: Sequence[Evidence]) -> list[bool]:
     """Return for each case whether it exercises a law, or a particular one of the same rule."""
-    alike = [
-        one
-        for one in LAWS
-        if one.rule == law.rule and _is_particular(one) and one not in _FOR_NO_REASON
+    alike = _alike(law)
+    return [any(one.exercised_by(case.facts) for one in alike) for case in others]
+
+
+def _alike(law: Law) -> list[Law]:
+    """Return a law, and the particular ones of its rule."""
+    return [
+        law,
+        *[
+            one
+            for one in LAWS
+            if one.rule == law.rule and _is_particular(one) and one not in _FOR_NO_REASON
+        ],
     ]
-    return [any(one.exercised_by(case.facts) for one in (law, *alike)) for case in others]

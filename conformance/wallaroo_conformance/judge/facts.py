@@ -6,7 +6,7 @@ import unicodedata
 from collections import Counter
 from typing import Any
 
-from wallaroo.keys import BadKeyError, encode_key
+from wallaroo.keys import BadKeyError, encode_key, is_u64
 from wallaroo.trace import DeadLetter, Reason
 from wallaroo_conformance.cases.case import PARTITIONS, PIPELINES, ConformanceCase, StepSpec
 from wallaroo_conformance.cases.operators import (
@@ -56,6 +56,8 @@ def facts_of(observation: Observation) -> Facts:
         facts.add(Fact.OTHER_PARTITION)
     if any(not output.isascii() for outputs in trace.outputs.values() for output in outputs):
         facts.add(Fact.OUTPUT_BEYOND_ASCII)
+    if any(trace.outputs.values()):
+        facts.add(Fact.OUTPUT)
     if any(len(outputs) > 1 for outputs in trace.outputs.values()):
         facts.add(Fact.OUTPUTS)
     return frozenset(facts)
@@ -225,8 +227,10 @@ def _routing_facts(observation: Observation, facts: set[Fact]) -> None:
         met[partition, encoded] += 1
         _visit(visits, (partition, encoded), call, facts)
         keys.setdefault(partition, []).append(call.key)
-        if spec.shape == "u64" and type(call.key) is int and call.key >= _EXTREME:
-            facts.add(Fact.EXTREME_U64_KEY)
+        if spec.shape == "u64" and is_u64(call.key):
+            facts.add(Fact.U64_KEY)
+            if call.key >= _EXTREME:
+                facts.add(Fact.EXTREME_U64_KEY)
         if spec.keys is not None:
             facts.add(Fact.LISTED_KEY)
         if _unusual(call.key):

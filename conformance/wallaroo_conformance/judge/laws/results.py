@@ -62,6 +62,12 @@ RESULT_LAWS: tuple[Law, ...] = (
         "None is passed on as a message",
     ),
     law(
+        "sink-1/taken", {Fact.OUTPUT},
+        "bytes are an output, and text that UTF-8 takes is one",
+        "the one or the other is refused",
+        signs={"more encode"},
+    ),
+    law(
         "sink-1/annotation", {Fact.ENCODER_ANNOTATED},
         "what an encoder returns counts, not what its annotation announces",
         "the annotation is believed, and the result not looked at",

@@ -22,6 +22,18 @@ ROUTING_LAWS: tuple[Law, ...] = (
         "keys are turned into text, normalised, or compared with ==",
     ),
     law(
+        "route-5/taken", {Fact.U64_KEY},
+        "every int from 0 to 2**64 - 1 is a 64-bit key",
+        "0 is taken for no key, or a large one for too large",
+        signs={"more bad-key"},
+    ),
+    law(
+        "route-2/taken", {Fact.KEY_FOUND},
+        "text, bytes, ints, and tuples of keys are keys, whatever is in them",
+        "one is refused, because it is empty, or large, or deep",
+        signs={"more bad-key"},
+    ),
+    law(
         "route-5/range", {Fact.BAD_U64_KEY},
         "64-bit keys are ints from 0 to 2**64 - 1; else the message is a dead letter",
         "the number is reduced to 64 bits, or its type is not looked at",
