@@ -69,7 +69,7 @@ def case_page(example: Counterexample, engine: Engine, *, path: str) -> str:
 
 def _verdict(found: Replayed) -> str:
     if found.beyond:
-        return "not run"
+        return "not judged"
     return "differs" if found.failure else "agrees"
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wallaroo_conformance.cases.either import AnyCase, exchanged, projections, reductions
+from wallaroo_conformance.cases.either import (
+    AnyCase,
+    exchanged,
+    projections,
+    reductions,
+    with_a_message,
+)
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.blaming import Seen, blame
 from wallaroo_conformance.judge.differences import Crash, end_of, readable_result
@@ -133,7 +139,7 @@ class Explainer:
             ask: reduce some of the failing cases too that the law does not explain.
         """
         result = reduced.result
-        if isinstance(result, Crash) and (result.refusal or not reduced.case.input_log):
+        if isinstance(result, Crash) and (result.refusal or self._cannot_run(reduced)):
             return ANSWERS
         ended = end_of(reduced.meaning.trace, result)
         findings = self._findings
@@ -154,6 +160,12 @@ class Explainer:
             law = blame(reduced.evidence, ended, seen)
             apart.append(blame(other.evidence, end_of(other.meaning.trace, other.result)))
         return law
+
+    def _cannot_run(self, reduced: Failing) -> bool:
+        """Whether a case fails without any record, and with one: whatever the input."""
+        if reduced.case.input_log or self._runner.ended:
+            return False
+        return self._judge.first_failing([with_a_message(reduced.case)]) is not None
 
     def _exchanged(self, reduced: Failing) -> list[Failing]:
         """Return the cases about as plain as a reduced one that fail too."""

@@ -26,9 +26,9 @@ class Replayed:
     Args:
         case: the case, in a form that the engine can run.
         meaning: what it does on the reference.
-        actual: what the engine gave; `None`: it was not run.
-        beyond: why the engine cannot or need not run it; else empty.
-        failure: how the engine differs; `None`: it does not, or was not run.
+        actual: what the engine gave; `None`: it was not run, or is not judged.
+        beyond: why the engine cannot or need not run it, or may differ; else empty.
+        failure: how the engine differs; `None`: it does not, or is not judged.
         options: what the engine was run with.
     """
 
@@ -59,7 +59,12 @@ def replayed(example: Counterexample, engine: Engine) -> Replayed:
     options = runner.options_for(case)
     if not kinds:
         return Replayed(case, meaning, actual, options=options)
-    law = blame(Evidence(meaning.facts, kinds, signs(*compared)), end_of(meaning.trace, actual))
+    found = Evidence(meaning.facts, kinds, signs(*compared))
+    for excusing in claims.excusing():
+        if excusing.explains(found):
+            why = f"it differs, as a consequence of {excusing.rule}, which it does not claim"
+            return Replayed(case, meaning, beyond=why)
+    law = blame(found, end_of(meaning.trace, actual))
     for known in LAWS:
         if (known.rule, known.name) == (example.rule, example.law) and known.exercised_by(
             meaning.facts

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.blaming import Seen, blame
 from wallaroo_conformance.judge.differences import Kind
@@ -16,6 +17,7 @@ from wallaroo_conformance.killing import kill
 from wallaroo_conformance.report.html import html
 from wallaroo_conformance.report.showing import failure_text
 from wallaroo_conformance.search.budget import Budget
+from wallaroo_conformance.search.search import Search
 from wallaroo_mutants.catalogue import REFERENCE_MUTANTS
 from wallaroo_mutants.edges import EDGE_MUTANTS
 from wallaroo_mutants.second_part import SECOND_PART_MUTANTS
@@ -203,6 +205,26 @@ class Falling(ReferenceEngine):
         if any(not payload for _, payload in case.input_log):
             raise ConnectionError("the worker is gone")
         return super().run(case)
+
+
+class Helpless(ReferenceEngine):
+    """Raises where there is nothing to do, or always."""
+
+    name = "helpless"
+
+    def __init__(self, *, always: bool) -> None:
+        self._always = always
+
+    def run(self, case: Case) -> Trace:
+        if self._always or not case.input_log:
+            raise ValueError("nothing to do")
+        return super().run(case)
+
+
+def test_build_2_is_broken_by_what_no_input_helps_and_not_by_a_crash_without_any() -> None:
+    empty = ConformanceCase()
+    blamed = [Search(Helpless(always=one)).failure_of(empty) for one in (False, True)]
+    assert [failure and failure.rule for failure in blamed] == ["order-2", "build-2"]
 
 
 def test_a_crash_is_told_as_a_crash_with_its_traceback() -> None:

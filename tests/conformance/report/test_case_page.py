@@ -65,7 +65,7 @@ def test_a_case_that_the_engine_does_not_run_is_shown_on_the_reference_alone() -
             raise UnsupportedTopology("build-2", "step", "it can do nothing")
 
     page = case_page(read_counterexample(FALSY), NoBatches(), path="case.json")
-    assert "was not run: refused: " in page
+    assert "was not judged: refused: " in page
     assert "The way of the messages" not in page
 
 
