@@ -144,7 +144,7 @@ class Impulsive(MutantEngine):
 
 
 def test_a_replayed_case_says_nothing_where_what_differs_is_not_claimed() -> None:
-    step = StepSpec("note in secret")
+    step = StepSpec("note_in_secret")
     case = ConformanceCase((PipelineSpec(steps=(step,)),), (SINGLE,), (Input(0, b"a"),))
     found = replayed(Counterexample(case), Impulsive("impulsive", IgnoresFlag))
     assert found.failure is None
