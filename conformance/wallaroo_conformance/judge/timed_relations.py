@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
 from wallaroo.records import Frame
 from wallaroo.trace import Trace
-from wallaroo_conformance.cases.timed.case import Entry, TimedCase
+from wallaroo_conformance.cases.timed.case import Entry, SourceSpec, TimedCase
 from wallaroo_conformance.cases.timed.operators import KEYS
 from wallaroo_conformance.judge.metamorphic import ANY_BATCHES, ANY_PARTITIONS, Relation, equal
 from wallaroo_conformance.judge.timed import TimedObservation
@@ -113,13 +114,9 @@ def _in_order(observation: TimedObservation, _rng: random.Random) -> Any:
     if any(entry.what == "end" for entry in case.inputs):
         return None
     frames = [entry for entry in case.inputs if entry.what == "frame"]
-    times = [int(entry.payload.split(b" ")[1]) for entry in frames]
-    greatest = accumulate(times, max)
-    # A message behind the watermark may be in time, and still have been meant to hold two sessions
-    # together of which one has fired.
-    if any(time + fits[0].delay < mark for time, mark in zip(times, greatest, strict=True)):
+    if fits[0].kind == "session" and not _waited_for(frames, source, fits[0].delay):
         return None
-    ordered = iter(sorted(frames, key=lambda entry: int(entry.payload.split(b" ")[1])))
+    ordered = iter(sorted(frames, key=_number))
     inputs = tuple(
         replace(next(ordered), at=entry.at) if entry.what == "frame" else entry
         for entry in case.inputs
@@ -130,6 +127,22 @@ def _in_order(observation: TimedObservation, _rng: random.Random) -> Any:
         return found[0] == found[1]
 
     return replace(case, inputs=inputs), holds
+
+
+def _waited_for(frames: Sequence[Entry], source: SourceSpec, delay: int) -> bool:
+    """Whether no message comes further behind another one than sessions wait.
+
+    It may be in time all the same, since its own interval is not over yet; but a session that it
+    would have joined has fired.
+    """
+    times = [_number(entry) for entry in frames]
+    greatest = accumulate(times, max)
+    in_time = all(time + delay >= most for time, most in zip(times, greatest, strict=True))
+    return source.event_time == SourceSpec.event_time and in_time
+
+
+def _number(entry: Entry) -> int:
+    return int(entry.payload.split(b" ")[1])
 
 
 def _received(observation: TimedObservation, _rng: random.Random) -> Any:

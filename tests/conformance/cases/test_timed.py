@@ -201,6 +201,21 @@ def test_the_reference_keeps_every_relation_and_agrees_with_the_model() -> None:
     assert met == {relation.id for relation in TIMED_RELATIONS}
 
 
+@pytest.mark.parametrize(("delay", "compared"), [(0, False), (7, False), (8, True)])
+def test_sessions_are_compared_in_another_order_only_if_they_wait_for_every_message(
+    delay: int, compared: bool
+) -> None:
+    """A message may be in time although a session that it would have joined has fired."""
+    case = TimedCase(
+        steps=(TimedStep("texts", window=WindowSpec("session", 9, delay=delay)),),
+        inputs=tuple(Entry(payload=f"a {time} {time}".encode()) for time in (1, 12, 4)),
+    )
+    [relation] = [one for one in TIMED_RELATIONS if one.id == "window-6/within the delay"]
+    [observation] = observe_timed(REFERENCE, [case])
+    assert not observation.trace.dead_letters
+    assert (relation.variant(observation, random.Random(0)) is not None) == compared
+
+
 def test_a_component_that_alters_is_seen_wherever_a_case_has_it() -> None:
     [key] = [name for name in KEYS if KEYS.has(name, Trait.FINDING)]
     [time] = [name for name in EVENT_TIMES if EVENT_TIMES.has(name, Trait.FINDING)]
