@@ -96,6 +96,8 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         _t.ArrivalTimeInstead,
     ),
     interpreted("time-2", "no event time for 0", "`time or now`", _t.ZeroIsNoTime),
+    _steps("window-2", "ends of windows in 64 bits", "a `long` that overflows", _t.EndsIn64Bits),
+    interpreted("time-2", "no event time for the last one", "`<=` for `<`", _t.LastIsNoTime),
     interpreted(
         "time-2", "event time lost behind a computation", "a new envelope", _t.EventTimeLost
     ),

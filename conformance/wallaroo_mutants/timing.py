@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from wallaroo_reference.isolated.copies import freeze, thaw
 from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.isolated.ranges import RangeStep
 from wallaroo_reference.isolated.watermarks import FOREVER, NEVER, Watermark, Watermarks
 from wallaroo_reference.isolated.windows import Firing, WindowStep
 from wallaroo_reference.places import Place, Store
@@ -17,7 +18,8 @@ from wallaroo_reference.places import Place, Store
 from wallaroo.components import EventTime
 from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.records import End, Tick, Value
-from wallaroo.trace import Lineage
+from wallaroo.times import TIME_END
+from wallaroo.trace import Lineage, Reason
 
 
 def greatest_of_sources(self: Watermarks, ways: dict[str, int]) -> Watermark:
@@ -122,6 +124,21 @@ class EventTimeLost(Interpreter):
 class ZeroIsNoTime(Interpreter):
     def _event_time(self, find: EventTime, message: Any) -> int:
         return super()._event_time(find, message) or self._watermarks.now
+
+
+class LastIsNoTime(Interpreter):
+    def _event_time(self, find: EventTime, message: Any) -> int:
+        time = super()._event_time(find, message)
+        if time == TIME_END - 1:
+            raise DeadLetterError(Reason.BAD_TIME, "no 64 bits with a sign hold what comes next")
+        return time
+
+
+class EndsIn64Bits(RangeStep):
+    """A window's end begins again behind the last time that 64 bits with a sign can hold."""
+
+    def due(self, now: int) -> Iterator[Firing]:
+        return (replace(one, end=one.end % TIME_END) for one in super().due(now))
 
 
 class OneFailureATurn(Interpreter):

@@ -155,6 +155,7 @@ class Fact(enum.Enum):
     LATE = "a message was late"
     COUNTING = "a message came to a count window"
     TIME_ZERO = "an event time is 0"
+    TIME_LAST = "an event time is one of the last there are"
     SEVERAL_ARRIVALS = "frames of several arrival times"
     LARGE_TIMES_FIRED = "a range window of a time of today fired"
 

@@ -14,7 +14,7 @@ from wallaroo.components import Component
 from wallaroo.engine import Engine
 from wallaroo.operations import Windowed
 from wallaroo.records import End, Frame, Record, Tick, Value
-from wallaroo.times import BadTimeError, event_time_from
+from wallaroo.times import TIME_END, BadTimeError, event_time_from
 from wallaroo.topology import Application, ComponentUse, Step
 from wallaroo.trace import DeadLetter, Reason, Trace
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
@@ -29,6 +29,7 @@ from wallaroo_conformance.judge.facts import ENDS
 
 _RAISED = "raised"
 _TODAY = 1 << 53  # from here on, floats leave out numbers
+_LAST = 64  # nanoseconds; no case has longer windows
 
 
 class TimedCall(NamedTuple):
@@ -212,6 +213,8 @@ def _source_facts(observation: TimedObservation, facts: set[Fact]) -> None:
             facts.add(Fact.EVENT_MOMENT)
         if type(call.result) is int and call.result == 0:
             facts.add(Fact.TIME_ZERO)
+        if type(call.result) is int and TIME_END - _LAST <= call.result < TIME_END:
+            facts.add(Fact.TIME_LAST)
 
 
 def _call_facts(observation: TimedObservation, facts: set[Fact]) -> None:

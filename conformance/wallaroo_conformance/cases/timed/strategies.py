@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from wallaroo.times import TIME_END
 from wallaroo_conformance.cases.operators import Tone
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS, COMBINING
 from wallaroo_conformance.cases.timed.case import (
@@ -190,7 +191,7 @@ def _inputs(
         if codec and byte[6] > 239:
             text += "p" if byte[6] > 247 else "r"
         elif mark == "no event time":
-            shown = _pick(byte[7], ("x", "yes", "half", "below"))
+            shown = _pick(byte[7], _ODD_TIMES)
         elif mark in MARKS:
             text += mark + ENDS_THE_RUN * (byte[7] > 247)
         elif mark is not None and not sources[source].generator:
@@ -200,6 +201,8 @@ def _inputs(
     return tuple(entries)
 
 
+_ODD_TIMES = (*(("x", "yes", "half", "below") * 2), str(TIME_END - 1))
+"""Mostly no event times; and the last one."""
 _WRONG = (*MARKS, "no event time", "filtered", "not decoded")
 _MARK_SPACE = (*((None,) * 25), *_WRONG)
 _WHATS: tuple[What, ...] = (*(("frame",) * 20), *(("tick",) * 4), "end", "failed")

@@ -13,6 +13,7 @@ from itertools import permutations, product
 from typing import Final
 
 from wallaroo.engine import OnError
+from wallaroo.times import TIME_END
 from wallaroo_conformance.cases.operators import Tone, Trait
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS, COMBINING
 from wallaroo_conformance.cases.timed.case import (
@@ -149,6 +150,7 @@ def _cases() -> Iterator[TimedCase]:
     yield from _failing_together()
     yield from _behind_one_another()
     yield from _ended_by_generators()
+    yield from _at_the_end_of_time()
 
 
 def _two_sources() -> Iterator[TimedCase]:
@@ -312,6 +314,16 @@ def _ended_by_generators() -> Iterator[TimedCase]:
             (*values[:3], Entry(what, source=1, at=20), *values[3:]),
             on_error=on_error,
         )
+
+
+def _at_the_end_of_time() -> Iterator[TimedCase]:
+    """Yield cases with the last event time, and others before it; windows end behind it."""
+    last = TIME_END - 1
+    windows = (*_RANGES, *_SESSIONS, _COUNTS[0])
+    for window, times in product(windows, ((last,), (last - 20, last, last - 3), (5, last, 3))):
+        inputs = [Entry(payload=f"a {time} {at}".encode()) for at, time in enumerate(times)]
+        steps = (TimedStep(_LETTER), TimedStep(_TEXTS, window=window))
+        yield TimedCase(steps=steps, inputs=tuple(inputs))
 
 
 def _case(key: str | None, step: TimedStep, mark: str = "") -> TimedCase:

@@ -129,6 +129,17 @@ SPECIAL_TIMED_LAWS: tuple[Law, ...] = (
         "it is made a float on the way, or its zone is left out",
     ),
     law(
+        "window-2/last", {Fact.TIME_LAST, Fact.FIRED_RANGE},
+        "windows of the last event times end behind these, as the grid says",
+        "the end of a window is kept in 64 bits with a sign",
+        signs={"other ends", "new bounds"},
+    ),
+    law(
+        "time-2/last", {Fact.TIME_LAST},
+        "event times up to 2**63 - 1 are like any other",
+        "the last one is taken for none",
+    ),
+    law(
         "window-2/large", {Fact.LARGE_TIMES_FIRED},
         "windows lie on one grid, to the nanosecond, however large their times are",
         "windows are found by a division of floats",
