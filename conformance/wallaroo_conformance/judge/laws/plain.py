@@ -36,7 +36,7 @@ PLAIN_LAWS: tuple[Law, ...] = (
     law(
         "compute-2/state", {Fact.MULTI_WITH_STATE},
         "a multi state computation sends each of its items",
-        "only the first item is sent, or the list itself",
+        "only the first item is sent, or the list itself, or a generator changes the state in vain",
     ),
     law(
         "compute-2/items", {Fact.MULTI},

@@ -46,7 +46,8 @@ _LAWS: tuple[Law, ...] = (
     law(
         "graph-2/branches", {Fact.BRANCHED},
         "a pipeline used twice gives its messages to each branch, one after the other",
-        "branches are taken in another order, or all but one are forgotten",
+        "branches are taken in another order or not numbered, one gets all items first, or all but "
+        "one are forgotten",
         KINDS,
     ),
     law(
