@@ -118,6 +118,10 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         (Watermarks, "arrive", _t.only_own_frames),
     ),
     altered(
+        "time-3", "a log that begins at 0 has not begun", "`if not first`",
+        (Watermarks, "arrive", _t.begun_when_not_0),
+    ),
+    altered(
         "time-3", "delays on the way forgotten", "one watermark for all steps",
         (Watermarks, "of", _t.delays_ignored),
     ),

@@ -21,6 +21,8 @@ from wallaroo.records import End, Tick, Value
 from wallaroo.times import TIME_END
 from wallaroo.trace import Lineage, Reason
 
+_arrive = Watermarks.arrive
+
 
 def greatest_of_sources(self: Watermarks, ways: dict[str, int]) -> Watermark:
     """Return the greatest watermark of a step's sources."""
@@ -50,6 +52,13 @@ def never_idle(self: Watermarks, source: Any) -> Watermark | None:
     if source.ended:
         return FOREVER
     return self.now if source.by_arrival else source.greatest
+
+
+def begun_when_not_0(self: Watermarks, at: int, source: str | None) -> None:
+    """Take the first arrival time that is not 0 for that of the first record."""
+    if self.first == 0:
+        self.first = None
+    _arrive(self, at, source)
 
 
 def never_ended(self: Watermarks, source: str) -> None:

@@ -135,6 +135,8 @@ def _cases() -> Iterator[TimedCase]:
             yield replace(case, expire_after=expires, inputs=_inputs("", ticks=False))
     for payload, first in product(("", *_BAD_FRAMES), (SourceSpec(), SourceSpec(None))):
         yield _with_a_source_that_has_no_time(payload, first)
+    # When it holds nothing back any more, the frame of that time is late.
+    yield _with_a_source_that_has_no_time("", SourceSpec(), begins=0, idle_after=_FRAMES[7][0])
     for window, time in product((*_RANGES, *_SESSIONS), EVENT_TIMES):
         if time != _TIME:
             case = _case(_LETTER, TimedStep(_TEXTS, window=window))
@@ -344,14 +346,16 @@ def _inputs(mark: str, *, ticks: bool = True) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _with_a_source_that_has_no_time(payload: str, first: SourceSpec) -> TimedCase:
+def _with_a_source_that_has_no_time(
+    payload: str, first: SourceSpec, *, begins: int = _BEGINNING, idle_after: int = 15
+) -> TimedCase:
     """Return a case in which one of two sources has frames, or none, and none that brings a time.
 
-    What counts there is how long the log has gone on: it does not begin in 1970.
+    What counts there is how long the log has gone on, whether it begins in 1970 or not.
     """
     bad = [Entry(source=1, at=at, payload=payload.encode()) for at in (1, 7, 14) if payload]
     inputs = sorted([*_inputs(""), *bad], key=lambda entry: entry.at)
-    inputs = [replace(entry, at=entry.at + _BEGINNING) for entry in inputs]
+    inputs = [replace(entry, at=entry.at + begins) for entry in inputs]
     step = TimedStep(_TEXTS, window=WindowSpec())
-    second = SourceSpec(idle_after=15)
+    second = SourceSpec(idle_after=idle_after)
     return TimedCase((first, second), (TimedStep("merge", other=1), step), tuple(inputs))
