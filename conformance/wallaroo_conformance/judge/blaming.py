@@ -10,8 +10,8 @@ Other cases may know better. A law is passed over
   does not need what the law needs;
 - if failing cases that it does not explain come down to cases which share a rule with this one, by
   particular laws that are no less likely: a single fault explains them all;
-- if a particular law stands out more: more of the failing cases show it broken, or fewer of the
-  other cases have kept it;
+- if a particular law stands out more: more of the failing cases show its rule broken, or fewer of
+  the other cases have kept it;
 - if most of the other failing cases exercise neither it nor another particular law of its rule.
 
 A law is *particular* if it needs a sign, or more than what the plainest cases have. Only such a law
@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.law import Evidence, Law
@@ -131,8 +132,7 @@ def _standing_out(laws: Sequence[Law], found: Evidence, seen: Seen) -> Law:
     first = laws[0]
     if len(seen.others) >= _FEWEST:
         for law in [law for law in laws[1:] if _is_particular(law) and law not in _GENERAL]:
-            # Others of its rule may explain what it does not: one fault breaks them all.
-            own = max([_suspicion(one, found, seen, by_sign=True) for one in _alike(first)])
+            own = _suspicion(first, found, seen, by_sign=True)
             if _suspicion(law, found, seen) >= _STANDS_OUT * own:
                 first = law
     return first
@@ -141,13 +141,14 @@ def _standing_out(laws: Sequence[Law], found: Evidence, seen: Seen) -> Law:
 def _suspicion(law: Law, found: Evidence, seen: Seen, *, by_sign: bool = False) -> float:
     """Return how much a law stands out, from 0 to 1, as Ochiai's formula has it for lines of code.
 
-    It is the geometric mean of two shares: of the failing cases those that show it broken, and of
-    the cases that exercise it those that fail. No case that is kept shows a sign: `by_sign` says
-    that all others do not count for a law that needs one. So much is granted to the law that stands
-    first, not to those that would take its place.
+    It is the geometric mean of two shares: of the failing cases those that show its rule broken,
+    and of the cases that exercise it those that fail. No case that is kept shows a sign: `by_sign`
+    says that all others do not count for a law that needs one. So much is granted to the law that
+    stands first, not to those that would take its place.
     """
     failing = [found, *seen.others]
-    shown = sum(law.explains(one) for one in failing) / len(failing)
+    laws = (law, *_alike(law))
+    shown = sum(any(one.explains(case) for one in laws) for case in failing) / len(failing)
     differed, kept = seen.differed.get(law.id, 0), seen.kept.get(law.id, 0)
     if not differed or (by_sign and law.signs - _EVERYDAY_SIGNS):
         return math.sqrt(shown)
@@ -161,17 +162,17 @@ def _most_exercise(law: Law, others: Sequence[Evidence]) -> bool:
 
 def _exercise(law: Law, others: Sequence[Evidence]) -> list[bool]:
     """Return for each case whether it exercises a law, or a particular one of the same rule."""
-    alike = _alike(law)
-    return [any(one.exercised_by(case.facts) for one in alike) for case in others]
+    laws = (law, *_alike(law))
+    return [any(one.exercised_by(case.facts) for one in laws) for case in others]
 
 
-def _alike(law: Law) -> list[Law]:
-    """Return a law, and the particular ones of its rule."""
-    return [
-        law,
-        *[
+@cache
+def _alike(law: Law) -> tuple[Law, ...]:
+    """Return the particular laws of a law's rule."""
+    return tuple(
+        [
             one
             for one in LAWS
             if one.rule == law.rule and _is_particular(one) and one not in _FOR_NO_REASON
-        ],
-    ]
+        ]
+    )

@@ -10,7 +10,7 @@ from collections import Counter
 
 from wallaroo.trace import Trace
 
-_BOUNDS = re.compile(rb"@(-?\d+)-(\d+)\n")
+_BOUNDS = re.compile(rb"@(-?\d+)-(-?\d+)\n")
 _OF_SEVERAL = re.compile(rb"\+[^@]*@(-?\d+)-(\d+)\n")
 
 Bounds = tuple[int, int]

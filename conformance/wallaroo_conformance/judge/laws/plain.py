@@ -8,6 +8,18 @@ from wallaroo_conformance.judge.law import STATE, Law, law
 
 PLAIN_LAWS: tuple[Law, ...] = (
     law(
+        "state-2/refused", {Fact.ENTITY_BUILT},
+        "every pair of an output and a bool is a result",
+        "some outputs are taken for no result",
+        signs={"more bad-result"},
+    ),
+    law(
+        "compute-2/refused", {Fact.MULTI},
+        "whatever gives items one after the other is a multi result",
+        "only lists are, or an empty one is none",
+        signs={"more bad-result"},
+    ),
+    law(
         "state-9/apart", {Fact.SEVERAL_STATE_PARTITIONS},
         "state partitions with different names share nothing",
         "entities are found by key alone",

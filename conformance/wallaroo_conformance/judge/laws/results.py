@@ -62,7 +62,7 @@ RESULT_LAWS: tuple[Law, ...] = (
         "None is passed on as a message",
     ),
     law(
-        "sink-1/taken", {Fact.OUTPUT},
+        "sink-1/refused", {Fact.OUTPUT},
         "bytes are an output, and text that UTF-8 takes is one",
         "the one or the other is refused",
         signs={"more encode"},

@@ -22,15 +22,15 @@ ROUTING_LAWS: tuple[Law, ...] = (
         "keys are turned into text, normalised, or compared with ==",
     ),
     law(
-        "route-5/taken", {Fact.U64_KEY},
-        "every int from 0 to 2**64 - 1 is a 64-bit key",
-        "0 is taken for no key, or a large one for too large",
+        "route-5/refused", {Fact.U64_KEY},
+        "every number from 0 to 2**64 - 1 is a key",
+        "0 is taken for no key",
         signs={"more bad-key"},
     ),
     law(
-        "route-2/taken", {Fact.KEY_FOUND},
-        "text, bytes, ints, and tuples of keys are keys, whatever is in them",
-        "one is refused, because it is empty, or large, or deep",
+        "route-2/refused", {Fact.KEY_FOUND},
+        "every text, bytes, number and tuple of these is a key",
+        "a key that is false is taken for no key",
         signs={"more bad-key"},
     ),
     law(

@@ -51,11 +51,6 @@ _LAWS: tuple[Law, ...] = (
         KINDS,
     ),
     law(
-        "window-8/time", {Fact.FIRED_COUNT, Fact.CHAINED},
-        "what a count window gives has the event time of its last message",
-        "it has the greatest event time in the window, or the time at which it fired",
-    ),
-    law(
         "window-8/several", {Fact.TIMEOUT_OF_SEVERAL},
         "a count window whose timeout comes gives all messages that it has",
         "it waits for the others, or the timeout runs from the last message",
@@ -64,6 +59,11 @@ _LAWS: tuple[Law, ...] = (
         "window-8/timeout", {Fact.FIRED_BY_TIMEOUT},
         "a count window fires a timeout after its first message, by arrival time",
         "the timeout runs by event time, or from the last message",
+    ),
+    law(
+        "window-8/time", {Fact.FIRED_COUNT, Fact.CHAINED},
+        "what a count window gives has the event time of its last message",
+        "it has the greatest event time in the window, or the time at which it fired",
     ),
     law(
         "window-8/count", {Fact.FIRED_COUNT},

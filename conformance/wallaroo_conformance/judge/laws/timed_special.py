@@ -108,6 +108,12 @@ SPECIAL_TIMED_LAWS: tuple[Law, ...] = (
         "the arrival time stands in for it",
     ),
     law(
+        "route-2/extracted", {Fact.KEY_STAYED},
+        "every text, bytes, number and tuple of these is a key",
+        "a key that is false is taken for no key",
+        signs={"more bad-key"},
+    ),
+    law(
         "time-2/hidden", {Fact.EVENT_TIME_ALTERS},
         "what event_time does to the message is invisible",
         "it is given the message itself instead of a copy",
