@@ -109,7 +109,7 @@ SPECIAL_TIMED_LAWS: tuple[Law, ...] = (
     ),
     law(
         "route-2/extracted", {Fact.KEY_STAYED},
-        "every text, bytes, number and tuple of these is a key",
+        "a key extractor may give every text, bytes, number and tuple of these",
         "a key that is false is taken for no key",
         signs={"more bad-key"},
     ),
