@@ -124,6 +124,10 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "state-4", "lists in dictionaries shared", "a copy that is not deep enough",
         (wallaroo_reference.isolated.copies, "_is_flat", _f.flat_if_a_dict),
     ),
+    altered(
+        "state-4", "dictionaries shared", "lists are copied, and nothing else",
+        (wallaroo_reference.isolated.copies._Plain, "thaw", _f.thawed_without_dicts),
+    ),
     interpreted("state-4", "flag ignored", "state always written back", _s.IgnoresFlag),
     interpreted(
         "state-5",

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Hashable
 from typing import Any
 
-from wallaroo_reference.isolated.copies import _is_flat
+from wallaroo_reference.isolated.copies import _is_flat, _Plain
 from wallaroo_reference.places import FrozenEntity, Store
 
 from wallaroo.judging.dead_letter import DeadLetterError
@@ -72,6 +72,13 @@ def written_text(output: Any) -> bytes:
     if isinstance(output, bytes):
         raise DeadLetterError(Reason.ENCODE, "expected text")
     return written_of(output)
+
+
+def thawed_without_dicts(frozen: _Plain) -> Any:
+    value: Any = object.__new__(frozen.kind)
+    for name, item in frozen.attributes.items():
+        value.__dict__[name] = item.copy() if type(item) is list else item
+    return value
 
 
 def flat_if_a_dict(value: Any) -> bool:

@@ -95,6 +95,15 @@ class Linked(Notebook):
 
 @BUILDERS.add()
 class Indexed(Notebook):
+    """Holds a dictionary."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = {"page": 1}
+
+
+@BUILDERS.add()
+class Shelved(Notebook):
     """Holds a dictionary with a list in it."""
 
     def __init__(self) -> None:
