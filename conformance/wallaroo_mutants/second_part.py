@@ -189,6 +189,7 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         _w.PlacesInSecondOldest,
     ),
     _steps("window-7", "sessions that touch taken together", "`<=`", _w.TouchingSessions),
+    _steps("window-7", "in time as its own session ends", "`<` for `<=`", _w.InTimeAtItsEnd),
     _steps("window-7", "sessions not widened", "the first one's end", _w.NarrowSessions),
     _steps("window-7", "sessions combined backwards", "new before old", _w.SessionsBackwards),
     _steps("window-7", "late though its session is open", "by itself", _w.LateThoughMet),

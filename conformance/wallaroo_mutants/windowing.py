@@ -257,6 +257,16 @@ class OneAccumulatorForWindows(RangeStep):
             yield firing
 
 
+class InTimeAtItsEnd(SessionStep):
+    def take(self, arrival: Arrival) -> Firing | None:
+        reached = self.watermark
+        if arrival.time + self._windows.gap + self._windows.delay == reached:
+            self.watermark = reached - 1
+        own = super().take(arrival)
+        self.watermark = reached
+        return own
+
+
 class TouchingSessions(SessionStep):
     def _meets(self, session: Any, time: int) -> bool:
         gap = self._windows.gap

@@ -116,6 +116,12 @@ _LAWS: tuple[Law, ...] = (
         frozenset({"changed", "letters", "late", "windows"}), signs={"new bounds"},
     ),
     law(
+        "window-7/passed", {Fact.FIRED_SESSION, Fact.LATE_LETTER},
+        "a message that overlaps no open session is late as soon as its own interval has passed",
+        "it is late a nanosecond later, or the gap is not added",
+        signs={"lost late"},
+    ),
+    law(
         "window-6/letter", {Fact.LATE_LETTER},
         "a message is late if every window that it belongs to has fired",
         "a message within the delay is late, or a late one is lost in silence",
