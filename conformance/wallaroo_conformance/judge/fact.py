@@ -153,6 +153,7 @@ class Fact(enum.Enum):
     KEY_TAKEN = "a key is taken by collect before state or windows"
     EXTRACTOR_ALTERS = "key extractor alters message"
     LATE = "a message was late"
+    AT_EDGE = "the latest message so far lies where a window begins"
     COUNTING = "a message came to a count window"
     TIME_ZERO = "an event time is 0"
     TIME_LAST = "an event time is one of the last there are"

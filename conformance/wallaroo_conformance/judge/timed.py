@@ -352,7 +352,7 @@ def _followed_by_frames(log: Sequence[Record]) -> list[bool]:
 
 
 def _lateness_facts(observation: TimedObservation, facts: set[Fact]) -> None:
-    """Note messages that are in time because a session is open that they overlap.
+    """Note messages at edges, and those in time because a session is open that they overlap.
 
     Where late messages are dead letters, a message is in time if `update` is called for it.
     """
@@ -362,12 +362,18 @@ def _lateness_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         for index in application.window_steps
         if _has_time_of_one_source(application, index)
     }
+    windows = [application.nodes[index].operation.windows for index in application.window_steps]  # type: ignore[union-attr]  # a window step
+    slides = [one.slide for one in windows if isinstance(one, RangeWindows)]
     greatest: dict[str, int] = {}  # event time of each source
     source, time = "", 0  # of the record's message
     for call in observation.calls:
         if call.role == "event time":
             with contextlib.suppress(BadTimeError):  # also of what it raised
                 source, time = call.user.pipeline, event_time_from(call.result)
+                if time >= max(greatest.values(), default=0) and any(
+                    time % slide == 0 for slide in slides
+                ):
+                    facts.add(Fact.AT_EDGE)
                 greatest[source] = max(time, greatest.get(source, 0))
         elif call.role == "update" and call.result != _RAISED and call.user.name in steps:
             windows = call.user.operation.windows

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TypeVar
 
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS, COMBINING
@@ -54,6 +55,8 @@ def _times(case: TimedCase) -> Iterator[TimedCase]:
     inputs = tuple([replace(entry, at=entry.at + LATER) for entry in case.inputs])
     yield replace(case, inputs=inputs)
     yield earlier(case)
+    inputs = tuple([with_time(entry, (time_of(entry) or 0) + 1) for entry in case.inputs])
+    yield replace(case, inputs=inputs)  # at other places in their windows
     inputs = tuple([one if one.what == "tick" else replace(one, at=0) for one in case.inputs])
     yield replace(case, inputs=inputs)
     for index, source in enumerate(case.sources):
@@ -78,6 +81,8 @@ def _ends(case: TimedCase) -> Iterator[TimedCase]:
         yield replace(case, inputs=(*inputs, Entry("tick", at=later)), ended=False)
         frames = [Entry("frame", number, later, last) for number in range(len(case.sources))]
         yield replace(case, inputs=(*inputs, *frames), ended=False)
+    ticks = [(Entry("tick", at=entry.at), entry) for entry in case.inputs]
+    yield replace(case, inputs=tuple(chain.from_iterable(ticks)))
     more = with_another_source(case)
     for index, entry in enumerate(case.inputs):
         if entry.what == "tick" and more is not None:

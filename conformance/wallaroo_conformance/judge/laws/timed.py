@@ -56,6 +56,11 @@ _LAWS: tuple[Law, ...] = (
         "it waits for the others, or the timeout runs from the last message",
     ),
     law(
+        "time-4/timeout", {Fact.FIRED_BY_TIMEOUT, Fact.FIRED_BEFORE_OWN},
+        "a count window whose timeout has passed fires before the record's own message comes to it",
+        "the message is counted in the window that should have fired",
+    ),
+    law(
         "window-8/timeout", {Fact.FIRED_BY_TIMEOUT},
         "a count window fires a timeout after its first message, by arrival time",
         "the timeout runs by event time, or from the last message",
@@ -166,6 +171,12 @@ _LAWS: tuple[Law, ...] = (
         "where windows are sessions, a message is late only if it overlaps no open one and its own "
         "interval has passed",
         "its time alone decides, or the gap is not added",
+        signs={"more late"},
+    ),
+    law(
+        "window-2/edge", {Fact.AT_EDGE, Fact.WINDOWED},
+        "a message at the very beginning of a window lies in it, and not in the one before",
+        "windows are rounded down from a time one less",
         signs={"more late"},
     ),
     law(
