@@ -211,6 +211,7 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         "window-9", "sessions lost when combine raises", "taken out first",
         _w.LosesSessionsThatFail,
     ),
+    _steps("window-9", "sessions altered when combine raises", "no copy", _w.SessionsHandedOut),
     _steps("window-10", "windows that have fired listed", "never removed", _w.StaysListed),
     _steps("window-11", "one pane listed", "what is stored is shown", _w.ListsFirstPane),
 )  # fmt: skip

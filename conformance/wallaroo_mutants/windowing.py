@@ -285,6 +285,17 @@ class SessionsBackwards(SessionStep):
         return super()._merged(parts[::-1])
 
 
+class SessionsHandedOut(SessionStep):
+    """What `combine` gave is kept as it is; a call that fails may have altered it."""
+
+    def _merged(self, parts: Any) -> Any:
+        right, self._freeze = self._freeze, lambda value: value
+        try:
+            return super()._merged(parts)
+        finally:
+            self._freeze = right
+
+
 class LateThoughMet(SessionStep):
     def take(self, arrival: Arrival) -> Firing | None:
         if arrival.time + self._windows.gap + self._windows.delay <= self.watermark:

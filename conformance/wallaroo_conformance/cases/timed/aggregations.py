@@ -82,7 +82,8 @@ class AlteredTexts(Texts):
             fail(text)
 
     def combine(self, earlier: Any, later: Any) -> None:
-        """Add the later texts, and more to these."""
+        """Add the later texts, and more to both, before a mark fails."""
+        earlier.append("altered")
         super().combine(earlier, later)
         later.append("altered")
 

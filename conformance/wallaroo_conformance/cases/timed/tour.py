@@ -41,6 +41,8 @@ _RANGES: Final = (
     WindowSpec(delay=5),
 )
 _SESSIONS: Final = (WindowSpec("session", 5), WindowSpec("session", 5, delay=10))
+_JOINED: Final = WindowSpec("session", 9, delay=10)
+"""In its sessions, two messages come before one that has a mark."""
 _COUNTS: Final = (
     WindowSpec("count", 2),
     WindowSpec("count", 9, timeout=10),
@@ -122,6 +124,8 @@ def _cases() -> Iterator[TimedCase]:
     for window, mark in product(_WINDOWS, MARKS):
         case = _case(_LETTER, TimedStep(_TEXTS, window=window), mark)
         yield replace(case, codec=mark in _REFUSED)
+    for aggregation, mark in product(AGGREGATIONS.having(Trait.FINDING), "uc"):
+        yield _case(_LETTER, TimedStep(aggregation, window=_JOINED), mark)
     for window in _WINDOWS:
         case = _case(_LETTER, TimedStep(_TEXTS, window=window))
         behind = TimedStep(_TEXTS, window=WindowSpec(size=5))  # the event times show there
