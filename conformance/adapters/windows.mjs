@@ -29,6 +29,7 @@ const keys = { by_letter: (m) => { if (m[2].includes("k")) fail(m[2]); if (m[2].
 function run(form, records) {
   if (form.format !== "wallaroo-timed-case/1" || form.form !== "pipelines") throw new Refusal("graph-1", "case", "pipelines only");
   if (!records.every((one) => Number.isSafeInteger(one.at))) throw new Refusal("time-1", "records", "times beyond 2^53");
+  if (form.done) throw new Refusal("graph-1", "case", "sinks only");
   if (form.codec) throw new Refusal("key-5", "case", "no codec");
   if (form.on_error !== "skip") throw new Refusal("dead-4", "case", "no stop");
   form.sources.forEach((s) => { if (s.idle_after !== null || s.generator || !["own_time", null].includes(s.event_time)) throw new Refusal("time-3", "source", "plain sources only"); });

@@ -61,6 +61,18 @@ class LettersNamedBySource(Interpreter):
         place.pipeline = before
 
 
+class RunsWhatLeadsToSinks(Interpreter):
+    def __init__(self, application: Application, **options: Any) -> None:
+        super().__init__(application, **options)
+        for place, _ in self._places.values():
+            self._prune(place)
+
+    def _prune(self, place: Place) -> bool:
+        """Leave out consumers that lead to no sink; return whether this place leads to one."""
+        place.consumers[:] = [one for one in place.consumers if self._prune(one)]
+        return place.sink is not None or bool(place.consumers)
+
+
 class FailureOfGeneratorUntold(Interpreter):
     def _end_source(self, record: End, lineage: Lineage) -> None:
         pass

@@ -21,6 +21,10 @@ def _steps(rule: str, name: str, says: str, *broken: Any) -> Mutant:
 _g, _t, _w = graphing, timing, windowing
 
 SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
+    interpreted(
+        "graph-1", "pipelines without sinks not run", "a lazy engine, asked for outputs",
+        _g.RunsWhatLeadsToSinks,
+    ),
     interpreted("graph-2", "branches backwards", "a stack for a queue", _g.BranchesBackwards),
     interpreted("graph-2", "one branch only", "one consumer supported", _g.OneBranchOnly),
     interpreted(

@@ -94,6 +94,7 @@ class Fact(enum.Enum):
     TIMED_LETTER = "dead letter of a timed case"
     LETTER_OF_ANOTHER_SOURCE = "dead letter behind a merge, of a source that does not name it"
     BRANCHED = "branches"
+    DONE = "pipelines without a sink"
     MERGED = "merge"
     MERGED_WITH_ITSELF = "both sides of a merge have a source in common"
     GENERATED = "value of a generator"

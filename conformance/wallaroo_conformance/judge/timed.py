@@ -121,6 +121,8 @@ def _run_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         facts.add(ENDS[trace.ended.kind])
     if case.codec:
         facts.add(Fact.CODEC)
+    if case.done:
+        facts.add(Fact.DONE)
     if trace.windows:
         facts.add(Fact.WINDOWS_OPEN)
     for _, what in trace.late:

@@ -48,12 +48,16 @@ def _model(*wanted: str) -> Any:
 
 
 def _filtered(case: TimedCase) -> bool:
-    """Whether marks make something fail or filter messages, which the model cannot tell."""
-    return any(
-        entry.what in ("failed", "exited")
-        or (entry.what == "frame" and _text(entry).strip("0123456789") not in ("", "m"))
-        for entry in case.inputs
-    ) or any(source.generator for source in case.sources)
+    """Whether marks fail or filter messages, or sinks lack, which the model cannot tell."""
+    return (
+        case.done
+        or any(
+            entry.what in ("failed", "exited")
+            or (entry.what == "frame" and _text(entry).strip("0123456789") not in ("", "m"))
+            for entry in case.inputs
+        )
+        or any(source.generator for source in case.sources)
+    )
 
 
 def _text(entry: Entry) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import wallaroo
 from wallaroo.topology import Application
@@ -133,7 +133,7 @@ def _pipeline_calls(case: TimedCase) -> Iterator[Call]:
     for node, name in enumerate(names):
         if node not in taken and not (node >= len(case.sources) and _has_sink(case, node)):
             ends.append(f"end_{len(ends)}")
-            yield Call(ends[-1], name, "to_sink", (_SINK,))
+            yield Call(ends[-1], name, *_END[case.done])
     yield Call("", "wallaroo", "build_application", (_value(APPLICATION), *ends))
 
 
@@ -150,7 +150,7 @@ def _builder_calls(case: TimedCase) -> Iterator[Call]:
             if step.origin % len(case.sources) == index:
                 method, arguments = _step(case, number, step)
                 yield Call("", "builder", method, arguments)
-        yield Call("", "builder", "to_sink", (_SINK,))
+        yield Call("", "builder", *_END[case.done])
     yield Call("", "builder", "build", ())
 
 
@@ -236,3 +236,6 @@ _SINK = Argument(
     'wallaroo.TCPSinkConfig("127.0.0.1", 7020, line)',
     wallaroo.TCPSinkConfig("127.0.0.1", 7020, line),
 )
+_Method: TypeAlias = "tuple[str, tuple[Argument, ...]]"
+_END: Final[dict[bool, _Method]] = {False: ("to_sink", (_SINK,)), True: ("done", ())}
+"""The method that ends a pipeline, and its arguments, by whether the case is `done`."""

@@ -37,6 +37,7 @@ def timed_crossed(one: TimedCase, other: TimedCase, rng: Random) -> TimedCase:
         isolation=one.isolation,
         on_error=rng.choice((one.on_error, other.on_error)),
         small=rng.choice((one.small, other.small)),
+        done=one.done,
     )
 
 

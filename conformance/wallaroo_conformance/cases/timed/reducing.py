@@ -58,6 +58,7 @@ def timed_size(case: TimedCase) -> tuple[int, ...]:
         + (case.expire_after is not None)
         + case.shared
         + case.codec
+        + case.done
         + (case.batches is not None)
         + (case.number is not None)
         + (case.on_error != "skip")
@@ -270,7 +271,7 @@ def _times(case: TimedCase) -> Iterator[TimedCase]:
 def _runs(case: TimedCase) -> Iterator[TimedCase]:
     plain = TimedCase()
     for name in (
-        *("ended", "form", "expire_after", "shared", "codec"),
+        *("ended", "form", "expire_after", "shared", "codec", "done"),
         *("batches", "number", "on_error", "small"),
     ):
         value = getattr(plain, name)

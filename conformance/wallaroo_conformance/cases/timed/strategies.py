@@ -113,6 +113,7 @@ def timed_case_from_bytes(drawn: bytes, tone: Tone = "any") -> TimedCase:
         isolation="isolated" if tone == "any" else "trusting",
         on_error="stop" if head[18] > 240 else "skip",
         small=head[19] > 191,
+        done=190 < head[12] <= 200,
     )
 
 

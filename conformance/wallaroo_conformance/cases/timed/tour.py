@@ -157,6 +157,7 @@ def _cases() -> Iterator[TimedCase]:
     yield from _behind_one_another()
     yield from _ended_by_generators()
     yield from _at_the_end_of_time()
+    yield from _done()
 
 
 def _two_sources() -> Iterator[TimedCase]:
@@ -330,6 +331,19 @@ def _at_the_end_of_time() -> Iterator[TimedCase]:
         inputs = [Entry(payload=f"a {time} {at}".encode()) for at, time in enumerate(times)]
         steps = (TimedStep(_LETTER), TimedStep(_TEXTS, window=window))
         yield TimedCase(steps=steps, inputs=tuple(inputs))
+
+
+def _done() -> Iterator[TimedCase]:
+    """Yield cases whose pipelines have no sink, with each sort of step as the last one."""
+    windows = (_RANGES[1], _SESSIONS[0], _COUNTS[0])
+    last = (
+        *[TimedStep(name) for name in (*STATELESS, _LETTER, _STATE, "collect")],
+        *[TimedStep(_TEXTS, window=window) for window in windows],
+        TimedStep("merge", other=1),
+    )
+    for one, sink in product(last, (False, True)):
+        steps = (TimedStep(_LETTER), TimedStep(_STATE, sink=sink), one, replace(one, origin=1))
+        yield TimedCase(steps=steps, inputs=_inputs(""), ended=sink, done=True)
 
 
 def _case(key: str | None, step: TimedStep, mark: str = "") -> TimedCase:

@@ -40,6 +40,11 @@ SPECIAL_TIMED_LAWS: tuple[Law, ...] = (
         frozenset({"letter fields"}), signs={"told of a window"},
     ),
     law(
+        "graph-1/done", {Fact.DONE},
+        "a pipeline that is done runs as one with a sink does",
+        "what leads to no sink is not run",
+    ),
+    law(
         "key-5/refused", {Fact.CODEC, Fact.CODEC_REFUSES},
         "what an application's own codec raises is a dead letter, unportable",
         "pickle is used where the codec is meant, or the codec's exception ends the run",
