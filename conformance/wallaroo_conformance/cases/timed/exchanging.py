@@ -31,6 +31,7 @@ _TEXTS, _LETTER, _STATE, _TIME = (
     *(next(iter(AGGREGATIONS)), next(iter(KEYS)), next(iter(STATEFUL))),
     SourceSpec.event_time,
 )
+_OTHER_LETTER = b"z"
 _PLACED = "place-in-oldest-window"  # no policy of sessions
 _RANGE, _SESSION, _COUNT = WindowSpec(), WindowSpec("session", 5), WindowSpec("count", 2)
 
@@ -137,7 +138,11 @@ def _windows(step: TimedStep) -> Iterator[WindowSpec]:
 
 
 def _keys(case: TimedCase) -> Iterator[TimedCase]:
-    """Exchange one key, where messages have none, and the keys of their letters."""
+    """Exchange letters, and one key, where messages have none, and the keys of their letters."""
+    for index, entry in enumerate(case.inputs):
+        if time_of(entry) is not None:
+            other = replace(entry, payload=_OTHER_LETTER + entry.payload[1:])
+            yield replace(case, inputs=_put(case.inputs, index, other))
     if case.form == "builder":
         for index, step in enumerate(case.steps):
             route = _LETTER if step.route is None else None
