@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from wallaroo_reference.isolated.copies import freeze
+from wallaroo_reference.isolated.copies import CodedCopies, freeze
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.isolated.walk import Context
 from wallaroo_reference.places import FrozenEntity, Place
@@ -190,6 +190,14 @@ class AccumulatorsPickled(Interpreter):
         super().__init__(*arguments, **options)
         for step, _ in self._windows.values():
             step._freeze = freeze
+
+
+_freeze_coded = CodedCopies.freeze
+
+
+def frozen_numbers_apart(copies: CodedCopies, value: Any) -> Any:
+    """Freeze a value; numbers are left as they are."""
+    return value if type(value) in (int, float) else _freeze_coded(copies, value)
 
 
 class CodecUnused(Interpreter):

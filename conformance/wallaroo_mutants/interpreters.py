@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -311,11 +312,17 @@ class SendsWhileConsuming(Interpreter):
             try:
                 for item in result:
                     items.append(item)
-            except Exception:
+            except BaseException as error:  # noqa: BLE001 - raised again, where it is expected
                 self._send(place, [freeze(item) for item in items], lineage)
-                raise
-            result = items
+                result = _raising(items, error)
+            else:
+                result = items
         return super()._items(place, result)
+
+
+def _raising(items: list[Any], error: BaseException) -> Iterator[Any]:
+    yield from items
+    raise error
 
 
 def _plain(value: Any) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import wallaroo_reference.isolated.walk
 from wallaroo_conformance.killing import Mutant
+from wallaroo_reference.isolated.copies import CodedCopies
 from wallaroo_reference.isolated.watermarks import Watermarks
 from wallaroo_reference.places import Store
 
@@ -81,6 +82,10 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     ),
     interpreted(
         "key-5", "pickle where a codec is meant", "a default not overridden", _g.CodecUnused
+    ),
+    altered(
+        "key-5", "numbers without the codec", "what cannot be altered needs no copy",
+        (CodedCopies, "freeze", _g.frozen_numbers_apart),
     ),
     interpreted(
         "key-5", "accumulators pickled where a codec is meant", "one place forgotten",

@@ -46,6 +46,10 @@ def test_a_window_of_several_messages_that_is_not_there_is_told_from_one_of_one_
     assert "window lost" not in signs(several, given("a 15 m@-5-15", "a 20 x@10-20"))
 
 
+def test_window_6_as_many_windows_of_a_moment_as_there_must_be_are_no_late_ones() -> None:
+    assert "more late" not in signs(given("a 6 m@5-6"), given("a 1 m@0-1"))
+
+
 def test_window_6_a_window_that_only_the_reference_fires_for_one_message_is_a_late_one_lost() -> (
     None
 ):
