@@ -229,8 +229,10 @@ class PanesBackwards(RangeStep):
 
 class PanesAsTheyCame(RangeStep):
     def _parts(self, panes: Any, number: int) -> tuple[Any, ...]:
-        right = super()._parts(panes, number)
-        return tuple([part for part in panes.parts.values() if any(part is one for one in right)])
+        start = number * self._windows.slide
+        end = start + self._windows.range
+        inside = [pane for pane in panes.parts if start <= pane * self._pane < end]
+        return tuple([panes.parts[pane] for pane in inside])
 
 
 class SharedAccumulator(RangeStep):
