@@ -10,7 +10,7 @@ from wallaroo_reference.isolated.copies import CodedCopies
 from wallaroo_reference.isolated.watermarks import Watermarks
 from wallaroo_reference.places import Store
 
-from wallaroo_mutants import graphing, timing, windowing
+from wallaroo_mutants import graphing, sessions_counts, timing, windowing
 from wallaroo_mutants.engine import altered, interpreted
 
 
@@ -19,7 +19,7 @@ def _steps(rule: str, name: str, says: str, *broken: Any) -> Mutant:
     return altered(rule, name, says, (wallaroo_reference.isolated.walk, "window_step", made))
 
 
-_g, _t, _w = graphing, timing, windowing
+_g, _s, _t, _w = graphing, sessions_counts, timing, windowing
 
 SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     interpreted(
@@ -181,7 +181,7 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     ),
     _steps(
         "window-6", "late messages lost in silence", "logged at trace level",
-        _w.SilentlyLate, _w.SilentlyLateSession,
+        _w.SilentlyLate, _s.SilentlyLateSession,
     ),
     _steps("window-6", "dropped messages uncounted", "`return`", _w.DropsUncounted),
     _steps("window-6", "partly late uncounted", "late or not, no third", _w.PartlyUncounted),
@@ -191,36 +191,36 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     ),
     _steps(
         "window-6", "a late message's own window is a session", "one length for all windows",
-        _w.OwnWindowIsSession,
+        _s.OwnWindowIsSession,
     ),
     _steps(
         "window-6", "late messages placed in the second oldest", "off by one",
         _w.PlacesInSecondOldest,
     ),
-    _steps("window-7", "sessions that touch taken together", "`<=`", _w.TouchingSessions),
-    _steps("window-7", "in time as its own session ends", "`<` for `<=`", _w.InTimeAtItsEnd),
-    _steps("window-7", "sessions not widened", "the first one's end", _w.NarrowSessions),
-    _steps("window-7", "sessions combined backwards", "new before old", _w.SessionsBackwards),
-    _steps("window-7", "late though its session is open", "by itself", _w.LateThoughMet),
-    _steps("window-8", "one more to a count", "`>` for `>=`", _w.OneMoreToCount),
+    _steps("window-7", "sessions that touch taken together", "`<=`", _s.TouchingSessions),
+    _steps("window-7", "in time as its own session ends", "`<` for `<=`", _s.InTimeAtItsEnd),
+    _steps("window-7", "sessions not widened", "the first one's end", _s.NarrowSessions),
+    _steps("window-7", "sessions combined backwards", "new before old", _s.SessionsBackwards),
+    _steps("window-7", "late though its session is open", "by itself", _s.LateThoughMet),
+    _steps("window-8", "one more to a count", "`>` for `>=`", _s.OneMoreToCount),
     _steps(
         "window-8", "what a count window gives has its greatest time", "its end, less one",
-        _w.CountHasGreatestTime,
+        _s.CountHasGreatestTime,
     ),
-    _steps("window-8", "keys counted together", "one counter a step", _w.KeysCountedTogether),
-    _steps("window-8", "timeout by event time", "one clock for all", _w.TimeoutByEventTime),
-    _steps("window-8", "timeout from the last message", "an idle timeout", _w.TimeoutFromLast),
+    _steps("window-8", "keys counted together", "one counter a step", _s.KeysCountedTogether),
+    _steps("window-8", "timeout by event time", "one clock for all", _s.TimeoutByEventTime),
+    _steps("window-8", "timeout from the last message", "an idle timeout", _s.TimeoutFromLast),
     interpreted(
         "window-9", "a window that fails takes others along", "one `try` around all of them",
         _t.OneFailureATurn,
     ),
-    _steps("window-9", "failed messages counted", "counted before the call", _w.CountsFailed),
+    _steps("window-9", "failed messages counted", "counted before the call", _s.CountsFailed),
     _steps("window-9", "a failed message opens a window", "no undo", _w.FailedUpdateOpens),
     _steps(
         "window-9", "sessions lost when combine raises", "taken out first",
-        _w.LosesSessionsThatFail,
+        _s.LosesSessionsThatFail,
     ),
-    _steps("window-9", "sessions altered when combine raises", "no copy", _w.SessionsHandedOut),
+    _steps("window-9", "sessions altered when combine raises", "no copy", _s.SessionsHandedOut),
     _steps("window-10", "windows that have fired listed", "never removed", _w.StaysListed),
     _steps("window-11", "one pane listed", "what is stored is shown", _w.ListsFirstPane),
 )  # fmt: skip

@@ -18,7 +18,7 @@ from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.cases.operators import STATEFUL
 from wallaroo_conformance.judge.observing import Observation
 from wallaroo_conformance.judge.rules import rule_id
-from wallaroo_conformance.judge.timed import TimedObservation
+from wallaroo_conformance.judge.timed_observing import TimedObservation
 
 Permutation = list[int]
 Watched: TypeAlias = Observation | TimedObservation

@@ -19,7 +19,8 @@ from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.fact import Facts
 from wallaroo_conformance.judge.facts import facts_of
 from wallaroo_conformance.judge.observing import Observation, observe
-from wallaroo_conformance.judge.timed import TimedObservation, facts_of_timed, observe_timed
+from wallaroo_conformance.judge.timed_facts import facts_of_timed
+from wallaroo_conformance.judge.timed_observing import TimedObservation, observe_timed
 
 _REMEMBERED = 3_000  # cases, of about 10 KB each
 

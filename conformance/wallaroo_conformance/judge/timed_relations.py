@@ -13,7 +13,7 @@ from wallaroo.trace import Trace
 from wallaroo_conformance.cases.timed.case import Entry, SourceSpec, TimedCase
 from wallaroo_conformance.cases.timed.operators import KEYS
 from wallaroo_conformance.judge.metamorphic import ANY_BATCHES, ANY_PARTITIONS, Relation, equal
-from wallaroo_conformance.judge.timed import TimedObservation
+from wallaroo_conformance.judge.timed_observing import TimedObservation
 from wallaroo_conformance.judge.window_model import expected
 
 

@@ -20,7 +20,7 @@ from wallaroo_conformance.judge.divergences import Divergence, known
 from wallaroo_conformance.judge.metamorphic import RELATIONS, Variant
 from wallaroo_conformance.judge.oracle import Meaning, Oracle
 from wallaroo_conformance.judge.results import Failure
-from wallaroo_conformance.judge.timed import TimedObservation
+from wallaroo_conformance.judge.timed_observing import TimedObservation
 from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 from wallaroo_conformance.search.findings import Failing, Findings
 from wallaroo_conformance.search.running import REFUSED, Runner

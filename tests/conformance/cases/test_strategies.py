@@ -35,13 +35,13 @@ from wallaroo_conformance.cases.timed import strategies as timed_strategies
 from wallaroo_conformance.cases.timed import tour as timed_tour
 from wallaroo_conformance.cases.timed.case import SourceSpec, TimedStep
 from wallaroo_conformance.cases.timed.operators import COMPONENTS, EVENT_TIMES, PAIRS, STATEFUL
-from wallaroo_conformance.judge import facts, observing
-from wallaroo_conformance.judge import timed as judge_timed
+from wallaroo_conformance.judge import facts, observing, timed_facts, timed_observing
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.facts import facts_of
 from wallaroo_conformance.judge.laws import LAWS, exercised
 from wallaroo_conformance.judge.observing import observe
-from wallaroo_conformance.judge.timed import facts_of_timed, observe_timed
+from wallaroo_conformance.judge.timed_facts import facts_of_timed
+from wallaroo_conformance.judge.timed_observing import observe_timed
 
 from wallaroo.engine import load_engine
 
@@ -109,7 +109,10 @@ def test_nobody_but_its_table_knows_an_operator_by_name(module: ModuleType) -> N
 
 @pytest.mark.parametrize(
     "module",
-    [timed_strategies, timed_building, timed_case, timed_reducing, timed_tour, judge_timed],
+    [
+        *(timed_strategies, timed_building, timed_case, timed_reducing, timed_tour),
+        *(timed_facts, timed_observing),
+    ],
 )
 def test_nobody_but_its_table_knows_an_operator_of_timed_cases(module: ModuleType) -> None:
     names = {*COMPONENTS, *STATEFUL, *EVENT_TIMES} - {TimedStep.operator, SourceSpec.event_time}

@@ -34,7 +34,7 @@ from wallaroo_conformance.cases.timed.operators import (
 )
 from wallaroo_conformance.cases.timed.reducing import timed_reductions
 from wallaroo_conformance.cases.timed.tour import timed_tour
-from wallaroo_conformance.judge.timed import observe_timed
+from wallaroo_conformance.judge.timed_observing import observe_timed
 from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 
 import wallaroo.testing

@@ -124,8 +124,9 @@ def _cases() -> Iterator[TimedCase]:
     for window, mark in product(_WINDOWS, MARKS):
         case = _case(_LETTER, TimedStep(_TEXTS, window=window), mark)
         yield replace(case, codec=mark in _REFUSED)
-    for window in (WindowSpec(), WindowSpec("count", 3)):
-        yield replace(_case(_LETTER, TimedStep("number", window=window)), codec=True)
+    uncombined = [name for name in AGGREGATIONS if name not in COMBINING]
+    for aggregation, window in product(uncombined, (WindowSpec(), WindowSpec("count", 3))):
+        yield replace(_case(_LETTER, TimedStep(aggregation, window=window)), codec=True)
     for aggregation, mark in product(AGGREGATIONS.having(Trait.FINDING), "uc"):
         yield _case(_LETTER, TimedStep(aggregation, window=_JOINED), mark)
     for window in _WINDOWS:

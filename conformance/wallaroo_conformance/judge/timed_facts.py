@@ -1,102 +1,29 @@
-"""What a timed case does on the reference, and which facts it meets."""
+"""Which facts a timed case meets."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise, zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
-from wallaroo.components import Component
-from wallaroo.engine import Engine
 from wallaroo.operations import Windowed
 from wallaroo.records import End, Frame, Record, Tick, Value
 from wallaroo.times import TIME_END, BadTimeError, event_time_from
-from wallaroo.topology import Application, ComponentUse, Step
-from wallaroo.trace import DeadLetter, Reason, Trace
+from wallaroo.topology import Application, Step
+from wallaroo.trace import DeadLetter, Reason
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
-from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.operators import Trait
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
-from wallaroo_conformance.cases.timed.building import application_of
-from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.cases.timed.operators import EVENT_TIMES, KEYS, STATEFUL
 from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.facts import ENDS
+from wallaroo_conformance.judge.timed_observing import RAISED, TimedCall, TimedObservation
 
-_RAISED = "raised"
 _TODAY = 1 << 53  # from here on, floats leave out numbers
 _LAST = 64  # nanoseconds; no case has longer windows
-
-
-class TimedCall(NamedTuple):
-    """A call of user code.
-
-    Args:
-        role: a method of an aggregation, or the role of another component.
-        user: the node, or the state partition, that calls it.
-        arguments: what it was called with.
-        result: its result; the text ``raised`` if it raised.
-    """
-
-    role: str
-    user: Any
-    arguments: tuple[Any, ...]
-    result: Any
-
-
-@dataclass(frozen=True)
-class TimedObservation:
-    """A timed case, its application, its trace, and the calls of user code."""
-
-    case: TimedCase
-    application: Application
-    trace: Trace
-    calls: tuple[TimedCall, ...]
-
-
-def observe_timed(reference: Engine, cases: Sequence[TimedCase]) -> list[TimedObservation]:
-    """Run timed cases on the reference engine, isolated, and watch the calls."""
-    observations = []
-    for case in cases:
-        calls: list[TimedCall] = []
-        application = application_of(case)
-        watched = application.map_components(_watcher(calls))
-        meant = replace(case, isolation="isolated")
-        thorough = {"thorough": case.isolation == "trusting"}
-        trace = reference.run(engine_case(meant, watched, thorough))
-        observations.append(TimedObservation(case, application, trace, tuple(calls)))
-    return observations
-
-
-def _watcher(calls: list[TimedCall]) -> Callable[[ComponentUse], Component]:
-    def watched(role: str, user: Any, call: Any) -> Any:
-        def calling(*arguments: Any) -> Any:
-            try:
-                result = call(*arguments)
-            except BaseException:
-                calls.append(TimedCall(role, user, arguments, _RAISED))
-                raise
-            calls.append(TimedCall(role, user, arguments, result))
-            return result
-
-        return calling
-
-    def watch(use: ComponentUse) -> Any:
-        record: Any = use.component
-        if use.role != "aggregation":
-            return replace(record, call=watched(use.role, use.user, record.call))
-        methods = {
-            name: watched(name, use.user, getattr(record, name))
-            for name in ("combine", "output")
-            if getattr(record, name) is not None
-        }
-        return replace(record, call=watched("update", use.user, record.call), **methods)
-
-    return watch
 
 
 def facts_of_timed(observation: TimedObservation) -> Facts:
@@ -207,7 +134,7 @@ def _source_facts(observation: TimedObservation, facts: set[Fact]) -> None:
     for call in observation.calls:
         if call.role != "event time":
             continue
-        facts.add(Fact.EVENT_TIME_RAISES if call.result == _RAISED else Fact.EVENT_TIME)
+        facts.add(Fact.EVENT_TIME_RAISES if call.result == RAISED else Fact.EVENT_TIME)
         function = call.user.config.event_time.component
         if EVENT_TIMES.has(function.__name__, Trait.ALTERS_MESSAGE):
             facts.add(Fact.EVENT_TIME_ALTERS)
@@ -232,7 +159,7 @@ def _call_facts(observation: TimedObservation, facts: set[Fact]) -> None:
             continue
         operation = call.user.operation
         if call.role == "partition function" and call.user.name.split()[0] in KEYS:
-            facts.add(Fact.KEY_EXTRACTOR_LETTER if call.result == _RAISED else Fact.KEY_STAYED)
+            facts.add(Fact.KEY_EXTRACTOR_LETTER if call.result == RAISED else Fact.KEY_STAYED)
             if KEYS.has(call.user.name.split()[0], Trait.ALTERS_MESSAGE):
                 facts.add(Fact.EXTRACTOR_ALTERS)
         elif call.role == "computation" and call.user.name.split()[0] in STATEFUL:
@@ -258,7 +185,7 @@ def _window_facts(call: TimedCall, operation: Windowed, facts: set[Fact]) -> Non
         facts.add(Fact.AGGREGATION_FALSY)
     if call.role == "update":
         facts.add(Fact.WINDOWED)
-        if call.result == _RAISED:
+        if call.result == RAISED:
             facts.add(Fact.UPDATE_RAISED)
             if call.arguments[1]:
                 facts.add(Fact.UPDATE_RAISED_WITHIN)
@@ -273,7 +200,7 @@ def _window_facts(call: TimedCall, operation: Windowed, facts: set[Fact]) -> Non
     elif call.role == "combine":
         session = isinstance(windows, SessionWindows)
         facts.add(Fact.SESSIONS_COMBINED if session else Fact.PANES_COMBINED)
-        if call.result == _RAISED:
+        if call.result == RAISED:
             facts.add(Fact.COMBINE_RAISED)
     elif call.role == "output":
         _firing_facts(call, windows, facts)
@@ -283,7 +210,7 @@ def _firing_facts(call: TimedCall, windows: Any, facts: set[Fact]) -> None:
     facts.add(Fact.FIRED)
     if call.result is None:
         facts.add(Fact.WINDOW_GIVES_NONE)
-    elif call.result == _RAISED:
+    elif call.result == RAISED:
         facts.add(Fact.OUTPUT_RAISED)
     bounds = call.arguments[2] if len(call.arguments) > 2 else None
     if getattr(windows, "late", None) is LateDataPolicy.FIRE_PER_MESSAGE and (
@@ -325,9 +252,9 @@ def _order_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         if call.role == "decoder":
             fired, in_frame = [], True
             alone = next(by_itself)
-            lost = alone and (call.result is None or call.result == _RAISED)
+            lost = alone and (call.result is None or call.result == RAISED)
         elif call.role == "event time":
-            lost = alone and call.result == _RAISED
+            lost = alone and call.result == RAISED
         elif call.role == "output":
             if lost:
                 facts.add(Fact.FIRED_BY_LOST)
@@ -377,7 +304,7 @@ def _lateness_facts(observation: TimedObservation, facts: set[Fact]) -> None:
                 ):
                     facts.add(Fact.AT_EDGE)
                 greatest[source] = max(time, greatest.get(source, 0))
-        elif call.role == "update" and call.result != _RAISED and call.user.name in steps:
+        elif call.role == "update" and call.result != RAISED and call.user.name in steps:
             windows = call.user.operation.windows
             if not isinstance(windows, SessionWindows):
                 continue
