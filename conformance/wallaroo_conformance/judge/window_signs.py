@@ -16,9 +16,9 @@ _OF_SEVERAL = re.compile(rb"\+[^@]*@(-?\d+)-(\d+)\n")
 Bounds = tuple[int, int]
 
 
-def bounds_of(trace: Trace) -> Counter[Bounds]:
-    """Return the bounds of all windows that a trace shows, fired and open."""
-    found = Counter([(window.start, window.end) for window in trace.windows])
+def bounds_of(trace: Trace, *, opened: bool = True) -> Counter[Bounds]:
+    """Return the bounds of the windows that a trace shows: fired and, if `opened`, open."""
+    found = Counter([(one.start, one.end) for one in trace.windows] if opened else [])
     for outputs in trace.outputs.values():
         for output in outputs:
             found.update([(int(start), int(end)) for start, end in _BOUNDS.findall(output)])

@@ -55,3 +55,9 @@ def test_window_6_a_window_that_only_the_reference_fires_for_one_message_is_a_la
 ):
     wanted, actual = given("a 10 m@0-10", "a 6 m@5-6"), given("a 10 m@0-10", "a 10 m@0-10")
     assert signs(wanted, actual) == {"lost late"}
+
+
+def test_an_open_count_window_of_one_message_is_no_late_messages_own() -> None:
+    wanted, opened = given(opened=((4, 5),)), given(opened=((5, 6),))
+    assert "more late" not in signs(wanted, opened)
+    assert "lost late" not in signs(wanted, opened)
