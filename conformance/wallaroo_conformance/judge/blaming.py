@@ -82,11 +82,12 @@ def blame(found: Evidence, ended: str | None = None, seen: Seen | None = None) -
 
     Args:
         found: what the case shows.
-        ended: how the run ended early, of `end_of`. Where the ends differ, that is the failure: if
-            the case failed without an early end, the reduction would have removed it.
+        ended: how the run ended early, of `end_of`. Where the ends differ, or the engine raises
+            instead, that is the failure: if the case failed without an early end, the reduction
+            would have removed it.
         seen: what other cases say; `None`: nothing is known of others.
     """
-    if "ended" in found.kinds and ended is not None:
+    if found.kinds & {"ended", "crash"} and ended is not None:
         return _ENDS[ended]
     seen = seen or Seen()
     laws = [law for law in LAWS if law.blamed_for(found)]

@@ -46,6 +46,11 @@ def test_the_rule_that_a_fault_breaks_is_blamed_first(name: str) -> None:
     assert [failure.rule for failure in report.failures] == [mutant.rule]
 
 
+def test_dead_3_an_engine_that_raises_where_the_run_ends_is_blamed_for_the_end() -> None:
+    found = shown("crash", Fact.DECODED, Fact.ENTITY_BUILT, Fact.BUILDER_RAISES, Fact.EXITED)
+    assert blame(found, "exit").id == "dead-3/exit"
+
+
 def test_a_law_that_other_failing_cases_do_not_exercise_is_not_to_blame() -> None:
     """A merge holds sessions open in the reduced case; the other cases fail without one."""
     facts = (Fact.TIMED, Fact.FIRED, Fact.FIRED_SESSION, Fact.SESSIONS_COMBINED)

@@ -13,6 +13,7 @@ from wallaroo_spark.live.spark_part import seen_from
 
 import wallaroo
 from wallaroo.cli.main import main
+from wallaroo.errors import UsageError
 from wallaroo.transport.identity import CheckpointError, write_identity
 from wallaroo.transport.input_log import InputLog
 
@@ -67,9 +68,9 @@ def test_recover_1_other_windows_are_refused_by_name(opened, seconds):
         opened(windowed(seconds))
 
 
-def test_a_directory_that_cannot_be_written_is_refused(tmp_path):
+def test_a_file_where_the_directory_should_be_is_refused(tmp_path):
     (tmp_path / "c").write_text("a file stands in the way")
-    with pytest.raises(CheckpointError, match="cannot be written: File exists"):
+    with pytest.raises(UsageError, match="is a file; a checkpoint or a recording is a directory"):
         Checkpoint(tmp_path / "c", application(), partitions=1, default_partitions=1)
 
 
@@ -277,7 +278,9 @@ def test_nothing_is_read_by_spark_before_it_has_committed(tmp_path, opened, caps
     assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 0
     assert "is whole" in capsys.readouterr().out
     assert main(["checkpoint", str(tmp_path / "c"), "--entities"]) == 1
-    assert capsys.readouterr() == ("", "")
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.endswith("/c has no entities\n")
 
 
 def test_an_input_log_that_is_older_than_sparks_part_is_found(tmp_path, capsys):

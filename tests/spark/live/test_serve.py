@@ -167,7 +167,7 @@ def test_a_refused_checkpoint_is_one_line_and_no_java(tmp_path):
     command += ["--stdout", "--checkpoint", str(tmp_path / "c")]
     done = subprocess.run(command, input="", capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
-    assert "cannot be written: File exists" in done.stderr
+    assert "is a file; a checkpoint or a recording is a directory" in done.stderr
     assert "Traceback" not in done.stderr
 
 
