@@ -136,7 +136,7 @@ FORKING = """
     if text == "fork and exit" and not os.fork():
         sys.exit(0)
     if text == "fork and stay" and not os.fork():
-        # No print: another thread may have held the lock of sys.stderr when this process was forked.
+        # No print: another thread may have held the lock of sys.stderr at the fork.
         os.write(2, b"child %d\\n" % os.getpid())
         time.sleep(600)
     return text.upper()
