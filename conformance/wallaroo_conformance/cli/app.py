@@ -132,19 +132,22 @@ def _mixed(files: list[Path], sources: list[str], application: Application, kind
     return log
 
 
+def _lines(given: bytes) -> list[bytes]:
+    return [payload_of_line(line) for line in io.BytesIO(given)]
+
+
 def _payloads(path: Path, application: Application, source: str, kind: str) -> list[bytes]:
     """Return a file's payloads; samples are frames if the file is whole frames, else lines."""
     given = path.read_bytes()
-    lines = [payload_of_line(line) for line in io.BytesIO(given)]
     if kind == "lines":
-        return lines
+        return _lines(given)
     decoder = application.sources[source].config.decoder
     assert decoder is not None  # sources without one are left out
     parser = FrameParser(decoder.header_length, decoder.payload_length)
     payloads = parser.feed(given)
     whole = parser.error is None and not parser.pending
     if kind == "samples":
-        found = payloads if whole else lines
+        found = payloads if whole else _lines(given)
         print(f"{path}: {len(found)} {'frames' if whole else 'lines'}", file=sys.stderr)
         return found
     if parser.error is not None:

@@ -36,9 +36,8 @@ is dropped counts as one, or that fires a window of its own. ``all lost``: of le
 sink, reason and error type, it has none. ``told``: a letter that both have differs in a field;
 ``told of a window``: so does one without a payload, of what a window or a generator gave; ``told of
 a pipeline``: it differs in its pipeline.
-``outputs lost``: some do not come, and none comes instead. ``window lost``: so does a window of
-several messages. ``same bounds``, ``other ends``, ``new
-bounds``: of windows (`window_signs`).
+``outputs lost``: some do not come, and none comes instead. ``window lost``: a window of several
+messages does not. ``same bounds``, ``other ends``, ``new bounds``: of windows (`window_signs`).
 """
 
 _FIELDS = ("key", "error_type", "payload", "source", "step", "sink", "pipeline")

@@ -291,8 +291,8 @@ def _lateness_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         for index in application.window_steps
         if _has_time_of_one_source(application, index)
     }
-    windows = [application.nodes[index].operation.windows for index in application.window_steps]  # type: ignore[union-attr]  # a window step
-    slides = [one.slide for one in windows if isinstance(one, RangeWindows)]
+    windowed = [getattr(step.operation, "windows", None) for step in application.steps]
+    slides = [windows.slide for windows in windowed if isinstance(windows, RangeWindows)]
     greatest: dict[str, int] = {}  # event time of each source
     source, time = "", 0  # of the record's message
     for call in observation.calls:
@@ -343,7 +343,7 @@ _REASONS = {
 
 def _letter_facts(letter: DeadLetter, facts: set[Fact]) -> None:
     facts.add(Fact.TIMED_LETTER)
-    if letter.source != letter.pipeline:
+    if letter.source not in (None, letter.pipeline):  # of what a tick made due there is none
         facts.add(Fact.LETTER_OF_ANOTHER_SOURCE)
     if letter.reason in _REASONS:
         facts.add(_REASONS[letter.reason])

@@ -48,7 +48,7 @@ def _model(*wanted: str) -> Any:
 
 
 def _filtered(case: TimedCase) -> bool:
-    """Whether marks fail or filter messages, or sinks lack, which the model cannot tell."""
+    """Whether something fails, is filtered or has no sink, which the model cannot tell."""
     return (
         case.done
         or any(

@@ -11,7 +11,7 @@ from collections import Counter
 from wallaroo.trace import Trace
 
 _BOUNDS = re.compile(rb"@(-?\d+)-(-?\d+)\n")
-_OF_SEVERAL = re.compile(rb"\+[^@]*@(-?\d+)-(\d+)\n")
+_OF_SEVERAL = re.compile(rb"\+[^@]*" + _BOUNDS.pattern)
 
 Bounds = tuple[int, int]
 

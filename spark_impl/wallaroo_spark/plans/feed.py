@@ -59,7 +59,7 @@ class FeedServer:
         self._listener = Listener(self.address, "AF_UNIX")
         self._open: set[Connection] = set()
         self._closed = False
-        self._lock = threading.Lock()  # holds what is open and whether more may come
+        self._lock = threading.Lock()  # guards `_open` and `_closed`
         threading.Thread(target=self._accept, name="feed", daemon=True).start()
 
     def __enter__(self) -> FeedServer:

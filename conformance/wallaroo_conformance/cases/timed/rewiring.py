@@ -113,7 +113,7 @@ def _joined(case: TimedCase, steps: Sequence[_Placed], gone: int, into: int) -> 
     inputs = [
         fitting(replace(entry, source=place.get(entry.source, place[into])), [*sources.values()])
         for entry in case.inputs
-        if entry.source != gone or entry.what not in ("end", "failed")
+        if entry.source != gone or entry.what in ("frame", "tick")
     ]
     return _rewired(replace(case, inputs=tuple(inputs)), left, sources)
 

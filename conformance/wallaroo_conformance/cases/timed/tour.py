@@ -315,9 +315,7 @@ def _ended_by_generators() -> Iterator[TimedCase]:
         Entry(source=source, at=number, payload=f"a {time} {number}".encode())
         for number, (source, time) in enumerate(((0, 5), (1, 3), (0, 16), (0, 40)))
     ]
-    for what, step, on_error in product(
-        _LAST_OF_GENERATORS, (*steps, TimedStep(_STATE)), _ON_ERROR
-    ):
+    for what, step, on_error in product(_LAST_OF_GENERATORS, steps, _ON_ERROR):
         yield TimedCase(
             (SourceSpec(generator=True),) * 2,
             (TimedStep("merge", other=1), TimedStep(_LETTER), step),

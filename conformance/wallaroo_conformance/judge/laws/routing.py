@@ -23,13 +23,13 @@ ROUTING_LAWS: tuple[Law, ...] = (
     ),
     law(
         "route-5/refused", {Fact.U64_KEY},
-        "every number from 0 to 2**64 - 1 is a key",
-        "0 is taken for no key",
+        "every int from 0 to 2**64 - 1 is a key",
+        "0 is taken for no key, or a large one for too large",
         signs={"more bad-key"},
     ),
     law(
         "route-2/refused", {Fact.KEY_FOUND},
-        "every text, bytes, number and tuple of these is a key",
+        "every text, bytes, int and tuple of these is a key",
         "a key that is false is taken for no key",
         signs={"more bad-key"},
     ),

@@ -114,7 +114,7 @@ SPECIAL_TIMED_LAWS: tuple[Law, ...] = (
     ),
     law(
         "route-2/extracted", {Fact.KEY_STAYED},
-        "a key extractor may give every text, bytes, number and tuple of these",
+        "a key extractor may give every text, bytes, int and tuple of these",
         "a key that is false is taken for no key",
         signs={"more bad-key"},
     ),
