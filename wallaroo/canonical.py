@@ -40,7 +40,7 @@ def structure_or_kind(value: object) -> Any:
     """
     try:
         return structure(value)
-    except Exception as error:  # noqa: BLE001 - user code in __reduce_ex__ may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - user code in __reduce_ex__ may raise
         reason = "too deep" if isinstance(error, RecursionError) else "unportable"
         return [reason, f"{type(value).__module__}.{type(value).__qualname__}"]
 

@@ -127,7 +127,7 @@ def check_engine(
             failures += found_failures
     except HarnessError as error:
         problems.append(str(error))
-    except Exception as error:  # noqa: BLE001 - whatever it is, this was no check
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, this was no check
         problems.append(f"the check itself failed: {type(error).__name__}: {error}")
     problems = [*search.problems, *problems]
     if search.runner.given_up:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from wallaroo_conformance.cases.counterexamples import read_counterexample
 from wallaroo_conformance.checking import Check, check_engine
+from wallaroo_conformance.judge.oracle import Oracle
 from wallaroo_conformance.judge.results import (
     BROKEN,
     INCOMPLETE,
@@ -187,6 +188,16 @@ class Interrupted(ReferenceEngine):
 
     def run(self, case: Case) -> Trace:
         raise self.interrupt
+
+
+def test_a_check_that_exits_itself_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exits(*_: object) -> None:
+        raise SystemExit("out of the oracle")
+
+    monkeypatch.setattr(Oracle, "ask", exits)
+    report = check_engine("compiled", Check(Budget(20), counterexamples=None))
+    assert report.exit_code == INCOMPLETE
+    assert "the check itself failed: SystemExit: out of the oracle" in report.problems
 
 
 def test_an_interrupt_of_user_code_is_the_engine_s_answer_and_ctrl_c_is_not() -> None:

@@ -26,7 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wallaroo
-from wallaroo.canonical import structure
+from wallaroo.canonical import structure, structure_or_kind
 from wallaroo.trace import canonical_json
 
 
@@ -361,6 +361,20 @@ def test_isolation_what_is_found_by_name_is_told_by_module_and_name():
 def test_isolation_what_cannot_be_pickled_has_no_structure(value):
     with pytest.raises(TypeError):
         structure(value)
+
+
+class Exits(Plain):
+    def __reduce_ex__(self, protocol):
+        raise SystemExit("not me")
+
+
+def test_isolation_what_has_no_structure_is_told_by_its_type():
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert structure_or_kind(threading.Lock()) == ["unportable", "_thread.lock"]
+    assert structure_or_kind(Exits()) == ["unportable", f"{__name__}.Exits"]
+    assert structure_or_kind(deep) == ["too deep", "builtins.list"]
 
 
 states = st.recursive(

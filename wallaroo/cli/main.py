@@ -97,13 +97,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         except SystemExit as end:  # argparse has printed why
             if isinstance(end.__context__, BrokenPipeError):
                 return READER_GONE  # rich noticed it, and turned stdout off
-            code = end.code if isinstance(end.code, int) else 2
+            code = _exit_code(end)
         sys.stdout.flush()
     except BrokenPipeError:
         # Python flushes stdout once more at exit: allow that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return READER_GONE
     return code
+
+
+def _exit_code(end: SystemExit) -> int:
+    """Return the exit code of `end`; show the text it carries in its place, as Python does."""
+    if end.code is None or isinstance(end.code, int):
+        return end.code or 0
+    print(f"wallaroo: {escaped(str(end.code))}", file=sys.stderr)
+    return 1
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

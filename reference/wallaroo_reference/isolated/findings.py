@@ -1,9 +1,10 @@
 """Findings: what `isolated` mode notices about an application that `trusting` mode relies on.
 
-Nothing here changes a result. After each call the interpreter calls the `Observer` with the call's
-input and output. A state that a call did not declare as changed is compared each time. Checks that
-must walk over many objects are made for the first calls of each component and then less and less
-often, unless `thorough`.
+Nothing here changes a result. What user code raises that is called only to look, such as
+`SystemExit` in a `__getstate__`, ends nothing. After each call the interpreter calls the `Observer`
+with the call's input and output. A state that a call did not declare as changed is compared each
+time. Checks that must walk over many objects are made for the first calls of each component and
+then less and less often, unless `thorough`.
 """
 
 from __future__ import annotations
@@ -233,7 +234,7 @@ class Observer:
             if _same(frozen, state):
                 entity.like = now
                 return
-        except Exception:  # noqa: BLE001, S110 - it can no longer be pickled: altered, surely
+        except (Exception, SystemExit):  # noqa: BLE001, S110 - it cannot be pickled now: altered
             pass
         self._add_finding(
             FindingKind.UNFLAGGED_MUTATION,
@@ -278,7 +279,7 @@ def _attributes(record: Component) -> Any:
     structures = {}
     for name, value in attributes.items():
         # What cannot be reduced, such as an abstract class's registry, cannot be compared.
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception, SystemExit):
             structures[name] = structure(value)
     return structures
 
@@ -287,7 +288,7 @@ def _same(one: Any, other: Any) -> bool:
     """Whether `one`, which is frozen, has the same structure as `other` has now."""
     try:
         return bool(structure(thaw(one)) == structure(other))
-    except Exception:  # noqa: BLE001 - user code in __reduce_ex__ may raise anything
+    except (Exception, SystemExit):  # noqa: BLE001 - user code in __reduce_ex__ may raise anything
         return False
 
 
@@ -338,7 +339,7 @@ def _shared(one: dict[int, Any], other: dict[int, Any]) -> str | None:
         try:
             if pickle.loads(pickle.dumps(item, PROTOCOL)) is item:  # noqa: S301 - our own bytes
                 continue
-        except Exception:  # noqa: BLE001, S110 - not portable, which is found elsewhere
+        except (Exception, SystemExit):  # noqa: BLE001, S110 - not portable: found elsewhere
             pass
         return type(item).__name__
     return None

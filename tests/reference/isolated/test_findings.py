@@ -50,6 +50,25 @@ def test_isolation_finds_an_unflagged_mutation(app, isolated, end, text):
     assert text in finding.text
 
 
+class ExitsWhenAltered(Seen):
+    """Cannot be pickled when it has items: that exits."""
+
+    def __getstate__(self):
+        if self.items:
+            raise SystemExit("not with items")
+        return dict(self.__dict__)
+
+
+@pytest.mark.parametrize("end", [lambda message: (message, False), lambda message: 1 / 0])
+def test_isolation_a_look_at_a_state_does_not_end_the_run(app, isolated, end):
+    application = app(
+        ("to_stateful", alters_and(end), ExitsWhenAltered, "s"), decoder=decode, encoder=encode
+    )
+    result = isolated(application, [b"a2", b"a1"])
+    assert "a1" in str(result.output[-1])
+    assert FindingKind.UNFLAGGED_MUTATION in {one.kind for one in result.findings}
+
+
 def test_isolation_a_state_left_alone_is_no_finding(found):
     @stateful
     def reads(message, state):

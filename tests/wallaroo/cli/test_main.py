@@ -27,6 +27,8 @@ def register(subparsers):
     parser.set_defaults(run=greet, passes_arguments=True)
 
 def greet(options):
+    if options.whom == "nobody":
+        sys.exit("there is\\nnobody")
     if options.whom == "everybody":
         from rich.console import Console
         Console().print("hello")
@@ -85,6 +87,12 @@ def test_a_command_may_pass_arguments_on() -> None:
     )
     assert greeted.returncode == 7
     assert greeted.stdout == "you ['--in', 'a:1', '-x', '--y', '--'] error\n"
+
+
+@pytest.mark.usefixtures("_extensions")
+def test_a_command_that_exits_with_a_text_is_not_silent() -> None:
+    ended = wallaroo("greet", "nobody")
+    assert (ended.returncode, ended.stderr) == (1, "wallaroo: there is\\nnobody\n")
 
 
 def test_global_options_may_stand_after_the_command() -> None:
