@@ -130,6 +130,10 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     ),
     interpreted("state-4", "flag ignored", "state always written back", _s.IgnoresFlag),
     interpreted(
+        "state-4", "dropped state frozen", "`freeze(state)` before `changed`",
+        _s.FreezesDroppedState,
+    ),
+    interpreted(
         "state-5",
         "state kept with output only",
         "`if output: put(state)`",

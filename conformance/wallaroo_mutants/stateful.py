@@ -34,6 +34,19 @@ class IgnoresFlag(Interpreter):
                 entity.state = live.entity.state
 
 
+class FreezesDroppedState(Interpreter):
+    """Wants a state that is not kept to survive pickling too."""
+
+    def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
+        live = _Live(entity, place)
+        try:
+            output = super()._visit(live.place, live.entity, message, lineage)
+        finally:
+            entity.state = live.entity.state
+        self._freeze(live.state)
+        return output
+
+
 class KeepsFirstState(Interpreter):
     """Forgets every change: the entity stays as built."""
 

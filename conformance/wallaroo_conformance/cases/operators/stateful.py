@@ -5,6 +5,7 @@ Marks in a message as in `computing`; states are those of `states`, or other obj
 
 from __future__ import annotations
 
+import threading
 from typing import Any, NamedTuple
 
 import wallaroo
@@ -70,6 +71,14 @@ def note_in_secret(message: Any, state: Any) -> Any:
     state.pages += 1
     state.notes.append(str(message)[:8])
     return (len(state.notes), False)
+
+
+@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALTERS_SILENTLY)
+@wallaroo.state_computation(name="lock in secret")
+def lock_in_secret(message: Any, state: Any) -> Any:
+    """Put what cannot be pickled in the state, and say it has not changed."""
+    state.last = threading.Lock() if "y" in str(message) else str(message)[:4]
+    return (state.pages, False)
 
 
 @PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
