@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from wallaroo_reference.isolated.copies import CodedCopies, freeze
+from wallaroo_reference.isolated.copies import CodedCopies, freeze, thaw
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.isolated.walk import Context
 from wallaroo_reference.places import FrozenEntity, Place
@@ -130,6 +130,24 @@ class KeyOfBefore(Interpreter):
             self._follow(place, message, lineage)
         else:
             super()._key_by(place, operation, message, lineage)
+
+
+class KeyOfEqualMessage(Interpreter):
+    """A key extractor is called once for messages that are equal."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._keys: dict[Any, Any] = {}
+
+    def _called_for_key(self, place: Place, route: Any, message: Any) -> Any:
+        asked = place, thaw(message)
+        try:
+            return self._keys[asked]
+        except TypeError:  # it cannot be looked up
+            return super()._called_for_key(place, route, message)
+        except KeyError:
+            key = self._keys[asked] = super()._called_for_key(place, route, message)
+            return key
 
 
 class CollectKeepsKey(Interpreter):

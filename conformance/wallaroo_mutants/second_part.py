@@ -54,6 +54,10 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         _g.KeyForLaterBranches,
     ),
     interpreted("key-1", "key of before where none is found", "`except: pass`", _g.KeyOfBefore),
+    interpreted(
+        "key-1", "keys remembered by message", "`@lru_cache` on an extractor",
+        _g.KeyOfEqualMessage,
+    ),
     interpreted("key-2", "collect keeps the key", "a step that does nothing", _g.CollectKeepsKey),
     interpreted("key-2", "each record a key of its own", "a null key hashed", _g.KeyOfItsOwn),
     interpreted(
@@ -113,6 +117,10 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     altered(
         "time-3", "greatest watermark of all sources", "a watermark of the shard that is ahead",
         (Watermarks, "of", _t.greatest_of_sources),
+    ),
+    altered(
+        "time-3", "no source left is the end", "`min(default=inf)`",
+        (Watermarks, "of", _t.forever_without_sources),
     ),
     altered(
         "time-3", "idle sources run on too early", "elapsed system time is added",

@@ -30,6 +30,12 @@ def greatest_of_sources(self: Watermarks, ways: dict[str, int]) -> Watermark:
     return max([mark - delay for mark, delay in found if mark is not None], default=NEVER)
 
 
+def forever_without_sources(self: Watermarks, ways: dict[str, int]) -> Watermark:
+    """Return what the least of no watermarks is, where no source holds back."""
+    found = [(self._of_source(self._sources[name]), delay) for name, delay in ways.items()]
+    return min([mark - delay for mark, delay in found if mark is not None], default=FOREVER)
+
+
 def delays_ignored(self: Watermarks, ways: dict[str, int]) -> Watermark:
     """Return the least watermark of a step's sources, as if no window on the way waited."""
     found = [self._of_source(self._sources[name]) for name in ways]

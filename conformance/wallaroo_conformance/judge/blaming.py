@@ -53,6 +53,8 @@ _GENERAL = frozenset({*PLAIN_LAWS, _BY_ID["graph-1/topology"]})
 """Laws about what most cases have: it says nothing that failing cases exercise them."""
 _FOR_NO_REASON = frozenset({_BY_ID["time-2/zero"], _BY_ID["time-1/arrival"], _BY_ID["time-4/own"]})
 """Laws that reduced cases often exercise for no reason."""
+_OF_COMBINE = (_BY_ID["window-5/panes"], _BY_ID["window-7/merged"])
+"""Laws about one call of user code: one fault breaks both."""
 _EXACT = _BY_ID["order-2/exact"]
 _ENDS = {"on-error": _BY_ID["dead-4/stop"], "exit": _BY_ID["dead-3/exit"]}
 
@@ -124,7 +126,8 @@ def _sharing(laws: Sequence[Law], reduced: Sequence[Evidence]) -> Sequence[Law]:
     """Return those of a reduced case's laws whose rules all of these others come down to too."""
     rules = {law.rule for law in laws if law not in _GENERAL}
     for one in reduced:
-        rules &= {law.rule for law in LAWS if _is_particular(law) and law.blamed_for(one)}
+        likely = [law for law in LAWS if _is_particular(law) and law.blamed_for(one)]
+        rules &= {other.rule for law in likely for other in (law, *_alike(law))}
     return [law for law in laws if reduced and law.rule in rules]
 
 
@@ -169,11 +172,10 @@ def _exercise(law: Law, others: Sequence[Evidence]) -> list[bool]:
 
 @cache
 def _alike(law: Law) -> tuple[Law, ...]:
-    """Return the particular laws of a law's rule."""
-    return tuple(
-        [
-            one
-            for one in LAWS
-            if one.rule == law.rule and _is_particular(one) and one not in _FOR_NO_REASON
-        ]
-    )
+    """Return the particular laws of a law's rule, and those about the same call of user code."""
+    own = [
+        one
+        for one in LAWS
+        if one.rule == law.rule and _is_particular(one) and one not in _FOR_NO_REASON
+    ]
+    return (*own, *_OF_COMBINE) if law in _OF_COMBINE else tuple(own)

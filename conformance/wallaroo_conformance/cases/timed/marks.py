@@ -1,6 +1,6 @@
 """Letters in a message's text that make a component of a timed case fail, each at one place.
 
-One of them makes nothing fail: the message itself looks like none.
+Two of them make nothing fail: the message itself is of another type.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ MARKS = {
     "p": "the case's own codec refuses it",
     "r": "the case's own codec refuses a state or an accumulator that holds it",
     "z": "the message is false, and a message all the same",
+    "t": "the message is a tuple, so that equal ones can be looked up",
 }
 
 ENDS_THE_RUN: Final = "Q"

@@ -1,8 +1,9 @@
 """The components of timed cases; a step's component has the step's own name (graph-5).
 
 A message is a list: a letter, which is a key; a number, which is an event time; and a text. Letters
-in the text are marks that make a component fail (`marks`). Aggregations have a module of their own.
-An operator is declared once, by the decorator of its table, with its traits.
+in the text are marks that make a component fail, or the message a tuple (`marks`). Aggregations
+have a module of their own. An operator is declared once, by the decorator of its table, with its
+traits.
 """
 
 from __future__ import annotations
@@ -25,19 +26,21 @@ STATEFUL, PAIRS = Table(), Table()
 """State computations, and the same in the builder's form."""
 
 _PARTS = 3
-_NUMBERS: dict[str, Any] = {"yes": True, "half": 0.5, "below": -1}
-"""A value that is not an event time, although it can be compared with numbers."""
+_NUMBERS: dict[str, Any] = {"yes": True, "one": 1.0, "half": 0.5, "below": -1}
+"""Values that are not event times, although they can be compared with numbers."""
 
 
 def decoded(payload: bytes) -> Any:
     """Return the message of a payload: ``a 5 text``; of an empty text `None`.
 
-    A mark in the text makes the message false.
+    Marks in the text make the message false, or a tuple.
     """
     letter, number, text = payload.decode().split(" ")
     if not text:
         return None
     given = [letter, int(number) if number.isdigit() else _NUMBERS.get(number, number), text]
+    if "t" in text:
+        return tuple(given)
     return Blank(given) if "z" in text else given
 
 
@@ -50,7 +53,7 @@ def message(payload: bytes) -> Any:
 @wallaroo.encoder
 def line(message: Any) -> Any:
     """Return a message as a line; of a pair, the second item too."""
-    if isinstance(message, tuple):
+    if len(message) < _PARTS:
         return f"{message[0][2]} and {message[1]}\n"
     if "w" in message[2]:
         fail(message[2])
@@ -124,6 +127,18 @@ class ByNumber:
         number = message[1]
         message[2] += "?"
         return number % 2 if isinstance(number, int) else -1
+
+
+@KEYS.add(Trait.LATE_AS_ANY, name="by_shown")
+@dataclass(frozen=True)
+class ByShown:
+    """A key extractor: the number as it is shown, which differs for equal numbers."""
+
+    __name__: str
+
+    def extract_key(self, message: Any) -> Any:
+        """Return a text."""
+        return repr(message[1])
 
 
 @KEYS.add(name="by_pair")

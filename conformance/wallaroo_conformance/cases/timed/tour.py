@@ -157,6 +157,7 @@ def _cases() -> Iterator[TimedCase]:
     yield from _around_what_is_due()
     yield from _visited_by_what_fails()
     yield from _failing_together()
+    yield from _equal()
     yield from _behind_one_another()
     yield from _ended_by_generators()
     yield from _at_the_end_of_time()
@@ -194,6 +195,11 @@ def _idle() -> Iterator[TimedCase]:
         for payload in (b"a 5 ", b"?", b"a x e"):  # frames that give no message move time, too
             behind = Entry(at=40, payload=payload)
             yield TimedCase((source,), steps, (Entry(payload=b"a 5 0"), behind), ended=False)
+    for payload in (b"?", b"a 5 "):  # nothing has an event time when the source becomes idle
+        step = TimedStep(_TEXTS, window=WindowSpec())
+        silent = (Entry(at=5, payload=payload), Entry("tick", at=60))
+        later = (Entry(at=70, payload=b"a 3 0"), Entry(at=71, payload=b"a 25 1"))
+        yield TimedCase((SourceSpec(idle_after=30),), (step,), (*silent, *later), ended=False)
 
 
 def _branched() -> Iterator[TimedCase]:
@@ -291,6 +297,16 @@ def _failing_together() -> Iterator[TimedCase]:
         ]
         behind = Entry(payload=b"a 20 3")
         yield TimedCase(steps=(TimedStep(_LETTER), step), inputs=(*inputs, behind), ended=False)
+
+
+def _equal() -> Iterator[TimedCase]:
+    """Yield cases with messages that are equal, and that user code can tell apart."""
+    inputs = tuple([Entry(payload=f"a {one} t".encode()) for one in ("1", "yes", "one", "1")])
+    lasts = (TimedStep(_STATE), TimedStep(_TEXTS, window=_COUNTS[0]))
+    for operator, last in product((None, *STATELESS), lasts):
+        before = () if operator is None else (TimedStep(operator),)
+        steps = (*before, TimedStep("by_shown"), last)
+        yield TimedCase((SourceSpec(None),), steps, inputs, ended=False)
 
 
 def _behind_one_another() -> Iterator[TimedCase]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wallaroo_conformance.judge.differences import KINDS
+from wallaroo_conformance.judge.differences import KINDS, Sign
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.law import Law, law
 from wallaroo_conformance.judge.laws.timed_special import NOT_ORDER, SPECIAL_TIMED_LAWS
+
+_LATE = frozenset[Sign]({"more late", "lost late"})
+"""Signs of late messages, which no count window has."""
 
 _LAWS: tuple[Law, ...] = (
     law(
@@ -54,6 +57,7 @@ _LAWS: tuple[Law, ...] = (
         "window-8/several", {Fact.TIMEOUT_OF_SEVERAL},
         "a count window whose timeout comes gives all messages that it has",
         "it waits for the others, or the timeout runs from the last message",
+        unless=_LATE,
     ),
     law(
         "time-4/timeout", {Fact.FIRED_BY_TIMEOUT, Fact.FIRED_BEFORE_OWN},
@@ -64,6 +68,7 @@ _LAWS: tuple[Law, ...] = (
         "window-8/timeout", {Fact.FIRED_BY_TIMEOUT},
         "a count window fires a timeout after its first message, by arrival time",
         "the timeout runs by event time, or from the last message",
+        unless=_LATE,
     ),
     law(
         "window-8/time", {Fact.FIRED_COUNT, Fact.CHAINED},
