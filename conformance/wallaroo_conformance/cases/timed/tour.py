@@ -197,9 +197,9 @@ def _idle() -> Iterator[TimedCase]:
             yield TimedCase((source,), steps, (Entry(payload=b"a 5 0"), behind), ended=False)
     for payload in (b"?", b"a 5 "):  # nothing has an event time when the source becomes idle
         step = TimedStep(_TEXTS, window=WindowSpec())
-        silent = (Entry(at=5, payload=payload), Entry("tick", at=60))
+        quiet = (Entry(at=5, payload=payload), Entry("tick", at=60))
         later = (Entry(at=70, payload=b"a 3 0"), Entry(at=71, payload=b"a 25 1"))
-        yield TimedCase((SourceSpec(idle_after=30),), (step,), (*silent, *later), ended=False)
+        yield TimedCase((SourceSpec(idle_after=30),), (step,), (*quiet, *later), ended=False)
 
 
 def _branched() -> Iterator[TimedCase]:
