@@ -194,10 +194,14 @@ def test_a_new_engine_is_the_adapter_to_copy(repository):
     assert body.rstrip() in (repository / "toy_engine" / "__init__.py").read_text()
 
 
-@pytest.mark.parametrize(("name", "said"), [("toy", "toy is there"), ("spark", "installed")])
-def test_a_new_engine_takes_no_place_that_is_taken(repository, name, said, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "said", "code"), [("toy", "toy is there", 1), ("spark", "installed", 2)]
+)
+def test_a_new_engine_takes_no_place_that_is_taken(
+    repository, name, said, code, capsys, monkeypatch
+):
     monkeypatch.chdir(repository.parent)
-    assert main(["new", "--engine", name]) == 1
+    assert main(["new", "--engine", name]) == code
     assert said in capsys.readouterr().err
-    assert main(["new", "--engine", "my-own"]) == 1
+    assert main(["new", "--engine", "my-own"]) == 2
     assert "try: wallaroo new --engine my_own" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wallaroo.cli import new_engine, new_windows
 from wallaroo.engine import engine_names
-from wallaroo.errors import WallarooError
+from wallaroo.errors import UsageError, WallarooError
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
@@ -185,7 +185,7 @@ def new(options: argparse.Namespace) -> int:
 def _new_engine(name: str) -> int:
     """Write the repository of an engine into a folder of its name, which must not be there."""
     if name in engine_names():
-        raise WallarooError(f"an engine {name!r} is installed already; give yours another name")
+        raise UsageError(f"an engine {name!r} is installed already; give yours another name")
     folder = Path(name)
     try:
         folder.mkdir()
@@ -204,7 +204,7 @@ def _check_form(name: str, option: str) -> None:
         suggestion = "".join([c if c.isascii() and c.isalnum() else "_" for c in name])
         if not suggestion.isidentifier() or keyword.iskeyword(suggestion):
             suggestion = f"my_{suggestion}"
-        raise WallarooError(
+        raise UsageError(
             f"{name!r} cannot be a module's name; try: wallaroo new {option}{suggestion}"
         )
 
@@ -212,4 +212,4 @@ def _check_form(name: str, option: str) -> None:
 def _check_free(name: str) -> None:
     if name in (*sys.stdlib_module_names, "conftest") or find_spec(name) is not None:
         # It would run, but `import json` in a file beside it would import it, not the library.
-        raise WallarooError(f"{name!r} is a name that a library uses; try: wallaroo new my_{name}")
+        raise UsageError(f"{name!r} is a name that a library uses; try: wallaroo new my_{name}")

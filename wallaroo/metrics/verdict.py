@@ -27,7 +27,7 @@ def not_ready(registry: Registry) -> list[str]:
         if registry.holds_back(sink):
             name = escaped(f"{pipeline}/{index}")
             away = "is slow" if sink.connected else "is away"
-            wait = f"{sink.waiting:,} outputs wait for it"
+            wait = f"{_waiting(sink.waiting)} for it"
             found.append(f"sources are not read: sink {name} {away}, and {wait}")
     if registry.held_back and not found:
         found.append(f"sources are not read: {registry.held_back}")
@@ -49,6 +49,10 @@ def verdict(registry: Registry, figures: dict[str, Any]) -> dict[str, Any]:
     return {"level": level, "text": text, "node": node}
 
 
+def _waiting(outputs: int) -> str:
+    return "1 output waits" if outputs == 1 else f"{outputs:,} outputs wait"
+
+
 def _verdict(registry: Registry, figures: dict[str, Any]) -> tuple[str, str, int | None]:
     if registry.state != "running":
         return "warning", f"It is {registry.state}.", None
@@ -67,7 +71,7 @@ def _verdict(registry: Registry, figures: dict[str, Any]) -> tuple[str, str, int
 def _at_a_sink(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
     for sink in sorted(figures["sinks"], key=lambda one: -one["waiting"]):
         name = escaped(sink["name"])
-        wait = f"{sink['waiting']:,} outputs wait"
+        wait = _waiting(sink["waiting"])
         if (since := sink["waiting_for"]) is not None and since >= 1:
             wait += f", the oldest for {since:,.0f} s"
         if sink["full"]:

@@ -256,7 +256,7 @@ def test_a_sink_that_is_away_is_named(start):
     eventually(lambda: run.figures()["sinks"][0]["waiting"] == 1)
     verdict = run.figures()["verdict"]
     assert verdict["text"] == (
-        f"Sink p/0 is away: nobody listens at 127.0.0.1:{port}; 1 outputs wait."
+        f"Sink p/0 is away: nobody listens at 127.0.0.1:{port}; 1 output waits."
     )
     assert run.figures()["sinks"][0]["waiting_for"] > 0
     run.registry.tick()

@@ -264,7 +264,7 @@ def test_new_overwrites_nothing(
 def test_new_suggests_a_name(
     name: str, suggestion: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["new", name]) == 1
+    assert main(["new", name]) == 2
     assert capsys.readouterr().err.endswith(f"try: wallaroo new {suggestion}\n")
 
 
