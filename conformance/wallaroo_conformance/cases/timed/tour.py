@@ -303,9 +303,9 @@ def _equal() -> Iterator[TimedCase]:
     """Yield cases with messages that are equal, and that user code can tell apart."""
     inputs = tuple([Entry(payload=f"a {one} t".encode()) for one in ("1", "yes", "one", "1")])
     lasts = (TimedStep(_STATE), TimedStep(_TEXTS, window=_COUNTS[0]))
-    for operator, last in product((None, *STATELESS), lasts):
+    for operator, key, last in product((None, *STATELESS), _FEW_KEYS, lasts):
         before = () if operator is None else (TimedStep(operator),)
-        steps = (*before, TimedStep("by_shown"), last)
+        steps = (*before, TimedStep(key), last)
         yield TimedCase((SourceSpec(None),), steps, inputs, ended=False)
 
 
