@@ -78,8 +78,9 @@ const known = (table, name, rule) => {
   return table[name];
 };
 
-const PIPELINES = ["first", "second", "third"];
-const PARTITIONS = ["north", "south", "east"];
+const PIPELINES = ["first", "first way", "first_way"];
+const PARTITIONS = ["north", "north sea", "north_sea", "North sea", "north sea ", "n\u00f6rth", "no\u0308rth",
+  "north".repeat(50), "north".repeat(50) + "."];
 
 function plan(form) {
   if (form.format !== "wallaroo-case/1") throw new Refusal("graph-1", "case", "no timed cases");

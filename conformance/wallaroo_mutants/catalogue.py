@@ -71,6 +71,10 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         _i.SendsWhileConsuming,
     ),
     _function(
+        "compute-2", "last portion lost", "an iterator read 64 items at a time", "items_of",
+        _f.items_of_whole_portions,
+    ),
+    _function(
         "compute-2", "text taken for items", "`list(result)`", "items_of", _f.forgiving_items
     ),
     interpreted(
@@ -155,6 +159,12 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     ),
     interpreted(
         "state-9", "partitions shared", "entities found by key alone", _s.SharesPartitions
+    ),
+    interpreted(
+        "state-9",
+        "partitions of like names shared",
+        "a file or a variable for each, named by an identifier",
+        _s.SharesPartitionsOfLikeNames,
     ),
     interpreted("order-1", "last item first", "a stack for a queue", _i.LastItemFirst),
     interpreted("order-1", "breadth first", "a stage at a time", _i.BreadthFirst),

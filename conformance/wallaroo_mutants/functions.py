@@ -101,6 +101,14 @@ def forgiving_items(result: Any, most: float) -> list[Any]:
     return items_of(result, most)
 
 
+def items_of_whole_portions(result: Any, most: float) -> list[Any]:
+    """Lose the portion that is not full, of an iterator that is longer than one."""
+    items = items_of(result, most)
+    if isinstance(result, (list, tuple)) or len(items) <= 64:
+        return items
+    return items[: len(items) // 64 * 64]
+
+
 def replacing_written(output: Any) -> bytes:
     """Replace what UTF-8 refuses, and write results of any type."""
     if isinstance(output, bytes):

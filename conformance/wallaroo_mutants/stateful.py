@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import replace
@@ -252,6 +253,16 @@ class SharesPartitions(Interpreter):
         together: dict[Hashable, FrozenEntity] = {}
         for store in self._stores.values():
             store.entities = together
+
+
+class SharesPartitionsOfLikeNames(Interpreter):
+    """Keeps the entities of state partitions together whose names make the same identifier."""
+
+    def __init__(self, application: Any, **options: Any) -> None:
+        super().__init__(application, **options)
+        together: dict[str, dict[Hashable, FrozenEntity]] = {}
+        for name, store in self._stores.items():
+            store.entities = together.setdefault(re.sub(r"\W+", "_", name), {})
 
 
 class _Live:

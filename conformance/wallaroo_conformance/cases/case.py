@@ -18,8 +18,13 @@ FORMAT = "wallaroo-case/1"
 Shape: TypeAlias = Literal["single", "keyed", "u64"]
 
 APPLICATION = "case"
-PIPELINES = ("first", "second", "third")
-PARTITIONS = ("north", "south", "east")
+PIPELINES = ("first", "first way", "first_way")
+PARTITIONS = (
+    *("north", "north sea", "north_sea"),  # drawn by chance; the tour has all
+    *("North sea", "north sea ", "n\u00f6rth", "no\u0308rth", "north" * 50, f"{'north' * 50}."),
+)
+"""Names that make the same identifier, or are equal but for case, accents, blanks, or length."""
+DRAWN_PARTITIONS = 3
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from random import Random
 from typing import TypeVar
 
 from wallaroo_conformance.cases.case import (
-    PARTITIONS,
+    DRAWN_PARTITIONS,
     PIPELINES,
     ConformanceCase,
     Input,
@@ -85,7 +85,7 @@ def merged(one: Sequence[T], other: Sequence[T], rng: Random) -> list[T]:
 
 def _adopted(partitions: list[PartitionSpec], spec: PartitionSpec, rng: Random) -> int:
     """Return the number of a partition for the other case's steps; it may be one more."""
-    if len(partitions) < len(PARTITIONS) and rng.random() < 1 / 2:
+    if len(partitions) < DRAWN_PARTITIONS and rng.random() < 1 / 2:
         partitions.append(spec)
         return len(partitions) - 1
     number = rng.randrange(len(partitions))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import sys
 import textwrap
 from types import ModuleType
@@ -133,7 +134,7 @@ def _application(case: ConformanceCase) -> str:
     for number in sorted(used):
         builder = case.partitions[number].builder
         if not inspect.isclass(BUILDERS[builder]):
-            lines.append(f"    {PARTITIONS[number]} = {_expression(BUILDERS, builder)}")
+            lines.append(f"    state_{number} = {_expression(BUILDERS, builder)}")
     lines.append(f'    builder = wallaroo.ApplicationBuilder("{APPLICATION}")')
     port = _PORT
     for index, pipeline in enumerate(case.pipelines):
@@ -161,8 +162,8 @@ def _step(case: ConformanceCase, step: StepSpec) -> str:
         return f"{'to_parallel' if step.parallel else 'to'}({component})"
     number = case.partition_of(step)
     spec = case.partitions[number]
-    state = spec.builder if inspect.isclass(BUILDERS[spec.builder]) else PARTITIONS[number]
-    name = f'"{PARTITIONS[number]}"'
+    state = spec.builder if inspect.isclass(BUILDERS[spec.builder]) else f"state_{number}"
+    name = json.dumps(PARTITIONS[number])
     if spec.shape == "single":
         return f"to_stateful({component}, {state}, {name})"
     method = "to_state_partition_u64" if spec.shape == "u64" else "to_state_partition"

@@ -13,6 +13,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from wallaroo_conformance.cases.case import (
+    DRAWN_PARTITIONS,
     ConformanceCase,
     Input,
     PartitionSpec,
@@ -44,7 +45,8 @@ _RARE = {b"many", b"k" * 300}
 _DEEP = 247
 _COMMON = 10  # payloads from the front of the list, drawn as often as all others together
 
-_PIPELINES, _STEPS, _SINKS, _PARTITIONS, _INPUTS = 3, 8, 3, 3, 24
+_PIPELINES, _STEPS, _SINKS, _INPUTS = 3, 8, 3, 24
+_PARTITIONS = DRAWN_PARTITIONS
 _HEAD = 12
 _PIPELINE_BYTES = 2 + _SINKS + 5 * _STEPS
 _INPUT_BYTES = 2

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from wallaroo.engine import Isolation
 from wallaroo_conformance.cases.case import (
+    PARTITIONS,
     PIPELINES,
     ConformanceCase,
     Input,
@@ -97,6 +98,7 @@ def _cases(tone: Tone) -> Iterator[ConformanceCase]:
                 pipeline = PipelineSpec(steps=(StepSpec(operator),), sinks=(_EXACT,))
                 yield replace(_case(pipeline, PartitionSpec("single", builder)), inputs=_FEW)
     yield from _siblings()
+    yield _named_alike()
 
 
 def _case(pipeline: PipelineSpec, partition: PartitionSpec | None = None) -> ConformanceCase:
@@ -149,3 +151,11 @@ def _siblings() -> Iterator[ConformanceCase]:
         numbers = range(len(builders))
         steps = tuple(StepSpec(_STATEFUL[2], partition=number) for number in numbers)
         yield ConformanceCase((PipelineSpec(steps=steps),), partitions, _FEW)
+
+
+def _named_alike() -> ConformanceCase:
+    """Return a case with all the state partitions whose names careless code may mix up."""
+    numbers = range(len(PARTITIONS))
+    steps = tuple(StepSpec(_STATEFUL[0], partition=number) for number in numbers)
+    partitions = tuple(PartitionSpec() for _ in numbers)
+    return ConformanceCase((PipelineSpec(steps=steps),), partitions, _FEW)

@@ -15,7 +15,7 @@ MOST = 4
 @pytest.mark.parametrize("name", STATE_MULTI_COMPUTATIONS)
 def test_a_state_that_was_visited_often_does_not_make_more_and_more_messages(name: str) -> None:
     computation = state_computation_of(STATE_MULTI_COMPUTATIONS[name])
-    for payload in PAYLOADS:
+    for payload in [one for one in PAYLOADS if one != b"many"]:  # it makes many from any state
         state = BUILDERS["Notebook"]()
         state.pages = 1_000
         try:

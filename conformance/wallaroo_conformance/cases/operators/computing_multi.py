@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import ChainMap, Counter, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import wallaroo
@@ -261,5 +262,8 @@ def burst(message: Any) -> Any:
 @MULTI_COMPUTATIONS.add()
 @wallaroo.computation_multi(name="thousands")
 def thousands(message: Any) -> Any:
-    """Give hundreds of messages for the message many."""
-    return [f"m{number}" for number in range(700)] if message in ("many", b"many") else [message]
+    """Give hundreds of messages for the message many, and for a long text, one by one."""
+    if message in ("many", b"many"):
+        return [f"m{number}" for number in range(700)]
+    written = str(message)
+    return map("{}{}".format, written, count()) if len(written) > 200 else [message]

@@ -53,7 +53,7 @@ PLAIN_LAWS: tuple[Law, ...] = (
     law(
         "compute-2/items", {Fact.MULTI},
         "each item of a multi result is a message",
-        "only the first item is sent, or the list itself",
+        "only the first item is sent, or the list itself, or not all of many items",
     ),
     law(
         "state-3/changed", {Fact.STATE_CHANGED},
