@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 from wallaroo.engine import Isolation
 from wallaroo_conformance.cases.case import (
@@ -52,6 +53,9 @@ _STATEFUL = tuple(STATEFUL)[: len(PIPELINES)]  # the plainest
 _NARROW = tuple([name for name in STEPS.having(Trait.NARROW) if name in STATELESS])
 [_NESTED] = ROUTES.having(Trait.TUPLES)
 [_LISTS] = DECODERS.having(Trait.LISTS)
+[_MANY] = STEPS.having(Trait.MANY)
+[_REFUSING] = STEPS.having(Trait.REFUSES)
+[_REFUSING_DECODER] = DECODERS.having(Trait.REFUSES)
 _PARTITIONS = 5
 
 
@@ -92,13 +96,16 @@ def _cases(tone: Tone) -> Iterator[ConformanceCase]:
     for builder in BUILDERS.choices(tone):
         yield _shared(PartitionSpec("keyed", builder))
         yield _shared(PartitionSpec("single", builder))
-        yield _with_state(_STATEFUL[0], PartitionSpec("keyed", builder), _NESTED)
+        if not BUILDERS.has(builder, Trait.ENDS_THE_RUN):
+            yield _with_state(_STATEFUL[0], PartitionSpec("keyed", builder), _NESTED)
         for operator in PLAIN_PAIRS.choices(tone):
             if PLAIN_PAIRS.has(operator, Trait.ALTERS_SILENTLY):
                 pipeline = PipelineSpec(steps=(StepSpec(operator),), sinks=(_EXACT,))
                 yield replace(_case(pipeline, PartitionSpec("single", builder)), inputs=_FEW)
     yield from _siblings()
     yield _named_alike()
+    yield _crowd()
+    yield _large()
 
 
 def _case(pipeline: PipelineSpec, partition: PartitionSpec | None = None) -> ConformanceCase:
@@ -146,11 +153,18 @@ def _siblings() -> Iterator[ConformanceCase]:
         yield _few(PipelineSpec(sinks=encoders))
     for operators in STEPS.siblings():
         yield _few(PipelineSpec(steps=tuple([StepSpec(operator) for operator in operators])))
+    for decoders, routes in product(DECODERS.siblings(), ROUTES.siblings()):
+        steps = [StepSpec(_STATEFUL[0], False, at, route) for at, route in enumerate(routes)]
+        yield ConformanceCase(
+            tuple(PipelineSpec(decoder, tuple(steps), (_EXACT,)) for decoder in decoders),
+            (PartitionSpec("keyed"),) * len(steps),
+            tuple(Input(at % 2, payload) for at, payload in enumerate((b"abc", b"\xe9", b"\xe9"))),
+        )
     for builders in BUILDERS.siblings():
         partitions = tuple(PartitionSpec("single", builder) for builder in builders)
         numbers = range(len(builders))
-        steps = tuple(StepSpec(_STATEFUL[2], partition=number) for number in numbers)
-        yield ConformanceCase((PipelineSpec(steps=steps),), partitions, _FEW)
+        readers = tuple(StepSpec(_STATEFUL[2], partition=number) for number in numbers)
+        yield ConformanceCase((PipelineSpec(steps=readers),), partitions, _FEW)
 
 
 def _named_alike() -> ConformanceCase:
@@ -159,3 +173,18 @@ def _named_alike() -> ConformanceCase:
     steps = tuple(StepSpec(_STATEFUL[0], partition=number) for number in numbers)
     partitions = tuple(PartitionSpec() for _ in numbers)
     return ConformanceCase((PipelineSpec(steps=steps),), partitions, _FEW)
+
+
+def _crowd() -> ConformanceCase:
+    """Return a case with hundreds of frames, items, entities, outputs and dead letters."""
+    steps = (StepSpec(_MANY), StepSpec(_STATEFUL[0]), StepSpec(_REFUSING))
+    frames = [b"%s%d" % (b"x" if number % 2 else b"a", number) for number in range(300)]
+    texts = (*frames, b"many", b"x" * 300, b"a")
+    inputs = tuple(Input(0, text) for text in texts)
+    return ConformanceCase((PipelineSpec(steps=steps),), (PartitionSpec("keyed"),), inputs)
+
+
+def _large() -> ConformanceCase:
+    """Return a case with a payload, an output, and a dead letter of more than 64 KiB."""
+    inputs = (Input(0, b"a" * 70_000), Input(1, b"a" * 70_000))
+    return ConformanceCase((_PLAIN, PipelineSpec(_REFUSING_DECODER)), inputs=inputs)

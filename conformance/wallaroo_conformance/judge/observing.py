@@ -78,7 +78,7 @@ def _watcher(calls: list[Call]) -> Any:
         call = record.call
 
         def watched(*arguments: Any) -> Any:
-            mutable = bool(arguments) and isinstance(arguments[0], (list, dict))
+            mutable = bool(arguments) and isinstance(arguments[0], (list, dict, set))
             try:
                 result = call(*arguments)
             except BaseException:

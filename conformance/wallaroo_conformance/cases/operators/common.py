@@ -26,6 +26,17 @@ class SpeechlessError(KeyError):
         raise ValueError("no text")
 
 
+class AwkwardError(Exception):
+    """Can be pickled, but not unpickled, as many an exception; and has no text."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(code)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
 @cache
 def again() -> Exception:
     """Return one and the same exception each time."""
@@ -35,6 +46,11 @@ def again() -> Exception:
 def chosen(message: Any, what: Sequence[Any]) -> Any:
     """Return one of `what`, chosen by the characters of the message's text."""
     return what[sum(map(ord, str(message))) % len(what)]
+
+
+def unportable(message: Any) -> Any:
+    """Return what cannot be pickled, or what cannot be unpickled."""
+    return chosen(message, (AwkwardError(7, "seven"), lambda: message))
 
 
 def complain(message: Any) -> None:
@@ -82,6 +98,10 @@ def alter(value: Any, mark: str) -> None:
         value["mark"] = mark
     elif isinstance(value, bytearray):
         value[:] = mark.encode()
+    elif isinstance(value, set):
+        value.add(len(mark))  # not the text: the order of texts in a set is another in each process
+    elif type(getattr(value, "notes", None)) is list:  # a state that was sent as a message
+        alter(value.notes, mark)
     elif isinstance(value, tuple):
         for item in value:
             alter(item, mark)

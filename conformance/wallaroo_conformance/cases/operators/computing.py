@@ -10,22 +10,18 @@ from __future__ import annotations
 from typing import Any
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import alter, chosen, complain, leave
+from wallaroo_conformance.cases.operators.common import (
+    AwkwardError,
+    alter,
+    chosen,
+    complain,
+    leave,
+    unportable,
+)
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.operators.values import uncommon
 
 COMPUTATIONS = Table()
-
-
-class AwkwardError(Exception):
-    """Cannot be unpickled, and has no text."""
-
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(code)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        raise ValueError("no text")
 
 
 @COMPUTATIONS.add()
@@ -128,7 +124,7 @@ def disguise(message: Any) -> Any:
     return chosen(message, ("1", b"1", 1, (1,), True, 1.0))
 
 
-@COMPUTATIONS.add()
+@COMPUTATIONS.add(Trait.REFUSES)
 @wallaroo.computation(name="refuse")
 def refuse(message: Any) -> Any:
     """Raise on a message with an x."""
@@ -200,8 +196,8 @@ class Bracketed:
 @COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.computation(name="closure")
 def closure(message: Any) -> Any:
-    """Give a function made on the spot for a message with a z."""
-    return (lambda: message) if "z" in str(message) else message
+    """Give what does not survive pickling for a message with a z."""
+    return unportable(message) if "z" in str(message) else message
 
 
 @COMPUTATIONS.add()

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import chosen, complain, leave
+from wallaroo_conformance.cases.operators.common import chosen, complain, leave, unportable
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.operators.values import uncommon
 
@@ -240,8 +240,8 @@ def reluctant(message: Any) -> Any:
 @MULTI_COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.computation_multi(name="closure last")
 def closure_last(message: Any) -> Any:
-    """Give two messages, and behind them a function for a message with a z."""
-    return ["first", message, (lambda: message) if "z" in str(message) else "last"]
+    """Give two messages, and what does not survive pickling for a message with a z."""
+    return ["first", message, unportable(message) if "z" in str(message) else "last"]
 
 
 @MULTI_COMPUTATIONS.add()
@@ -259,7 +259,7 @@ def burst(message: Any) -> Any:
     return [f"{str(message)[:3]}{number}" for number in range(12)]
 
 
-@MULTI_COMPUTATIONS.add()
+@MULTI_COMPUTATIONS.add(Trait.MANY)
 @wallaroo.computation_multi(name="thousands")
 def thousands(message: Any) -> Any:
     """Give hundreds of messages for the message many, and for a long text, one by one."""

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import complain, leave
+from wallaroo_conformance.cases.operators.common import complain, leave, unportable
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.operators.values import uncommon
 
@@ -20,7 +20,7 @@ def text(payload: bytes) -> Any:
     return payload.decode()
 
 
-@DECODERS.add()
+@DECODERS.add(Trait.REFUSES)
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def literal(payload: bytes) -> Any:
     """A Python literal: any type of message, falsy ones and `None` among them."""
@@ -52,18 +52,25 @@ def raw(payload: bytes) -> Any:
     return payload
 
 
-@DECODERS.add()
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def latin(payload: bytes) -> Any:
-    """A character for each byte, NUL and control characters among them; never raises."""
-    return payload.decode("latin-1")
+@DECODERS.add(made=("utf-8",), name="escaped")
+@DECODERS.add(made=("latin-1",), name="latin")
+class Decoded:
+    """Text of any bytes, those that are none as lone surrogates: instances of one class."""
 
+    def __init__(self, encoding: str) -> None:
+        self.encoding = encoding
 
-@DECODERS.add()
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def escaped(payload: bytes) -> Any:
-    """UTF-8 text in which each byte that is not becomes a lone surrogate."""
-    return payload.decode(errors="surrogateescape")
+    def header_length(self) -> int:
+        """Four bytes."""
+        return 4
+
+    def payload_length(self, header: bytes) -> int:
+        """Return the payload's length."""
+        return int.from_bytes(header, "big")
+
+    def decode(self, payload: bytes) -> Any:
+        """Return the text; never raises."""
+        return payload.decode(self.encoding, "surrogateescape")
 
 
 @DECODERS.add()
@@ -163,6 +170,6 @@ class Unpicklable:
         return int.from_bytes(header, "big")
 
     def decode(self, payload: bytes) -> Any:
-        """Return text, or a function made on the spot."""
+        """Return text, or what does not survive pickling."""
         decoded = payload.decode(errors="replace")
-        return (lambda: decoded) if "z" in decoded else decoded
+        return unportable(decoded) if "z" in decoded else decoded

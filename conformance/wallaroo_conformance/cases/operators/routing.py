@@ -90,11 +90,20 @@ def unusual(message: Any) -> Any:
     return chosen(message, keys)
 
 
-@ROUTES.add()
-@wallaroo.partition
-def first_of_any(message: Any) -> Any:
-    """Return the first character, ASCII or not, upper or lower case."""
-    return str(message)[:1]
+@ROUTES.add(Trait.NUMBERS, made=(2, "x"), name="failing")
+@ROUTES.add(made=(1, "\0\0"), name="first_of_any")
+class Beginning:
+    """Returns the first characters, ASCII or not; raises on a mark: instances of one class."""
+
+    def __init__(self, length: int, mark: str) -> None:
+        self.length = length
+        self.mark = mark
+
+    def partition(self, message: Any) -> Any:
+        """Return a key of at most so many characters."""
+        if self.mark in str(message):
+            raise LookupError("no key")
+        return str(message)[: self.length]
 
 
 @ROUTES.add(Trait.TUPLES)
@@ -149,15 +158,6 @@ def nearly_tuples(message: Any) -> Any:
 
 @ROUTES.add(Trait.NUMBERS)
 @wallaroo.partition
-def failing(message: Any) -> Any:
-    """Raise on a message with an x."""
-    if "x" in str(message):
-        raise LookupError("no key")
-    return str(message)[:2]
-
-
-@ROUTES.add(Trait.NUMBERS)
-@wallaroo.partition
 def complaining_key(message: Any) -> Any:
     """Raise what engines themselves catch."""
     complain(message)
@@ -179,7 +179,7 @@ def taking(message: Any) -> Any:
     if isinstance(message, list):
         message.append("routed")
         return len(message)
-    if isinstance(message, tuple):
+    if isinstance(message, (tuple, set)):
         alter(message, "routed")
     if isinstance(message, dict):
         message.clear()

@@ -9,7 +9,7 @@ import threading
 from typing import Any, NamedTuple
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import alter, chosen, complain, leave
+from wallaroo_conformance.cases.operators.common import alter, chosen, complain, leave, unportable
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.operators.values import (
     Agreeable,
@@ -127,23 +127,26 @@ def mark_kept(message: Any, state: Any) -> Any:
     return (str(state.last)[:20], True)
 
 
-@PLAIN_PAIRS.add()
-@wallaroo.state_computation(name="refuse, then count")
-def refuse_then_count(message: Any, state: Any) -> Any:
-    """Raise on a message with an x, before anything is altered."""
-    if "x" in str(message):
-        raise ValueError("refused")
-    state.pages += 1
-    return (state.pages, True)
+@PLAIN_PAIRS.add(made=(False,), name="refuse_then_count")
+@PLAIN_PAIRS.add(made=(True,), name="complain_then_count")
+class Careful:
+    """Raises on a message with an x, before anything is altered: instances of one name."""
 
+    def __init__(self, complains: bool) -> None:
+        self.complains = complains  # what engines themselves catch
 
-@PLAIN_PAIRS.add()
-@wallaroo.state_computation(name="complain, then count")
-def complain_then_count(message: Any, state: Any) -> Any:
-    """Raise what engines themselves catch, before anything is altered."""
-    complain(message)
-    state.pages += 1
-    return (state.pages, True)
+    def name(self) -> str:
+        """Return a name that both instances have."""
+        return "careful"
+
+    def compute(self, message: Any, state: Any) -> Any:
+        """Raise, or count."""
+        if self.complains:
+            complain(message)
+        elif "x" in str(message):
+            raise ValueError("refused")
+        state.pages += 1
+        return (state.pages, True)
 
 
 @PLAIN_PAIRS.add(Trait.FINDING, Trait.RAISES_LATE)
@@ -221,13 +224,13 @@ def annotated_pair(message: Any, state: Any) -> tuple[str, bool]:
 @PLAIN_PAIRS.add(Trait.FINDING)
 @wallaroo.state_computation(name="keep closure")
 def keep_closure(message: Any, state: Any) -> Any:
-    """Put what cannot be pickled into the state, or the output, for a message with a z."""
+    """Put what does not survive pickling into state or output, for a message with a z."""
     state.pages += 1
     if "z" in str(message):
         if len(str(message)) % 2:
-            state.last = lambda: message
+            state.last = unportable(message)
         else:
-            return ((lambda: message), True)
+            return (unportable(message), True)
     return (state.pages, True)
 
 

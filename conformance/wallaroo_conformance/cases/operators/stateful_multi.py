@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import chosen, complain, leave
+from wallaroo_conformance.cases.operators.common import chosen, complain, leave, unportable
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.operators.values import Agreeable, uncommon
 
@@ -174,6 +174,6 @@ def lazy_complaint(message: Any, state: Any) -> Any:
 @STATE_MULTI_COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.state_computation_multi(name="closure at the end")
 def closure_at_the_end(message: Any, state: Any) -> Any:
-    """Send the state's number, and behind it a function for a message with a z."""
+    """Send the state's number, and what does not survive pickling for a message with a z."""
     state.pages += 1
-    return ([state.pages, (lambda: message) if "z" in str(message) else "last"], True)
+    return ([state.pages, unportable(message) if "z" in str(message) else "last"], True)

@@ -38,6 +38,8 @@ class Trait(enum.Enum):
     FALSY_ITEMS = "gives items that are false, by an iterator, into which nobody can look"
     ODD_ITEMS = "gives a multi result that does not look like one"
     WRONG_ITEMS = "gives what is no multi result"
+    MANY = "of a multi computation: gives hundreds of messages for some"
+    REFUSES = "raises on some messages, or payloads, and gives on all others"
     OWN_LIST = "gives a list of its state's as multi result"
     ALTERS_PANES = "of windows: alters accumulators when it combines them, or gives what they hold"
     LATE_AS_ANY = "of windows: late messages are to it as any others, so the tour has few for it"
