@@ -119,6 +119,9 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
     _function(
         "state-2", "any pair taken", "`output, changed = result`", "pair_of", _f.forgiving_pair
     ),
+    interpreted(
+        "state-1", "oldest entities lost", "a cache of limited size", _s.KeepsTheLatest
+    ),
     interpreted("state-3", "changes forgotten", "state not written back", _s.KeepsFirstState),
     interpreted("state-3", "equal states not written", "`if new != old`", _s.KeepsEqualState),
     interpreted(
@@ -206,6 +209,10 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "sink-1", "anything written", "`str(output)`", "written_of", _f.replacing_written
     ),
     interpreted("sink-2", "first sink only", "one consumer supported", _i.FirstSinkOnly),
+    altered(
+        "dead-1", "not unpickled until needed", "`pickle.dumps` alone",
+        (wallaroo_reference.isolated.walk, "freeze", _f.pickled_only),
+    ),
     interpreted(
         "dead-1", "payload of a letter lost", "a field not filled", _i.PayloadOfLetterLost
     ),

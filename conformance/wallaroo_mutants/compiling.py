@@ -32,6 +32,7 @@ def compiled_mutant(rule: str, name: str, says: str, *patches: Patch) -> Mutant:
 
 
 _line = Program.line
+_call = Program.call
 _exactness = Program.exactness
 _event_time = Program._event_time
 _lineage_when_asked = lineage_in
@@ -43,6 +44,11 @@ def _comments_not_counted(self: Program, indent: int, text: str) -> None:
     _line(self, indent, text)
     if text.startswith("#"):
         self.spots.pop()
+
+
+def _called_by_name(self: Program, what: str, index: int, function: Any, name: str) -> str:
+    del index  # two components may well have one name
+    return _call(self, what, 0, function, name)
 
 
 def _lists_not_copied(self: Program, indent: int, text: str) -> None:
@@ -126,6 +132,12 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "lines counted without comments",
         "a table of lines made from another text",
         (Program, "line", _comments_not_counted),
+    ),
+    compiled_mutant(
+        "compute-1",
+        "functions found by name",
+        "a table of functions in which those of one name are one",
+        (Program, "call", _called_by_name),
     ),
     compiled_mutant(
         "compute-2",

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import pickle
 import unicodedata
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import Any
 
-from wallaroo_reference.isolated.copies import _is_flat, _Plain
+from wallaroo_reference.isolated.copies import PROTOCOL, Frozen, _is_flat, _Plain, freeze
 from wallaroo_reference.places import FrozenEntity, Store
 
 from wallaroo.judging.dead_letter import DeadLetterError
@@ -83,6 +85,16 @@ def thawed_without_dicts(frozen: _Plain) -> Any:
 
 def flat_if_a_dict(value: Any) -> bool:
     return type(value) is dict or _is_flat(value)
+
+
+def pickled_only(value: Any) -> Any:
+    """Pickle a value, and find out where it is needed whether it can be unpickled."""
+    try:
+        return freeze(value)
+    except DeadLetterError:
+        with suppress(Exception):
+            return Frozen(pickle.dumps(value, PROTOCOL), None)
+        raise
 
 
 def forgiving_pair(result: Any) -> tuple[Any, bool]:

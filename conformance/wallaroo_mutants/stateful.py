@@ -180,6 +180,18 @@ class RouteTakesMessage(Interpreter):
         super()._compute_with_state(place, operation, message, lineage)
 
 
+class KeepsTheLatest(Interpreter):
+    """Forgets the oldest of many entities, as a cache does."""
+
+    def _build(
+        self, place: Place, store: Store[FrozenEntity], key: Key, known: Hashable, lineage: Lineage
+    ) -> FrozenEntity:
+        entity = super()._build(place, store, key, known, lineage)
+        if len(store.entities) > 256:
+            del store.entities[next(iter(store.entities))]
+        return entity
+
+
 class WelcomesUnknownKeys(Interpreter):
     def _build(
         self, place: Place, store: Store[FrozenEntity], key: Key, known: Hashable, lineage: Lineage

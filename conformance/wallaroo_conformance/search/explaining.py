@@ -24,6 +24,7 @@ from wallaroo_conformance.search.running import Runner
 
 _SLOW_JOB = 0.25  # seconds
 _FEW = 16
+_LONG = 200  # frames
 _MOST_STEPS = 60  # of a reduction; none has needed half as many so far
 _MOST_PROJECTIONS = 512
 _MOST_ASKED = 2  # further failing cases that are reduced to learn the law of one
@@ -116,16 +117,19 @@ class Explainer:
     def _simplest_failing(self, failing: Failing, candidates: Sequence[AnyCase]) -> Failing | None:
         """Return the first candidate that fails too, and not for a reason known already."""
         # On a fast engine try few at a time: usually one of the first fails. Where an engine
-        # raises or dies, each failing case takes long, so begin with one.
+        # raises or dies, each failing case takes long, so begin with one; and where there are
+        # hundreds of frames, so does each case.
         crashes = isinstance(failing.result, Crash)
-        step = 1 if crashes else self._runner.job if self._jobs_are_slow() else _FEW
+        long = failing.case.messages > _LONG
+        slow = self._jobs_are_slow() and not crashes
+        step = self._runner.job if slow else 1 if crashes or long else _FEW
         start = 0
         while start < len(candidates):
             found = self._judge.first_failing(candidates[start : start + step], failing)
             if found is not None or self._runner.ended:
                 return found
             start += step
-            step *= 2 if crashes else 1
+            step *= 2 if crashes or long else 1
         return None
 
     def _jobs_are_slow(self) -> bool:
