@@ -167,8 +167,8 @@ class ByAny:
         """Return one of them, by the letter and the number."""
         number = message[1] if type(message[1]) is int else 0
         keys: dict[str, tuple[Any, ...]] = {
-            "a": (10, "aa", b"b", -256),
-            "b": (9, "b", ("b", 10), 2**40),
+            "a": (10, "-1", 2**40, -256),
+            "b": (9, "b", ("b", 10), b"b"),
             "c": (-1, "\u00e9", (), ("b", 9, (b"",))),
         }
         return keys.get(message[0], ("",) * 4)[number % 4]

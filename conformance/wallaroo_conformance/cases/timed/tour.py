@@ -32,6 +32,7 @@ from wallaroo_conformance.cases.timed.operators import (
     STATEFUL,
     STATELESS,
 )
+from wallaroo_conformance.cases.timed.tour_of_time import tour_of_time
 
 _POLICIES: Final = ("dead-letter", "drop", "fire-per-message", "place-in-oldest-window")
 _RANGES: Final = (
@@ -131,6 +132,7 @@ def _cases() -> Iterator[TimedCase]:
         yield _case(_LETTER, TimedStep(aggregation, window=_JOINED), mark)
     for window in _WINDOWS:
         case = _case(_LETTER, TimedStep(_TEXTS, window=window))
+        yield replace(case, expire_after=_EXPIRES)  # of the state behind it
         behind = TimedStep(_TEXTS, window=WindowSpec(size=5))  # the event times show there
         yield replace(case, steps=(*case.steps[:-1], behind))
     for state, key, expires in product(STATEFUL, (None, *KEYS), (None, _EXPIRES)):
@@ -162,6 +164,7 @@ def _cases() -> Iterator[TimedCase]:
     yield from _ended_by_generators()
     yield from _at_the_end_of_time()
     yield from _done()
+    yield from tour_of_time()
 
 
 def _two_sources() -> Iterator[TimedCase]:
