@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _CONFORM_EXAMPLES = """\
 examples:
-  wallaroo conform --engine spark                       7,500 cases, rule by rule
+  wallaroo conform --engine spark                       8,500 cases, rule by rule
   wallaroo conform --engine spark --engine compiled --html report.html
   wallaroo conform --engine-command 'node engine.mjs'    an engine in a process of its own
   wallaroo conform --adapter bytewax --adapter quix --no-live --matrix matrix
