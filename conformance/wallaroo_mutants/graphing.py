@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +14,29 @@ from wallaroo_reference.isolated.walk import Context
 from wallaroo_reference.places import FrozenEntity, Place
 
 from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging.keys import judged_key
 from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage
+
+
+def known_by_text(key: object, *, u64: bool = False) -> Hashable:
+    """Return the text of a key, which is that of other keys too."""
+    judged_key(key, u64=u64)
+    return str(key)
+
+
+class PayloadBehindCollect(Interpreter):
+    """Behind `collect` it is forgotten that a window gave a message."""
+
+    def _pass_on(self, place: Place, operation: Any, message: Any, lineage: Lineage) -> None:
+        before = self._context
+        if isinstance(operation, Collect):
+            self._context = replace(before, given=False)
+        super()._pass_on(place, operation, message, lineage)
+        self._context = before
 
 
 class BranchesBackwards(Interpreter):

@@ -62,6 +62,10 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         "key-1", "keys remembered by message", "`@lru_cache` on an extractor",
         _g.KeyOfEqualMessage,
     ),
+    altered(
+        "route-2", "windows kept by the text of their keys", "keys of a JSON object",
+        (wallaroo_reference.isolated.walk, "judged_key", _g.known_by_text),
+    ),
     interpreted("key-2", "collect keeps the key", "a step that does nothing", _g.CollectKeepsKey),
     interpreted("key-2", "each record a key of its own", "a null key hashed", _g.KeyOfItsOwn),
     interpreted(
@@ -75,6 +79,10 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     interpreted(
         "key-4", "a call that fails is no visit", "noted when all went well",
         _g.FailingIsNoVisit,
+    ),
+    interpreted(
+        "key-4", "entities expire behind the windows that are due", "timers after rows",
+        _t.ExpiresBehindWhatIsDue,
     ),
     altered(
         "key-4", "entities expire a nanosecond late", "`>` for `>=`",
@@ -130,6 +138,11 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         "time-3", "idle sources run on too early", "elapsed system time is added",
         (Watermarks, "_of_source", _t.idle_at_once),
     ),
+    altered(
+        "time-3", "a source's watermark never goes back", "the greatest kept in the wrong place",
+        (Watermarks, "of", _t.never_back),
+    ),
+    interpreted("time-3", "delays of the shortest way", "`min` for `max`", _t.ShortestWay),
     altered(
         "time-3", "idle sources hold back for ever", "a partition without messages",
         (Watermarks, "_of_source", _t.never_idle),
@@ -221,10 +234,17 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     ),
     _steps("window-8", "keys counted together", "one counter a step", _s.KeysCountedTogether),
     _steps("window-8", "timeout by event time", "one clock for all", _s.TimeoutByEventTime),
+    _steps(
+        "window-8", "timeout of the window before", "a timer that is not cancelled",
+        _s.TimeoutOfTheWindowBefore,
+    ),
     _steps("window-8", "timeout from the last message", "an idle timeout", _s.TimeoutFromLast),
     interpreted(
         "window-9", "a window that fails takes others along", "one `try` around all of them",
         _t.OneFailureATurn,
+    ),
+    interpreted(
+        "window-9", "a payload behind collect", "an envelope made anew", _g.PayloadBehindCollect
     ),
     _steps("window-9", "failed messages counted", "counted before the call", _s.CountsFailed),
     _steps("window-9", "a failed message opens a window", "no undo", _w.FailedUpdateOpens),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -130,6 +131,24 @@ class TimeoutFromLast(CountStep):
         if arrival.known in self._keys:
             self._keys[arrival.known].opened = arrival.now
         return found
+
+
+class TimeoutOfTheWindowBefore(CountStep):
+    """A window that is full leaves its timer behind, which fires the key's next one."""
+
+    def __init__(self, operation: Windowed, windows: CountWindows, freeze: Freeze) -> None:
+        super().__init__(operation, windows, freeze)
+        self._begun: dict[Hashable, int] = {}
+
+    def take(self, arrival: Arrival) -> Firing | None:
+        timeout = self._windows.timeout
+        if timeout is not None and arrival.known not in self._keys:
+            begun = self._begun.get(arrival.known, arrival.now)
+            if begun + timeout <= arrival.now:
+                begun = arrival.now
+            self._begun[arrival.known] = begun
+            arrival = replace(arrival, now=begun)
+        return super().take(arrival)
 
 
 class OneMoreToCount(CountStep):

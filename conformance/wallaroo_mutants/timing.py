@@ -19,6 +19,7 @@ from wallaroo.components import EventTime
 from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.records import End, Tick, Value
 from wallaroo.times import TIME_END
+from wallaroo.topology import Application, Source
 from wallaroo.trace import Lineage, Reason
 
 _arrive = Watermarks.arrive
@@ -40,6 +41,18 @@ def delays_ignored(self: Watermarks, ways: dict[str, int]) -> Watermark:
     """Return the least watermark of a step's sources, as if no window on the way waited."""
     found = [self._of_source(self._sources[name]) for name in ways]
     return min([mark for mark in found if mark is not None], default=NEVER)
+
+
+def never_back(self: Watermarks, ways: dict[str, int]) -> Watermark:
+    """Return the least of the greatest watermarks that a step's sources have had."""
+    marks = self.__dict__.setdefault("_marks", {})
+    found = []
+    for name, delay in ways.items():
+        mark = self._of_source(self._sources[name])
+        if mark is not None:
+            marks[name] = max(mark, marks.get(name, NEVER))
+            found.append(marks[name] - delay)
+    return min(found, default=NEVER)
 
 
 def idle_at_once(self: Watermarks, source: Any) -> Watermark | None:
@@ -154,6 +167,42 @@ class EndsIn64Bits(RangeStep):
 
     def due(self, now: int) -> Iterator[Firing]:
         return (replace(one, end=one.end % TIME_END) for one in super().due(now))
+
+
+class ShortestWay(Interpreter):
+    """Where a source comes to a step over several ways, the least of their delays counts."""
+
+    def __init__(self, application: Application, *arguments: Any, **options: Any) -> None:
+        super().__init__(application, *arguments, **options)
+        for (_, ways), index in zip(self._windows.values(), application.window_steps, strict=True):
+            ways.update(_least_delays(application, index))
+
+
+def _least_delays(application: Application, index: int) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for origin in getattr(application.nodes[index], "inputs", ()):
+        node = application.nodes[origin]
+        if isinstance(node, Source):
+            found[node.pipeline] = 0
+            continue
+        delay = getattr(getattr(getattr(node, "operation", None), "windows", None), "delay", 0)
+        for name, before in _least_delays(application, origin).items():
+            found[name] = min(found.get(name, before + delay), before + delay)
+    return found
+
+
+class ExpiresBehindWhatIsDue(Interpreter):
+    """Windows that a record makes due meet entities that its arrival time makes expire."""
+
+    def _arrive(self, at: int, frame_of: str | None) -> None:
+        expiring, self._expiring = self._expiring, []
+        super()._arrive(at, frame_of)
+        self._expiring = expiring
+
+    def _take_turns(self, lineage: Lineage) -> None:
+        super()._take_turns(lineage)
+        for store in self._expiring:
+            store.expire(self._watermarks.now)
 
 
 class OneFailureATurn(Interpreter):

@@ -253,7 +253,7 @@ def _routing_facts(observation: Observation, facts: set[Fact]) -> None:
         distinct = {encode_key(key): key for key in found}
         if len(distinct) > 1:
             facts.add(Fact.SEVERAL_KEYS)
-            if len({_appearance(key) for key in distinct.values()}) < len(distinct):
+            if len({appearance(key) for key in distinct.values()}) < len(distinct):
                 facts.add(Fact.KEYS_ALIKE)
 
 
@@ -320,10 +320,10 @@ def _multis_before(case: ConformanceCase, letter: DeadLetter) -> int:
     )
 
 
-def _appearance(key: Any) -> str:
+def appearance(key: Any) -> str:
     """Return a text that is equal for keys that careless code may mix up."""
     if isinstance(key, tuple):
-        return _appearance(key[0]) if len(key) == 1 else "".join(_appearance(item) for item in key)
+        return appearance(key[0]) if len(key) == 1 else "".join(appearance(item) for item in key)
     if isinstance(key, bytes):
         key = key.decode("latin-1")
     if isinstance(key, int) and key.bit_length() > _LONGEST_DECIMAL:

@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import pairwise, zip_longest
 from typing import Any
 
+from wallaroo.keys import BadKeyError, encode_key
 from wallaroo.operations import Windowed
 from wallaroo.records import End, Frame, Record, Tick, Value
 from wallaroo.times import TIME_END, BadTimeError, event_time_from
@@ -19,7 +20,7 @@ from wallaroo_conformance.cases.operators import Trait
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
 from wallaroo_conformance.cases.timed.operators import EVENT_TIMES, KEYS, STATEFUL
 from wallaroo_conformance.judge.fact import Fact, Facts
-from wallaroo_conformance.judge.facts import ENDS
+from wallaroo_conformance.judge.facts import ENDS, appearance
 from wallaroo_conformance.judge.timed_observing import RAISED, TimedCall, TimedObservation
 
 _TODAY = 1 << 53  # from here on, floats leave out numbers
@@ -31,6 +32,7 @@ def facts_of_timed(observation: TimedObservation) -> Facts:
     facts = {Fact.TIMED}
     _run_facts(observation, facts)
     _graph_facts(observation, facts)
+    _key_facts(observation, facts)
     _source_facts(observation, facts)
     _call_facts(observation, facts)
     _order_facts(observation, facts)
@@ -128,6 +130,16 @@ def _behind(application: Application, index: int) -> set[int]:
                 found.add(origin)
                 rest.append(origin)
     return found
+
+
+def _key_facts(observation: TimedObservation, facts: set[Fact]) -> None:
+    found: dict[bytes, Any] = {}
+    for call in observation.calls:
+        if call.role == "partition function" and call.result != RAISED:
+            with contextlib.suppress(BadKeyError):
+                found[encode_key(call.result)] = call.result
+    if len({appearance(key) for key in found.values()}) < len(found):
+        facts.add(Fact.KEYS_ALIKE)
 
 
 def _source_facts(observation: TimedObservation, facts: set[Fact]) -> None:

@@ -40,6 +40,7 @@ def tour_of_time() -> Iterator[TimedCase]:
     """Yield these cases."""
     yield from _after_what_has_gone()
     yield from _silent_and_back()
+    yield from _left_out()
     yield from _behind_delays()
     yield from _side_by_side()
     yield from _visited_on_two_ways()
@@ -99,6 +100,21 @@ def _silent_and_back() -> Iterator[TimedCase]:
         yield TimedCase(sources, steps, inputs, ended=False)
 
 
+def _left_out() -> Iterator[TimedCase]:
+    """Yield cases in which nobody holds back, or only a source of another step."""
+    nobody = (
+        Entry(payload=b"a x 0"),
+        Entry("tick", at=2 * _SILENT),
+        *[Entry(at=2 * _SILENT + 1, payload=payload) for payload in (b"a 5 1", b"a 15 2")],
+    )
+    for kind in _KINDS:
+        steps = (TimedStep(_LETTER), _window(kind))
+        yield TimedCase((SourceSpec(idle_after=_SILENT),), steps, nobody, ended=False)
+        apart = (_window(kind, 1), _window(kind, 1))
+        inputs = (Entry(payload=b"a 5 0"), Entry(at=10, payload=b"a 15 1"))
+        yield TimedCase((SourceSpec(),) * 2, apart, inputs, ended=False)
+
+
 def _behind_delays() -> Iterator[TimedCase]:
     """Yield cases in which windows wait behind one another, or on two ways to another window."""
     inputs = tuple(
@@ -106,22 +122,34 @@ def _behind_delays() -> Iterator[TimedCase]:
         for time in (1, 7, 12, 3, 18, 23, 31, 44)
     )
     last = WindowSpec(size=5)
-    for delays in ((5, 10), (10, 5), (5, 0), (0, 5)):
-        one, other = (WindowSpec(size=5, delay=delay) for delay in delays)
-        for steps in (
-            (_window(one), _window(other), _window(last)),
-            (_window(one), _window(other, 1), TimedStep("merge", other=1), _window(last)),
-            (_window(one), TimedStep("merge", origin=delays[0] % 2, other=1), _window(last)),
-        ):
-            yield TimedCase(steps=(TimedStep(_LETTER), *steps), inputs=inputs, ended=False)
+    for first, second, left in product((0, 5, 10), (0, 5, 10), (0, 1)):
+        one, other = WindowSpec(size=5, delay=first), WindowSpec(size=5, delay=second)
+        merge = TimedStep("merge", origin=left, other=1 - left)
+        ways: list[tuple[TimedStep, ...]] = [(_window(other, 1), merge), (_window(other),)]
+        if not second:
+            ways.append((merge,))
+        for way in ways[left:] if first != second else ():
+            steps = (TimedStep(_LETTER), _window(one), *way, _window(last))
+            yield TimedCase(steps=steps, inputs=inputs, ended=False)
+    for delay in (0, 5):
+        at_once = (Entry(payload=b"a 5 0"), Entry(payload=f"a {10 + delay} 1".encode()))
+        for kind in (WindowSpec(), WindowSpec("session", 5)):
+            chained = (_window(replace(kind, delay=delay)), _window(WindowSpec()))
+            yield TimedCase(steps=chained, inputs=at_once, ended=False)
 
 
 def _side_by_side() -> Iterator[TimedCase]:
-    """Yield cases in which one record makes windows on two branches due, to one entity behind."""
+    """Yield cases in which windows are due together: of some keys, or on two branches."""
     inputs = [
         Entry(at=at, payload=f"{letter} {time} {at}".encode())
         for at, (letter, time) in enumerate((("a", 2), ("b", 1), ("a", 3), ("b", 4)))
     ]
+    at_one_time = (Entry(payload=b"c 5 0"), Entry(payload=b"a 5 1"), Entry(payload=b"b 5 2"))
+    for kind, going_on in product(_KINDS, ("", "a", "b")):  # its session ends later than the others
+        later = (Entry(payload=f"{going_on} 7 3".encode()),) if going_on else ()
+        due = (Entry(at=10, payload=b"d 10 4"), Entry(at=40, payload=b"d 40 5"))
+        alone = (TimedStep(_LETTER), _window(kind))
+        yield TimedCase(steps=alone, inputs=(*at_one_time, *later, *due), ended=False)
     ways = (TimedStep("merge", other=1), TimedStep(_STATE))
     for one, other, mark in product(_KINDS, _KINDS, ("", "o")):
         failing = replace(inputs[2], payload=inputs[2].payload + mark.encode())
@@ -152,8 +180,13 @@ def _failing_behind_another() -> Iterator[TimedCase]:
     kinds = (*_KINDS, WindowSpec("count", 2))
     for one, other in product(kinds, kinds):
         yield TimedCase(steps=(TimedStep(_LETTER), _window(one), _window(other)), inputs=inputs)
-    for step in _BEHIND:
-        yield TimedCase(steps=(TimedStep(_LETTER), _window(WindowSpec()), step), inputs=inputs)
+    for behind in (
+        *[(step,) for step in _BEHIND],
+        (TimedStep(_STATE), TimedStep(_STATE, origin=1)),
+        (_window(WindowSpec(), 1), TimedStep("merge", other=1)),
+        (TimedStep(), TimedStep("merge", other=1)),
+    ):
+        yield TimedCase(steps=(TimedStep(_LETTER), _window(WindowSpec()), *behind), inputs=inputs)
     for window, mark in product((*kinds, WindowSpec(size=10, slide=5)), "uo"):
         marked = tuple(replace(one, payload=one.payload[:-1] + mark.encode()) for one in inputs)
         steps = (TimedStep(_LETTER), _window(window))

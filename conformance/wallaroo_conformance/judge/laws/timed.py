@@ -35,6 +35,12 @@ _LAWS: tuple[Law, ...] = (
         "each source's own watermark counts for its messages, or the greatest of them",
     ),
     law(
+        "time-3/ways", {Fact.DELAYED_WAY, Fact.MERGED_WITH_ITSELF},
+        "where a source comes to a step over several ways, the greatest of their delays counts",
+        "the delay of the shortest way is subtracted, or that of the last one",
+        signs={"more late"},
+    ),
+    law(
         "graph-3/twice", {Fact.MERGED_WITH_ITSELF},
         "a message that reaches a merge over two ways comes twice",
         "the union leaves out repetitions",
@@ -52,6 +58,13 @@ _LAWS: tuple[Law, ...] = (
         "branches are taken in another order or not numbered, one gets all items first, or all but "
         "one are forgotten",
         KINDS,
+    ),
+    law(
+        "window-6/unplaced",
+        {Fact.LATE_LETTER, Fact.CHAINED, Fact.FIRED_BY_TIMEOUT, Fact.SOURCE_ENDED},
+        "a late message that can be placed in no window is a dead letter",
+        "it is lost in silence, since there is no window to place it in",
+        frozenset({"letters"}), signs={"lost late"},
     ),
     law(
         "window-8/several", {Fact.TIMEOUT_OF_SEVERAL},
