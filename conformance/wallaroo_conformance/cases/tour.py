@@ -104,8 +104,8 @@ def _cases(tone: Tone) -> Iterator[ConformanceCase]:
                 yield replace(_case(pipeline, PartitionSpec("single", builder)), inputs=_FEW)
     yield from _siblings()
     yield _named_alike()
-    yield _crowd()
-    yield _large()
+    yield _many_frames()
+    yield _much_of_a_frame()
 
 
 def _case(pipeline: PipelineSpec, partition: PartitionSpec | None = None) -> ConformanceCase:
@@ -175,16 +175,19 @@ def _named_alike() -> ConformanceCase:
     return ConformanceCase((PipelineSpec(steps=steps),), partitions, _FEW)
 
 
-def _crowd() -> ConformanceCase:
-    """Return a case with hundreds of frames, items, entities, outputs and dead letters."""
+def _many_frames() -> ConformanceCase:
+    """Return a case with hundreds of frames; every other is a dead letter."""
+    texts = [b"%s%d" % (b"x" if number % 2 else b"a", number) for number in range(300)]
+    steps = (StepSpec(_REFUSING),)
+    return ConformanceCase(
+        (PipelineSpec(steps=steps),), inputs=tuple(Input(0, one) for one in texts)
+    )
+
+
+def _much_of_a_frame() -> ConformanceCase:
+    """Return a case in which a frame gives hundreds of items, entities, dead letters, or 70 KB."""
     steps = (StepSpec(_MANY), StepSpec(_STATEFUL[0]), StepSpec(_REFUSING))
-    frames = [b"%s%d" % (b"x" if number % 2 else b"a", number) for number in range(300)]
-    texts = (*frames, b"many", b"x" * 300, b"a")
-    inputs = tuple(Input(0, text) for text in texts)
-    return ConformanceCase((PipelineSpec(steps=steps),), (PartitionSpec("keyed"),), inputs)
-
-
-def _large() -> ConformanceCase:
-    """Return a case with a payload, an output, and a dead letter of more than 64 KiB."""
-    inputs = (Input(0, b"a" * 70_000), Input(1, b"a" * 70_000))
-    return ConformanceCase((_PLAIN, PipelineSpec(_REFUSING_DECODER)), inputs=inputs)
+    pipelines = (PipelineSpec(steps=steps), PipelineSpec(_REFUSING_DECODER), _PLAIN)
+    large = b"a" * 70_000
+    inputs = (*(Input(0, text) for text in (b"many", b"x" * 300)), Input(1, large), Input(2, large))
+    return ConformanceCase(pipelines, (PartitionSpec("keyed"),), inputs)

@@ -25,6 +25,7 @@ from wallaroo_conformance.search.running import Runner
 _SLOW_JOB = 0.25  # seconds
 _FEW = 16
 _LONG = 200  # frames
+_MOST_OF_LONG = 32
 _MOST_STEPS = 60  # of a reduction; none has needed half as many so far
 _MOST_PROJECTIONS = 512
 _MOST_ASKED = 2  # further failing cases that are reduced to learn the law of one
@@ -107,7 +108,8 @@ class Explainer:
             parts = projections(failing.case)[:_MOST_PROJECTIONS]
             failing = self._simplest_failing(whole, parts) or failing
         for _ in range(_MOST_STEPS):
-            candidates = reductions(failing.case)[:_MOST_CANDIDATES]
+            most = _MOST_CANDIDATES if failing.case.messages <= _LONG else _MOST_OF_LONG
+            candidates = reductions(failing.case)[:most]
             simpler = self._simplest_failing(whole, candidates)
             if simpler is None:
                 break

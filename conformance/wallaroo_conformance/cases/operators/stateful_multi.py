@@ -46,7 +46,7 @@ def lazy(message: Any, state: Any) -> Any:
     """Alter the state while what it gives is consumed."""
 
     def pages() -> Iterator[Any]:
-        for _ in range(1024 if "many" in str(message) else 2):
+        for _ in range(200 if "many" in str(message) else 2):
             state.pages += 1
             yield state.pages
 
