@@ -55,7 +55,8 @@ class Budget:
         return in_time if left is None else min(left, in_time)
 
 
-# The tours and the pairs of operators, which come early, are up to 7,700 cases; more come in between.
+# The tours and the pairs of operators, which come early, are up to 7,700 cases; others come with
+# them.
 PROFILES: Mapping[str, Budget] = {
     "dev": Budget(8_500, name="dev"),
     "ci": Budget(10_000, name="ci"),
