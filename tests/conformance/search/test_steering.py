@@ -54,6 +54,15 @@ def test_children_of_children_multiply_messages_no_further() -> None:
     assert len(case.inputs) == MOST_INPUTS
 
 
+def test_a_long_payload_does_not_meet_steps_that_make_an_item_of_each_byte() -> None:
+    plain = ConformanceCase(inputs=(Input(0, b"a"), Input(0, b"a" * 70_000)))
+    wide = ConformanceCase(
+        (PipelineSpec(steps=(StepSpec("thousands"),)),), inputs=(Input(0, b"b"),)
+    )
+    for one, other in ((plain, wide), (wide, plain)):
+        assert {entry.payload for entry in crossed(one, other, Random(3)).inputs} == {b"a", b"b"}
+
+
 def test_cases_of_two_kinds_are_not_crossed() -> None:
     with pytest.raises(TypeError, match="another kind"):
         cross(ConformanceCase(), TimedCase(), Random(0))
