@@ -12,13 +12,14 @@ from wallaroo.topology import Application
 from wallaroo_conformance.cases import building, readable, reducing
 from wallaroo_conformance.cases.case import ConformanceCase, Input
 from wallaroo_conformance.cases.crossing import crossed
+from wallaroo_conformance.cases.exchanging import exchanges
 from wallaroo_conformance.cases.payloads import PAYLOADS
 from wallaroo_conformance.cases.reading import BadCaseError, case_from_json
 from wallaroo_conformance.cases.timed.building import application_of
 from wallaroo_conformance.cases.timed.case import FORMAT as TIMED_FORMAT
 from wallaroo_conformance.cases.timed.case import Entry, TimedCase, fitting
 from wallaroo_conformance.cases.timed.crossing import timed_crossed
-from wallaroo_conformance.cases.timed.exchanging import exchanges
+from wallaroo_conformance.cases.timed.exchanging import timed_exchanges
 from wallaroo_conformance.cases.timed.readable import (
     timed_application_text,
     timed_input_text,
@@ -83,8 +84,10 @@ def reductions(case: AnyCase) -> list[AnyCase]:
 
 
 def exchanged(case: AnyCase) -> list[AnyCase]:
-    """Return cases about as plain as a timed case, in which one thing is another; else none."""
-    return [*exchanges(case)] if isinstance(case, TimedCase) else []
+    """Return cases about as plain as a case, in which one thing has another's place."""
+    if isinstance(case, TimedCase):
+        return [*timed_exchanges(case)]
+    return [*exchanges(case)]
 
 
 def with_a_message(case: AnyCase) -> AnyCase:

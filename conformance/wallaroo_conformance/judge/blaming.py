@@ -89,15 +89,18 @@ def blame(found: Evidence, ended: str | None = None, seen: Seen | None = None) -
             would have removed it.
         seen: what other cases say; `None`: nothing is known of others.
     """
-    if found.kinds & {"ended", "crash"} and ended is not None:
+    if ended is not None:
         return _ENDS[ended]
     seen = seen or Seen()
     laws = [law for law in LAWS if law.blamed_for(found)]
     if not laws:
         return _EXACT
     exchanged = [one for one in seen.exchanged if _fires_as(one, found)]
-    needed = [law for law in laws if all(_exercise(law, exchanged))]
-    if not _GENERAL.issuperset(needed):
+    timed = Fact.TIMED in found.facts
+    needed = [
+        law for law in laws if (law in _GENERAL and not timed) or all(_exercise(law, exchanged))
+    ]
+    if not (timed and _GENERAL.issuperset(needed)):
         laws = needed
     first = _standing_out(laws, found, seen)
     shared = _sharing(laws, seen.reduced)

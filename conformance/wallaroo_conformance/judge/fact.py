@@ -22,6 +22,7 @@ class Fact(enum.Enum):
     OTHER_PARTITION = "partition other than 0"
     LETTER_BESIDE_OUTPUTS = "dead letter beside outputs"
     SEVERAL_MESSAGES = "several messages"
+    DECODED_AGAIN = "equal payloads, no state involved"
     LETTERS_WITHOUT_STATE = "dead letters of several frames, no state involved"
     LETTERS_OF_SEVERAL_ITEMS = "dead letters of several items of one frame"
     MULTI_GIVES_SAME_OBJECT = "multi gives one object twice"

@@ -68,6 +68,11 @@ def _run_facts(case: ConformanceCase, facts: set[Fact]) -> None:
         facts.add(Fact.SEVERAL_MESSAGES)
         if case.batches is not None and case.batches[0] < len(case.inputs):
             facts.add(Fact.SEVERAL_BATCHES)
+        stateful = any(step.operator in STATEFUL for _, _, step in case.steps())
+        if not stateful and len({(one.pipeline, one.payload) for one in case.inputs}) < len(
+            case.inputs
+        ):
+            facts.add(Fact.DECODED_AGAIN)
     if any(not entry.payload for entry in case.inputs):
         facts.add(Fact.EMPTY_FRAME)
     if case.number is not None and case.number > 1:

@@ -22,7 +22,7 @@ from wallaroo_conformance.cases.timed.case import (
     TimedStep,
     WindowSpec,
 )
-from wallaroo_conformance.cases.timed.exchanging import exchanges
+from wallaroo_conformance.cases.timed.exchanging import timed_exchanges
 from wallaroo_conformance.cases.timed.marks import MARKS
 from wallaroo_conformance.cases.timed.operators import (
     EVENT_TIMES,
@@ -145,7 +145,7 @@ def test_reductions_are_simpler_and_can_be_run() -> None:
 
 def test_exchanges_can_be_run() -> None:
     for case in CASES[:12]:
-        for other in exchanges(case):
+        for other in timed_exchanges(case):
             assert from_json(json.loads(other.canonical_json())) == other
             REFERENCE.run(engine_case(other))
 

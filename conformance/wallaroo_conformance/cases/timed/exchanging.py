@@ -36,7 +36,7 @@ _PLACED = "place-in-oldest-window"  # no policy of sessions
 _RANGE, _SESSION, _COUNT = WindowSpec(), WindowSpec("session", 5), WindowSpec("count", 2)
 
 
-def exchanges(case: TimedCase) -> list[TimedCase]:
+def timed_exchanges(case: TimedCase) -> list[TimedCase]:
     """Return the cases in which one thing of this one has been exchanged, without repetitions."""
     found = [
         *(*_times(case), *_ends(case), *_without_message(case)),

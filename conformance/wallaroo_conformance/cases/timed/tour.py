@@ -195,9 +195,10 @@ def _idle() -> Iterator[TimedCase]:
         (SourceSpec(), _COUNTS[1]),
     ):
         steps = (TimedStep(_LETTER), TimedStep(_TEXTS, window=window))
-        for payload in (b"a 5 ", b"?", b"a x e"):  # frames that give no message move time, too
-            behind = Entry(at=40, payload=payload)
-            yield TimedCase((source,), steps, (Entry(payload=b"a 5 0"), behind), ended=False)
+        # Frames that give no message move time, too; and what they make due comes before them.
+        for payload, mark in product((b"a 5 ", b"?", b"a x e"), (b"", b"o")):
+            fired = (Entry(payload=b"a 5 0" + mark), Entry(at=40, payload=payload))
+            yield TimedCase((source,), steps, fired, ended=False)
     for payload in (b"?", b"a 5 "):  # nothing has an event time when the source becomes idle
         step = TimedStep(_TEXTS, window=WindowSpec())
         quiet = (Entry(at=5, payload=payload), Entry("tick", at=60))

@@ -42,6 +42,12 @@ RESULT_LAWS: tuple[Law, ...] = (
         "None is passed on, or indices are counted after leaving out",
     ),
     law(
+        "state-3/no-items", {Fact.MULTI_GIVES_NONE, Fact.STATE_CHANGED},
+        "after changed=True the entity is what the call left, though it gave no message",
+        "the state is written only with items",
+        frozenset({"entities"}),
+    ),
+    law(
         "compute-2/none", {Fact.MULTI_GIVES_NONE},
         "None and an empty iterable give no message",
         "None is not expected where a list is",
@@ -135,5 +141,11 @@ RESULT_LAWS: tuple[Law, ...] = (
         "an entity exists from its first message on",
         "some entities get lost where many are kept together",
         frozenset({"existence"}),
+    ),
+    law(
+        "decode-1/again", {Fact.DECODED_AGAIN},
+        "the decoder is called for each frame, also for a payload that came before",
+        "messages are remembered by their payloads, and handed out again",
+        frozenset({"changed", "letters"}),
     ),
 )  # fmt: skip

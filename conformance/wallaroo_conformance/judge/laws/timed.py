@@ -127,6 +127,12 @@ _LAWS: tuple[Law, ...] = (
         frozenset({"order", "lineage", "changed"}),
     ),
     law(
+        "time-4/letters", {Fact.FIRED, Fact.OUTPUT_RAISED},
+        "dead letters of what a record makes due come before the record's own",
+        "the record's own dead letter is written first",
+        frozenset({"order"}),
+    ),
+    law(
         "time-4/ends", {Fact.ONE_KEY_DUE},
         "windows of one key that are due together fire by end",
         "they fire in the order in which they were opened",

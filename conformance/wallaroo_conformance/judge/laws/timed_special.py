@@ -174,6 +174,7 @@ SPECIAL_TIMED_LAWS: tuple[Law, ...] = (
         "window-9/output", {Fact.OUTPUT_RAISED},
         "an output that raises is a dead letter with step and key, and the window is gone",
         "the window fires again, or the letter has the payload of another message",
+        NOT_ORDER,
     ),
     law(
         "window-4/nothing", {Fact.WINDOW_GIVES_NONE},
