@@ -243,6 +243,9 @@ REFERENCE_MUTANTS: tuple[Mutant, ...] = (
         "dead-4", "stop missed at an encoder", "one way out of several", _i.MissesStopAtEncoder
     ),
     interpreted(
+        "dead-4", "last record taken back", "a transaction rolled back", _i.TakesBackTheLastRecord
+    ),
+    interpreted(
         "dead-4", "stop told elsewhere", "the batch's first message", _i.TellsOfStopElsewhere
     ),
 )  # fmt: skip

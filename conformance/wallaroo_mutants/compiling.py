@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 import wallaroo_reference.compiled.codegen
@@ -49,6 +50,10 @@ def _comments_not_counted(self: Program, indent: int, text: str) -> None:
 def _called_by_name(self: Program, what: str, index: int, function: Any, name: str) -> str:
     del index  # two components may well have one name
     return _call(self, what, 0, function, name)
+
+
+def _decoded_once(self: Program, what: str, index: int, function: Any, name: str) -> str:
+    return _call(self, what, index, cache(function) if what == "decode" else function, name)
 
 
 def _lists_not_copied(self: Program, indent: int, text: str) -> None:
@@ -168,6 +173,12 @@ COMPILED_MUTANTS: tuple[Mutant, ...] = (
         "None told by ==",
         "`if message == None`, which an object's own class may answer",
         (Program, "line", _asked_whether_equal),
+    ),
+    compiled_mutant(
+        "decode-1",
+        "equal frames decoded once",
+        "`@cache` on a decoder",
+        (Program, "call", _decoded_once),
     ),
     compiled_mutant(
         "decode-1",

@@ -257,6 +257,18 @@ class TellsOfStopElsewhere(Interpreter):
             self.ended = replace(self.ended, lineage=(0,))
 
 
+class TakesBackTheLastRecord(Interpreter):
+    """Where it stops, the outputs of the record are lost that came before its dead letter."""
+
+    def feed(self, source: str, payloads: Any, at: int = 0) -> None:
+        for payload in payloads:
+            before = {name: len(outputs) for name, outputs in self.outputs.items()}
+            super().feed(source, [payload], at)
+            if self.ended is not None:
+                for name, outputs in self.outputs.items():
+                    del outputs[before[name] :]
+
+
 class TakesExitForStop(Interpreter):
     """Stops where it must, and says that it was a dead letter."""
 

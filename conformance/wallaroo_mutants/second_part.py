@@ -159,6 +159,10 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
         "time-3", "delays on the way forgotten", "one watermark for all steps",
         (Watermarks, "of", _t.delays_ignored),
     ),
+    interpreted(
+        "time-4", "own dead letter first", "errors written at once, windows afterwards",
+        _t.OwnLetterFirst,
+    ),
     _steps("time-4", "windows due together in any order", "a hash table's order", _w.AnyOrder),
     _steps("time-4", "windows due together as they were opened", "a hash table", _w.AsOpened),
     interpreted(

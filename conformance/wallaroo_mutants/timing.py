@@ -94,6 +94,17 @@ def only_own_frames(self: Watermarks, at: int, source: str | None) -> None:
         self._sources[source].last_frame = self.now
 
 
+class OwnLetterFirst(Interpreter):
+    """A frame's own dead letter is written before what the frame makes due."""
+
+    def _decode(self, place: Place, payload: bytes, lineage: Lineage) -> None:
+        before = len(self.dead_letters)
+        super()._decode(place, payload, lineage)
+        self.dead_letters[before:] = sorted(
+            self.dead_letters[before:], key=lambda letter: letter.lineage != lineage
+        )
+
+
 class PayloadOfBefore(Interpreter):
     """A value of a generator goes on with the payload of the frame before it."""
 
