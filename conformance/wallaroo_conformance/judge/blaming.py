@@ -111,7 +111,7 @@ def blame(found: Evidence, ended: str | None = None, seen: Seen | None = None) -
     if first in shared or first not in TIMED_LAWS or _most_exercise(first, seen.others):
         return first
     common = [law for law in laws if law not in _GENERAL and _most_exercise(law, seen.others)]
-    return next(iter(common), first)
+    return max(common, key=lambda law: _suspicion(law, found, seen), default=first)
 
 
 def _fires_as(one: Evidence, found: Evidence) -> bool:

@@ -159,6 +159,7 @@ class Fact(enum.Enum):
     COUNTING = "a message came to a count window"
     TIME_ZERO = "an event time is 0"
     TIME_LAST = "an event time is one of the last there are"
+    TIME_WENT_ON = "records before all sources end"
     SEVERAL_ARRIVALS = "frames of several arrival times"
     LARGE_TIMES_FIRED = "a range window of a time of today fired"
 

@@ -59,6 +59,8 @@ def _run_facts(observation: TimedObservation, facts: set[Fact]) -> None:
     log = case.input_log
     if len({record.at for record in log if isinstance(record, Frame)}) > 1:
         facts.add(Fact.SEVERAL_ARRIVALS)
+    if len([record for record in log if not isinstance(record, End)]) > 1:
+        facts.add(Fact.TIME_WENT_ON)
     if any(isinstance(record, Value) for record in log):
         facts.add(Fact.GENERATED)
     if any(isinstance(record, Tick) for record in log):

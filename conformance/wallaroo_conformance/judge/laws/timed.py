@@ -35,7 +35,9 @@ _LAWS: tuple[Law, ...] = (
         "each source's own watermark counts for its messages, or the greatest of them",
     ),
     law(
-        "time-3/ways", {Fact.DELAYED_WAY, Fact.MERGED_WITH_ITSELF},
+        "time-3/ways",
+        # Where all ends at once, no delay counts: time must have gone on before.
+        {Fact.DELAYED_WAY, Fact.MERGED_WITH_ITSELF, Fact.TIME_WENT_ON},
         "where a source comes to a step over several ways, the greatest of their delays counts",
         "the delay of the shortest way is subtracted, or that of the last one",
         signs={"more late"},
