@@ -139,7 +139,7 @@ def test_a_quarter_of_the_time_is_kept_for_reducing(world: World, tmp_path: Path
     search = checked(world, tmp_path / "log", stored_cases=0, job=JOB)
     assert world.now <= SECONDS
     run, tried = search.findings.supported, search.runner.cases
-    assert run * ANSWER == SECONDS * 3 / 4
+    assert abs(run * ANSWER - SECONDS * 3 / 4) <= ANSWER  # no case is cut
     assert run < tried
     assert search.findings.failures[-1].cut_short
     [problem] = search.problems
