@@ -44,10 +44,12 @@ _LAST = b"quit"  # ends the run where an operator listens to it
 _PAYLOADS = (*[payload for payload in PAYLOADS if payload != _LAST and payload != b"halt"], _LAST)
 _INPUTS = tuple(Input(0, payload) for payload in _PAYLOADS)
 _FEW = tuple(Input(0, payload) for payload in (b"a", b"b a c", b"", b"y", b"zx", b"x", b"a"))
+_HOLDING_LISTS = tuple(Input(0, payload) for payload in (b"(['a'], 1)", b"['b']", b"{'a': ['b']}"))
 _TO_STOP_AT = tuple(Input(0, payload) for payload in (b"a", b"y", b"cy", b"ax", b"halt", b"a"))
 
 _PLAIN = PipelineSpec()
 [_ANYTHING] = DECODERS.having(Trait.ANY_TYPE)
+[_ALTERING] = ENCODERS.having(Trait.ALTERS_MESSAGE)
 [_EXACT] = ENCODERS.having(Trait.EXACT)
 _STATEFUL = tuple(STATEFUL)[: len(PIPELINES)]  # the plainest
 _NARROW = tuple([name for name in STEPS.having(Trait.NARROW) if name in STATELESS])
@@ -78,6 +80,9 @@ def _cases(tone: Tone) -> Iterator[ConformanceCase]:
         yield replace(deep, on_error="stop")
     for operator in STATELESS.choices(tone):
         yield _case(PipelineSpec(_ANYTHING, (StepSpec(operator),), (_EXACT,)))
+        if tone == "any":
+            altered = PipelineSpec(_ANYTHING, (StepSpec(operator),), (_ALTERING, _EXACT))
+            yield replace(_case(altered), inputs=_HOLDING_LISTS)
     for operator in STATEFUL.choices(tone):
         yield _with_state(operator, PartitionSpec("keyed"))
         yield _visited_again(operator)

@@ -142,11 +142,12 @@ def signs(expected: Trace, actual: Result) -> frozenset[Sign]:
             for what, left in zip(("lost", "more"), _unmatched(one, other), strict=True)
             for reason in left
         }
-        # The window of a late message fires at once; a count window of one message may stay open.
+        # The window of a late message fires at once; a count window of one message may stay open,
+        # and one that fires in its place is not that of a late message.
         fired = [bounds_of(trace, opened=False) for trace in (expected, actual)]
-        if late_alone(*fired):
+        if late_alone(bounds[0], fired[1]):
             found.add("more late")
-        if late_alone(*reversed(fired)):
+        if late_alone(bounds[1], fired[0]):
             found.add("lost late")
         if one["outputs"] != other["outputs"] or one["windows"] != other["windows"]:
             found |= window_signs(*bounds)

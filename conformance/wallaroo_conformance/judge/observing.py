@@ -78,7 +78,7 @@ def _watcher(calls: list[Call]) -> Any:
         call = record.call
 
         def watched(*arguments: Any) -> Any:
-            mutable = bool(arguments) and isinstance(arguments[0], (list, dict, set))
+            mutable = bool(arguments) and _is_mutable(arguments[0])
             try:
                 result = call(*arguments)
             except BaseException:
@@ -122,3 +122,10 @@ def _false(value: Any) -> bool:
         return not value
     except Exception:  # noqa: BLE001 - an operator's own __bool__ may raise anything
         return True
+
+
+def _is_mutable(value: Any) -> bool:
+    """Whether a message can be altered, or one of a tuple's items."""
+    if isinstance(value, tuple):
+        return any(map(_is_mutable, value))
+    return isinstance(value, (list, dict, set))

@@ -70,11 +70,11 @@ def complain(message: Any) -> None:
     raise chosen(message, errors) from OSError("why")
 
 
-def leave(message: Any) -> None:
-    """End the process on the message quit; on the message halt as Ctrl-C does."""
+def leave(message: Any, code: Any = "asked to leave") -> None:
+    """End the process on the message quit, with that code; on the message halt as Ctrl-C does."""
     written = str(message)
     if written in ("quit", "b'quit'"):
-        sys.exit("asked to leave")
+        sys.exit(code)
     if written in ("halt", "b'halt'"):
         raise KeyboardInterrupt("asked to halt")  # Ctrl-C itself has nothing to say
 

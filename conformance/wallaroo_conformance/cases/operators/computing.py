@@ -204,5 +204,5 @@ def closure(message: Any) -> Any:
 @wallaroo.computation(name="leaving")
 def leaving(message: Any) -> Any:
     """End the process on the message quit."""
-    leave(message)
+    leave(message, 0)
     return message

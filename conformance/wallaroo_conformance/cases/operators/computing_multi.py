@@ -249,7 +249,7 @@ def closure_last(message: Any) -> Any:
 def leave_midway(message: Any) -> Iterator[Any]:
     """Give a message, then end the process on the message quit."""
     yield message
-    leave(message)
+    leave(message, None)
 
 
 @MULTI_COMPUTATIONS.add()

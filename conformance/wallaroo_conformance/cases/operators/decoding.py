@@ -100,7 +100,7 @@ def complaining_text(payload: bytes) -> Any:
 @wallaroo.decoder(header_length=4, length_fmt="<I")
 def leaving_text(payload: bytes) -> Any:
     """Text; ends the process on the payload quit."""
-    leave(payload)
+    leave(payload, 3)
     return payload.decode(errors="replace")
 
 

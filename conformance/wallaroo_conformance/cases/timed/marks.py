@@ -24,7 +24,7 @@ MARKS = {
     "r": "the case's own codec refuses a state or an accumulator that holds it",
     "z": "the message is false, and a message all the same",
     "h": "the message cannot be pickled",
-    "t": "the message is a tuple, so that equal ones can be looked up",
+    "t": "the message is a tuple, which can be looked up; the case's own codec makes it a list",
 }
 
 ENDS_THE_RUN: Final = "Q"

@@ -60,7 +60,8 @@ def line(message: Any) -> Any:
         return f"{message[0][2]} and {message[1]}\n"
     if "w" in message[2]:
         fail(message[2])
-    return f"{message[0]} {message[1]} {message[2]}\n"
+    written = f"{message[0]} {message[1]} {message[2]}"
+    return f"({written})\n" if isinstance(message, tuple) else f"{written}\n"
 
 
 class Values:
@@ -324,10 +325,11 @@ def serialize(value: Any) -> bytes:
 
 
 def deserialize(data: bytes) -> Any:
-    """Return what `serialize` was given."""
+    """Return what `serialize` was given, but a list for a message that is a tuple, as JSON does."""
     if not data.startswith(b"own"):
         raise ValueError("not written by serialize")
-    return pickle.loads(data[3:])  # noqa: S301 - our own bytes
+    value = pickle.loads(data[3:])  # noqa: S301 - our own bytes
+    return list(value) if isinstance(value, tuple) and len(value) == _PARTS else value
 
 
 CODEC = Codec(serialize, deserialize)

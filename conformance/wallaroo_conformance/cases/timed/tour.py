@@ -304,9 +304,11 @@ def _failing_together() -> Iterator[TimedCase]:
 
 
 def _equal() -> Iterator[TimedCase]:
-    """Yield cases with messages that are equal, and that user code can tell apart."""
+    """Yield cases with messages that are equal, and that user code, or a codec, tells apart."""
     inputs = tuple([Entry(payload=f"a {one} t".encode()) for one in ("1", "yes", "one", "1")])
     lasts = (TimedStep(_STATE), TimedStep(_TEXTS, window=_COUNTS[0]))
+    for operator in STATELESS:
+        yield TimedCase((SourceSpec(None),), (TimedStep(operator),), inputs, codec=True)
     for operator, key, last in product((None, *STATELESS), _FEW_KEYS, lasts):
         before = () if operator is None else (TimedStep(operator),)
         steps = (*before, TimedStep(key), last)

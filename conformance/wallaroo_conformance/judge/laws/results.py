@@ -123,6 +123,7 @@ RESULT_LAWS: tuple[Law, ...] = (
         "every exception of user code is a dead letter",
         "some exceptions have a meaning of their own to the engine, such as StopIteration",
         CONTENT - {"entities", "existence"},
+        unless={"more bad-result", "more bad-key", "more unportable"},  # a letter all the same
     ),
     law(
         "dead-1/raised", {Fact.RAISED_LETTER},
