@@ -190,6 +190,11 @@ class Judge:
         if meaning.case.isolation == "trusting" and meaning.trace.findings:
             kind = meaning.trace.findings[0].kind.value
             return f"trusting mode is not promised to an application with findings ({kind})"
+        case = meaning.case
+        if case.isolation == "trusting" and isinstance(case, TimedCase) and case.changed_by_codec:
+            return (
+                "trusting mode copies as often as it likes, which a codec that changes values shows"
+            )
         beyond = self.claims.beyond(meaning.case, meaning.trace, meaning.facts)
         beyond = beyond or self.runner.beyond(meaning.case)
         if beyond is None:

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 from wallaroo.engine import Isolation, OnError
 from wallaroo.records import End, Frame, Record, Tick, Value
 from wallaroo.trace import canonical_json
+from wallaroo_conformance.cases.timed.marks import CODED
 from wallaroo_conformance.cases.timed.operators import ALTERING, decoded
 
 FORMAT = "wallaroo-timed-case/1"
@@ -164,6 +165,11 @@ class TimedCase:
         return not ALTERING.isdisjoint(
             [*components, *[source.event_time for source in self.sources]]
         )
+
+    @property
+    def changed_by_codec(self) -> bool:
+        """Whether the case's own codec changes a message: then it shows how often one is copied."""
+        return self.codec and any(CODED.encode() in entry.payload for entry in self.inputs)
 
     @property
     def input_log(self) -> list[Record]:

@@ -27,6 +27,9 @@ MARKS = {
     "t": "the message is a tuple, which can be looked up; the case's own codec makes it a list",
 }
 
+CODED: Final = "t"
+"""The mark of messages that a case's own codec changes."""
+
 ENDS_THE_RUN: Final = "Q"
 """With this in the text, what a mark raises is `SystemExit` (dead-3)."""
 
