@@ -84,19 +84,20 @@ def blame(found: Evidence, ended: str | None = None, seen: Seen | None = None) -
 
     Args:
         found: what the case shows.
-        ended: how the run ended early, of `end_of`. Where the ends differ, or the engine raises
-            instead, that is the failure: if the case failed without an early end, the reduction
-            would have removed it.
+        ended: how the run ended early, of `end_of`. That is the failure: if the case failed
+            without an early end, the reduction would have removed it.
         seen: what other cases say; `None`: nothing is known of others.
     """
-    if ended is not None:
+    timed = Fact.TIMED in found.facts
+    ends_differ = bool(found.kinds & {"ended", "crash"})
+    # A generator of a timed case must end somehow, so it may exit for no reason.
+    if ended is not None and (ends_differ or not (timed and ended == "exit")):
         return _ENDS[ended]
     seen = seen or Seen()
     laws = [law for law in LAWS if law.blamed_for(found)]
     if not laws:
         return _EXACT
     exchanged = [one for one in seen.exchanged if _fires_as(one, found)]
-    timed = Fact.TIMED in found.facts
     needed = [
         law for law in laws if (law in _GENERAL and not timed) or all(_exercise(law, exchanged))
     ]

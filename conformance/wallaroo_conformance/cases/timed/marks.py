@@ -37,7 +37,13 @@ _ERRORS: Final = (ValueError, TypeError, StopIteration, KeyError)
 """What marks raise, by the number before them; engines catch some of these themselves."""
 
 
-_NO_KEYS: Final = (1.5, None, ("a", 1.5), True)
+class _Name(str):
+    """Looks like a str."""
+
+    __slots__ = ()
+
+
+_NO_KEYS: Final = (_Name("a"), None, ("a", 1.5), True, 1.5, ("a", _Name("a")))
 """What is no key, by the number before the mark; some of it looks like one."""
 
 
