@@ -114,18 +114,6 @@ class ValuesLost(Interpreter):
             self._take_turns(lineage)
 
 
-class UnportableValuesLost(Interpreter):
-    """A generator's value that does not survive pickling gets lost."""
-
-    def _generate(self, record: Value, lineage: Lineage) -> None:
-        try:
-            self._freeze(record.value)
-        except DeadLetterError:
-            self._take_turns(lineage)
-        else:
-            super()._generate(record, lineage)
-
-
 class KeyLostBehindComputation(Interpreter):
     def _compute(self, place: Place, message: Any, lineage: Lineage) -> None:
         before = self._context

@@ -45,10 +45,6 @@ SECOND_PART_MUTANTS: tuple[Mutant, ...] = (
     ),
     interpreted("graph-4", "a generator's first value lost", "`apply` called first", _g.ValuesLost),
     interpreted(
-        "graph-4", "unportable values of generators lost", "`except PicklingError: continue`",
-        _g.UnportableValuesLost,
-    ),
-    interpreted(
         "key-1", "key lost behind a computation", "an envelope not passed on",
         _g.KeyLostBehindComputation,
     ),

@@ -130,10 +130,15 @@ def seen_of(case, kind):
     return follower.visits, [(one.time.count, one.sent, one.fired) for one in made.registry.nodes]
 
 
+def case_has_findings(case):
+    """Whether the machines need not agree: one of them copies, and what cannot be copied fails."""
+    return bool(ReferenceEngine().run(engine_case(replace(case, isolation="isolated"))).findings)
+
+
 def test_both_machines_count_the_same_calls_and_follow_records_by_the_same_lineages():
     deepest = 0
     for case in CASES[::3]:
-        if not compiles(engine_case(case).application):
+        if not compiles(engine_case(case).application) or case_has_findings(case):
             continue
         compiled = seen_of(engine_case(case), MeasuredCompiled)
         isolated = seen_of(engine_case(case), MeasuredInterpreter)

@@ -140,15 +140,8 @@ def no_key(message: Any) -> Any:
     others: tuple[Any, ...] = (
         *(Suit.HEARTS, Name("1"), None, ["1"], ("1", None), 1.5, bytearray(b"1"), {1}, True, False),
         *(frozenset(), {}, float("nan"), 0.0, ..., range(1), memoryview(b"1"), str, ("1", ["1"])),
-        *(
-            Agreeable(),
-            Undecided(),
-            Disguised(),
-            (Agreeable(),),
-            Name(""),
-            Point(0, 0),
-            (Point(0, 0), 0),
-        ),
+        *(Agreeable(), Undecided(), Disguised(), (Agreeable(),), Name(""), Point(0, 0)),
+        (Point(0, 0), 0),
     )
     return chosen(message, ("even", 1, *others, "1", 0, (0, 0)))
 

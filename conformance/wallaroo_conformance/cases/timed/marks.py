@@ -23,7 +23,6 @@ MARKS = {
     "p": "the case's own codec refuses it",
     "r": "the case's own codec refuses a state or an accumulator that holds it",
     "z": "the message is false, and a message all the same",
-    "h": "the message cannot be pickled",
     "t": "the message is a tuple, which can be looked up; the case's own codec makes it a list",
 }
 

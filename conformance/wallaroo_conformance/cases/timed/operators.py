@@ -9,7 +9,6 @@ traits.
 from __future__ import annotations
 
 import pickle
-import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
@@ -34,14 +33,12 @@ _NUMBERS: dict[str, Any] = {"yes": True, "one": 1.0, "half": 0.5, "below": -1}
 def decoded(payload: bytes) -> Any:
     """Return the message of a payload: ``a 5 text``; of an empty text `None`.
 
-    Marks in the text make the message false, or a tuple, or impossible to pickle.
+    Marks in the text make the message false, or a tuple.
     """
     letter, number, text = payload.decode().split(" ")
     if not text:
         return None
     given = [letter, int(number) if number.isdigit() else _NUMBERS.get(number, number), text]
-    if "h" in text:
-        given.append(threading.Lock())
     if "t" in text:
         return tuple(given)
     return Blank(given) if "z" in text else given

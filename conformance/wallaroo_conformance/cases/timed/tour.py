@@ -224,7 +224,7 @@ def _of_a_frame_and_a_value() -> Iterator[TimedCase]:
     sources = (SourceSpec(), SourceSpec(generator=True))
     merged = (TimedStep("merge", other=1), TimedStep(_LETTER))
     window = TimedStep(_TEXTS, window=WindowSpec())
-    for step, marks in ((TimedStep(_STATE), "hkbw"), (window, "heuo")):
+    for step, marks in ((TimedStep(_STATE), "kbw"), (window, "euo")):
         for mark in marks:
             inputs = [
                 Entry(source=number % 2, payload=f"a {number} {number}{mark}".encode())
