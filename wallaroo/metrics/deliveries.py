@@ -131,6 +131,11 @@ class Deliveries:
 
     def look(self) -> None:
         """Pass the marks that sinks have reached; look again soon if some are left."""
+        if self._pass() and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._pause, self._look_again)
+
+    def _pass(self) -> bool:
+        """Pass the marks that sinks have reached; return whether some are left."""
         now = time.monotonic_ns()
         left = progress = False
         with self._registry.lock:
@@ -144,21 +149,25 @@ class Deliveries:
                 self._registry.sinks[id_].oldest = marks[0][2].arrived / 1e9 if marks else None
         if progress:
             self._pause = _SOONEST
-        if left and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._pause, self._look_again)
+        return left
 
     def close(self) -> None:
-        """Stop looking."""
+        """Look once more, for what was delivered since the last time; then no more."""
         if self._timer is not None:
             self._timer.cancel()
+        self._ask_sinks()
+        self._pass()
 
     def _look_again(self) -> None:
         self._timer = None
         self._pause = min(2 * self._pause, _LATEST)
+        self._ask_sinks()
+        self.look()
+
+    def _ask_sinks(self) -> None:
         for id_, marks in self._marks.items():
             if marks:
                 self._sinks[id_].look()
-        self.look()
 
     def _passed(self, id_: SinkId, outputs: int, read: _Read, took: int) -> None:
         self._registry.sinks[id_].latency.add(took, outputs)
