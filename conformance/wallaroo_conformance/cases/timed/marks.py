@@ -1,6 +1,6 @@
 """Letters in a message's text that make a component of a timed case fail, each at one place.
 
-Two of them make nothing fail: the message itself is of another type.
+Two of them make nothing fail: with them the message is of another type than others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MARKS = {
 }
 
 CODED: Final = "t"
-"""The mark of messages that a case's own codec changes."""
+"""The mark of messages that are tuples: a case's own codec changes these."""
 
 ENDS_THE_RUN: Final = "Q"
 """With this in the text, what a mark raises is `SystemExit` (dead-3)."""

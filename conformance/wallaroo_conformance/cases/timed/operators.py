@@ -19,7 +19,7 @@ from wallaroo.components import OwnState
 from wallaroo.topology import Codec
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS, Blank, Named
-from wallaroo_conformance.cases.timed.marks import fail, no_key
+from wallaroo_conformance.cases.timed.marks import CODED, fail, no_key
 
 EVENT_TIMES, KEYS, STATELESS = Table(), Table(), Table()
 STATEFUL, PAIRS = Table(), Table()
@@ -39,7 +39,7 @@ def decoded(payload: bytes) -> Any:
     if not text:
         return None
     given = [letter, int(number) if number.isdigit() else _NUMBERS.get(number, number), text]
-    if "t" in text:
+    if CODED in text:
         return tuple(given)
     return Blank(given) if "z" in text else given
 
