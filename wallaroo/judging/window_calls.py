@@ -16,6 +16,7 @@ from wallaroo.judging.calls import Calls, Message, Outcome
 from wallaroo.judging.dead_letter import DeadLetterError
 from wallaroo.keys import decode_key
 from wallaroo.operations import Windowed
+from wallaroo.overriding import override
 from wallaroo.records import Record, Tick
 from wallaroo.topology import Application, Step
 from wallaroo.trace import DeadLetter, Ended, Entity, Reason, Trace
@@ -39,8 +40,8 @@ class WindowCalls(Calls):
         self._fired: Counter[int] = Counter()  # in that record's turns, by step
         self._late: Counter[tuple[str, str]] = Counter()
 
+    @override
     def begin(self, sequence: int, record: Record) -> list[Outcome]:
-        """See `Calls.begin`."""
         self._latest = sequence, None if isinstance(record, Tick) else record.source
         self._fired.clear()
         return super().begin(sequence, record)
@@ -112,8 +113,8 @@ class WindowCalls(Calls):
         """Count a message for which some windows have fired and others not (window-6)."""
         self._late[step.name, "partly"] += 1
 
+    @override
     def trace(self, results: Iterable[Outcome], entities: Iterable[Entity]) -> Trace:
-        """See `Calls.trace`."""
         return replace(super().trace(results, entities), late=dict(self._late))
 
     def _combined(self, step: Step, parts: Sequence[bytes]) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 from wallaroo.operations import Windowed
+from wallaroo.overriding import override
 from wallaroo.windows import CountWindows
 from wallaroo_reference.calendar import Calendar
 from wallaroo_reference.compiled.clocks import Times
@@ -36,8 +37,8 @@ class Counts(KeptWindows):
         self._open: dict[Hashable, _Count] = {}
         self._calendar = Calendar(self._timeout_of)
 
+    @override
     def take(self, message: Any, key: Any, time: int) -> Firing | None:
-        """See `KeptWindows.take`."""
         known = judge(key)
         self.touch(known)
         window = self._open.get(known)
@@ -67,25 +68,25 @@ class Counts(KeptWindows):
         for known in found:
             yield self._taken(known)
 
+    @override
     def next_timeout(self) -> int | None:
-        """See `KeptWindows.next_timeout`."""
         return None if self._timeout is None else self._calendar.first()
 
+    @override
     def open(self) -> Iterator[Firing]:
-        """See `KeptWindows.open`."""
         for known, window in self._open.items():
             yield _window(known, window)
 
+    @override
     def count(self) -> int:
-        """See `KeptWindows.count`."""
         return len(self._open)
 
+    @override
     def identities(self) -> list[Any]:
-        """See `KeptWindows.identities`."""
         return list(self._open)
 
+    @override
     def go_on(self) -> None:
-        """See `KeptWindows.go_on`."""
         for known in self._open:
             self._calendar.note(known)
 
@@ -102,8 +103,8 @@ class Counts(KeptWindows):
         one.number, one.least, one.greatest = number, least, greatest
 
     @property
+    @override
     def held(self) -> int:
-        """See `KeptWindows.held`."""
         return len(self._open)
 
     def _taken(self, known: Hashable) -> Firing:

@@ -17,6 +17,7 @@ from wallaroo.keys import identity
 from wallaroo.metrics.following import Follower
 from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
+from wallaroo.overriding import override
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage
@@ -72,8 +73,8 @@ class MeasuredCompiled(Compiled):
             [names[f"fire_{one}"] for one in application.window_steps],
         )
 
+    @override
     def take(self, record: Value | Tick | End) -> None:
-        """See `Machine.take`."""
         if isinstance(record, Value) or not self.probes.should_look("", 1):
             super().take(record)
             return

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from wallaroo.operations import Windowed
+from wallaroo.overriding import override
 from wallaroo.windows import LateDataPolicy, RangeWindows
 from wallaroo_reference.compiled.clocks import FOREVER, NEVER, Times
 from wallaroo_reference.compiled.windows import (
@@ -78,8 +79,8 @@ class RangePanes(KeptWindows):
         self.partly_late += partly
         return None
 
+    @override
     def due(self) -> Iterator[Firing]:
-        """See `KeptWindows.due`."""
         while self._numbers and self.next_due <= self.watermark:
             number = self._first_open(self._numbers[0])
             inside = self._inside(number)
@@ -92,8 +93,8 @@ class RangePanes(KeptWindows):
             self._forget(number, inside)
             self._settle()
 
+    @override
     def open(self) -> Iterator[Firing]:
-        """See `KeptWindows.open`."""
         numbers: dict[int, None] = {}
         for pane in self._numbers:
             last = pane // self._panes_in_slide
@@ -106,16 +107,16 @@ class RangePanes(KeptWindows):
             for known in waiting:
                 yield self._window(number, panes, known)
 
+    @override
     def count(self) -> int:
-        """See `KeptWindows.count`."""
         return sum([len(self._of(pane)) for pane in self._numbers])
 
+    @override
     def identities(self) -> list[Any]:
-        """See `KeptWindows.identities`."""
         return [(pane, known) for pane in self._numbers for known in self._of(pane)]
 
+    @override
     def named(self, known: Any) -> bytes:
-        """See `KeptWindows.named`."""
         return PANE.pack(known[0]) + name_of(known[1])
 
     def go_on(self) -> None:
@@ -136,8 +137,8 @@ class RangePanes(KeptWindows):
         pane[identity_of(name[PANE.size :])] = self._packer.loads(form)
 
     @property
+    @override
     def held(self) -> int:
-        """See `KeptWindows.held`."""
         kept = (*self.panes.values(), *self._later.values())
         return sum(map(len, kept))
 

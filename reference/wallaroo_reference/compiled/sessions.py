@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 from wallaroo.operations import Windowed
+from wallaroo.overriding import override
 from wallaroo.windows import SessionWindows
 from wallaroo_reference.calendar import Calendar
 from wallaroo_reference.compiled.clocks import FOREVER, Times
@@ -35,8 +36,8 @@ class Sessions(KeptWindows):
         self._open: dict[Hashable, list[_Session]] = {}
         self._calendar = Calendar(self._first_end)
 
+    @override
     def take(self, message: Any, key: Any, time: int) -> Firing | None:
-        """See `KeptWindows.take`."""
         known = judge(key)
         self.refresh()
         self.touch(known)
@@ -70,8 +71,8 @@ class Sessions(KeptWindows):
             self._times.settle()
         return None
 
+    @override
     def due(self) -> Iterator[Firing]:
-        """See `KeptWindows.due`."""
         while (end := self._calendar.first()) is not None and end + self._delay <= self.watermark:
             for known in self._calendar.take(end, encoded):
                 sessions = self._open[known]
@@ -89,22 +90,22 @@ class Sessions(KeptWindows):
         end = self._calendar.first()
         self.next_due = FOREVER if end is None else end + self._delay
 
+    @override
     def open(self) -> Iterator[Firing]:
-        """See `KeptWindows.open`."""
         for known, sessions in self._open.items():
             for session in sessions:
                 yield self._window(known, session)
 
+    @override
     def count(self) -> int:
-        """See `KeptWindows.count`."""
         return len(self._open)
 
+    @override
     def identities(self) -> list[Any]:
-        """See `KeptWindows.identities`."""
         return list(self._open)
 
+    @override
     def go_on(self) -> None:
-        """See `KeptWindows.go_on`."""
         for known in self._open:
             self._calendar.note(known)
         self.settle()
@@ -120,8 +121,8 @@ class Sessions(KeptWindows):
         ]
 
     @property
+    @override
     def held(self) -> int:
-        """See `KeptWindows.held`."""
         return sum(map(len, self._open.values()))
 
     def _window(self, known: Hashable, session: _Session) -> Firing:

@@ -8,6 +8,7 @@ from typing import Any
 
 from wallaroo.keys import Key, encode_key
 from wallaroo.operations import Windowed
+from wallaroo.overriding import override
 from wallaroo.windows import CountWindows
 from wallaroo_reference.calendar import Calendar
 from wallaroo_reference.isolated.copies import packed
@@ -37,8 +38,8 @@ class CountStep(WindowStep):
         self._keys: dict[Hashable, _Count] = {}
         self._calendar = Calendar(self._timeout_of)
 
+    @override
     def take(self, arrival: Arrival) -> Firing | None:
-        """See `WindowStep.take`."""
         time = arrival.time
         window = self._keys.get(arrival.known)
         if window is None:
@@ -70,25 +71,25 @@ class CountStep(WindowStep):
         """See `WindowStep.next_due`: watermarks do not fire count windows."""
         return None
 
+    @override
     def next_timeout(self) -> int | None:
-        """See `WindowStep.next_timeout`."""
         return self._calendar.first()
 
+    @override
     def open(self) -> Iterator[Firing]:
-        """See `WindowStep.open`."""
         for window in self._keys.values():
             yield _counted(window)
 
+    @override
     def count(self) -> int:
-        """See `WindowStep.count`."""
         return len(self._keys)
 
+    @override
     def identities(self) -> list[Any]:
-        """See `WindowStep.identities`."""
         return list(self._keys)
 
+    @override
     def go_on(self) -> None:
-        """See `WindowStep.go_on`."""
         for known in self._keys:
             self._calendar.note(known)
 

@@ -8,6 +8,7 @@ from typing import Any
 from wallaroo.metrics.following import Follower
 from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
+from wallaroo.overriding import override
 from wallaroo.records import End, Tick, Value
 from wallaroo.trace import Lineage
 from wallaroo_reference.isolated.interpreter import Interpreter
@@ -45,8 +46,8 @@ class MeasuredInterpreter(Interpreter):
         for name, store in self._stores.items():
             store.entities = _Entities(probes.visits[name])
 
+    @override
     def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
-        """See `Machine.feed`."""
         before = self.sequence
         self.probes.should_look(source, len(payloads))
         if self.follower is not None:
@@ -56,8 +57,8 @@ class MeasuredInterpreter(Interpreter):
             self.follower.end()
         self.probes.looked(self.sequence - before)
 
+    @override
     def take(self, record: Value | Tick | End) -> None:
-        """See `Machine.take`."""
         source = record.source if isinstance(record, Value) else ""
         self.probes.should_look(source, 1)
         if self.follower is not None and isinstance(record, Value):

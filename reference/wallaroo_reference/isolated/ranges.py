@@ -8,6 +8,7 @@ from typing import Any
 
 from wallaroo.keys import Key, encode_key
 from wallaroo.operations import Windowed
+from wallaroo.overriding import override
 from wallaroo.windows import LateDataPolicy, RangeWindows
 from wallaroo_reference.calendar import Calendar
 from wallaroo_reference.isolated.copies import packed
@@ -40,8 +41,8 @@ class RangeStep(WindowStep):
         self._count = 0  # panes, of all keys
         self._calendar = Calendar(self._next_end)
 
+    @override
     def take(self, arrival: Arrival) -> Firing | None:
-        """See `WindowStep.take`."""
         windows = self._windows
         pane = arrival.time // self._pane
         partly = self._fired((arrival.time - windows.range) // windows.slide + 1)
@@ -66,8 +67,8 @@ class RangeStep(WindowStep):
         self.partly_late += partly
         return None
 
+    @override
     def due(self, now: int) -> Iterator[Firing]:
-        """See `WindowStep.due`."""
         windows = self._windows
         while (end := self._calendar.first()) is not None:
             if self.watermark < end + windows.delay:
@@ -79,13 +80,13 @@ class RangeStep(WindowStep):
                 self._forget_fired(known, panes)
                 yield Firing(panes.key, end - windows.range, end, end - 1, parts)
 
+    @override
     def next_due(self) -> int | None:
-        """See `WindowStep.next_due`."""
         end = self._calendar.first()
         return None if end is None else end + self._windows.delay
 
+    @override
     def open(self) -> Iterator[Firing]:
-        """See `WindowStep.open`."""
         windows = self._windows
         for panes in self._keys.values():
             numbers: set[int] = set()
@@ -97,16 +98,16 @@ class RangeStep(WindowStep):
                 end = start + windows.range
                 yield Firing(panes.key, start, end, end - 1, self._parts(panes, number))
 
+    @override
     def count(self) -> int:
-        """See `WindowStep.count`."""
         return self._count
 
+    @override
     def identities(self) -> list[Any]:
-        """See `WindowStep.identities`."""
         return [(pane, known) for known, panes in self._keys.items() for pane in panes.parts]
 
+    @override
     def named(self, known: Any) -> bytes:
-        """See `WindowStep.named`."""
         return PANE.pack(known[0]) + name_of(known[1])
 
     def go_on(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from wallaroo.keys import Key, encode_key
 from wallaroo.operations import Windowed
+from wallaroo.overriding import override
 from wallaroo.windows import SessionWindows
 from wallaroo_reference.calendar import Calendar
 from wallaroo_reference.isolated.copies import packed
@@ -41,8 +42,8 @@ class SessionStep(WindowStep):
         self._keys: dict[Hashable, _Sessions] = {}
         self._calendar = Calendar(self._next_end)
 
+    @override
     def take(self, arrival: Arrival) -> Firing | None:
-        """See `WindowStep.take`."""
         time, gap = arrival.time, self._windows.gap
         known = self._keys.get(arrival.known)
         meeting = [] if known is None else [one for one in known.sessions if self._meets(one, time)]
@@ -61,8 +62,8 @@ class SessionStep(WindowStep):
         self.touch(arrival.known)
         return None
 
+    @override
     def due(self, now: int) -> Iterator[Firing]:
-        """See `WindowStep.due`."""
         while (end := self._calendar.first()) is not None:
             if self.watermark < end + self._windows.delay:
                 return
@@ -76,27 +77,27 @@ class SessionStep(WindowStep):
                     del self._keys[identity]  # window-10
                 yield self._firing(known.key, session)
 
+    @override
     def next_due(self) -> int | None:
-        """See `WindowStep.next_due`."""
         end = self._calendar.first()
         return None if end is None else end + self._windows.delay
 
+    @override
     def open(self) -> Iterator[Firing]:
-        """See `WindowStep.open`."""
         for known in self._keys.values():
             for session in known.sessions:
                 yield self._firing(known.key, session)
 
+    @override
     def count(self) -> int:
-        """See `WindowStep.count`."""
         return len(self._keys)
 
+    @override
     def identities(self) -> list[Any]:
-        """See `WindowStep.identities`."""
         return list(self._keys)
 
+    @override
     def go_on(self) -> None:
-        """See `WindowStep.go_on`."""
         for known in self._keys:
             self._calendar.note(known)
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from wallaroo.overriding import override
 from wallaroo.records import End, Record, Tick, Value
 from wallaroo.transport.generators import decoded, encoded
 from wallaroo.transport.input_log import InputLog, InputLogError, Kind, Run
@@ -143,12 +144,12 @@ class LogFeed(Feed):
 
     # -- the feed ----------------------------------------------------------------------------
 
+    @override
     def first(self) -> int:
-        """See `Feed`."""
         return self.log.first_sequence
 
+    @override
     def latest(self, start: int) -> int:
-        """See `Feed`."""
         if start > self.log.next_sequence:
             self._failed(
                 f"the checkpoint is half deleted: Spark has committed frames up to {start}, and "
@@ -162,8 +163,8 @@ class LogFeed(Feed):
             return start
         return self.log.end_within(start, max_bytes=self._batch_bytes)
 
+    @override
     def blocks(self, start: int, end: int) -> list[bytes]:
-        """See `Feed`."""
         try:
             runs = self.log.runs(start, end)
         except InputLogError as error:
