@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from wallaroo.aggregations import AggregationRecord
-from wallaroo.components import Component
-from wallaroo.metrics.probes import like
-from wallaroo.topology import Application, ComponentUse, SinkId, StatePartition
+from wallaroo.components import Generator
+from wallaroo.topology import Application, SinkId
 from wallaroo.trace import Lineage
+from wallaroo.user_code.calls import Call, CallSite, instrument
 from wallaroo.user_code.failure import describe_error
 
 EVERY = 1.0
@@ -111,8 +110,7 @@ class Follower:
         self._due = time.monotonic()
         self._open: Followed | None = None
         self._done: Followed | None = None
-        self._indices = {id(node): index for index, node in enumerate(application.nodes)}
-        self.application = application.map_components(self._noting)
+        self.application = instrument(application, self._noted)
 
     def begin(self, source: str, sequence: int) -> None:
         """Follow the next record, if it is time for one."""
@@ -130,25 +128,12 @@ class Follower:
         done, self._done = self._done, None
         return done
 
-    def _noting(self, use: ComponentUse) -> Component:
-        """Return a component whose calls are noted."""
-        component, user = use.component, use.user
-        if isinstance(user, StatePartition) or use.role == "generator":
-            return component
-        index = self._indices[id(user)]
-        if isinstance(component, AggregationRecord):
-            combine = component.combine
-            return replace(
-                component,
-                call=self._noted(component.call, index),
-                initial_accumulator=self._noted(component.initial_accumulator, index),
-                combine=None if combine is None else self._noted(combine, index),
-                output=self._noted(component.output, index),
-            )
-        return replace(component, call=self._noted(component.call, index))
+    def _noted(self, site: CallSite, call: Call) -> Call:
+        """Return a call that is noted, where it is made for a message at a node."""
+        index = site.place
+        if isinstance(index, str) or isinstance(site.component, Generator):
+            return call
 
-    def _noted(self, call: Callable[..., Any], index: int) -> Callable[..., Any]:
-        @like(call)
         def noted(*arguments: Any) -> Any:
             record = self._open
             if record is None:

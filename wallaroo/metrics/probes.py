@@ -11,18 +11,17 @@ there is little to do, every message is looked at.
 
 from __future__ import annotations
 
-import functools
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from wallaroo.aggregations import AggregationRecord
-from wallaroo.components import Component
+from wallaroo.components import Generator, StateComputation
 from wallaroo.metrics.registry import Registry
 from wallaroo.operations import KeyBy
-from wallaroo.topology import Application, ComponentUse, Source, StatePartition, Step
+from wallaroo.topology import Application, Source, Step
+from wallaroo.user_code.calls import Call, CallSite, instrument
 
 _SHARE = 0.005  # of the time, at most, is spent on looking
 _CALL = 500  # nanoseconds that it takes to look at a call, roughly
@@ -36,9 +35,6 @@ Mark: TypeAlias = "tuple[list[tuple[int, int, int, int]], dict[str, int]]"
 """How much was seen: of each node, and of each state partition's visits."""
 
 _now = time.perf_counter_ns
-
-like = functools.partial(functools.wraps, assigned=("__annotations__",), updated=())
-"""Gives a function the annotations of another: an engine may read the type that it returns."""
 
 
 @dataclass(slots=True)
@@ -92,7 +88,6 @@ class Probes:
         self.registry = registry
         self._always = always
         self._seen = [_Seen() for _ in application.nodes]
-        self._indices = {id(node): index for index, node in enumerate(application.nodes)}
         self._sources = {
             node.pipeline: index
             for index, node in enumerate(application.nodes)
@@ -109,7 +104,7 @@ class Probes:
         self._records = 0  # looked at, and not yet in the registry
         self._left_out: defaultdict[str, int] = defaultdict(int)
         self._last: dict[str, tuple[int, list[_Seen], dict[str, _Visits]]] = {}
-        self.application = application.map_components(self._measured)
+        self.application = instrument(application, self._measured)
 
     def should_look(self, source: str, records: int) -> bool:
         """Return whether to look at the next read of a source.
@@ -195,36 +190,35 @@ class Probes:
                 node.sent += one.sent * times
                 node.fired += one.fired * times
 
-    def _measured(self, use: ComponentUse) -> Component:
-        """Return a component that is measured where it is used."""
-        component, user = use.component, use.user
-        if isinstance(user, StatePartition) or use.role == "generator":
-            return component
-        seen = self._seen[self._indices[id(user)]]
-        if isinstance(component, AggregationRecord):
-            return _aggregation(component, seen)
-        call = component.call
-        if use.role == "decoder":
-            assert isinstance(user, Source)
-            if user.config.event_time is None:
-                return replace(component, call=_one(call, seen))
-            return replace(component, call=_timed(call, seen.calls))
-        if use.role == "event time":
-            return replace(component, call=_passed_on(call, seen, seen.others))
-        if use.role == "partition function":
-            if isinstance(user, Step) and isinstance(user.operation, KeyBy):
-                return replace(component, call=_passed_on(call, seen, seen.calls))
-            return replace(component, call=_timed(call, seen.others))
-        multi, pair = getattr(component, "multi", False), getattr(component, "pair", False)
-        if pair:
-            return replace(component, call=_pair(call, seen, multi=multi))
-        return replace(component, call=_many(call, seen) if multi else _one(call, seen))
+    def _measured(self, site: CallSite, call: Call) -> Call:
+        """Return a call that is measured, where it says something about a node."""
+        if isinstance(site.place, str) or isinstance(site.component, Generator):
+            return call
+        seen, method = self._seen[site.place], site.method
+        if method == "decode":
+            assert isinstance(site.user, Source)
+            bare = site.user.config.event_time is None  # else the event time's call counts it
+            return _counted(call, seen, seen.calls) if bare else _timed(call, seen.calls)
+        if method == "event_time":
+            return _counted(call, seen, seen.others)
+        if method == "partition":
+            keys = isinstance(site.user, Step) and isinstance(site.user.operation, KeyBy)
+            return _counted(call, seen, seen.calls) if keys else _timed(call, seen.others)
+        if method == "output":
+            return _counted(_firing(call, seen), seen, seen.others)
+        if method in ("initial_accumulator", "combine"):
+            return _timed(call, seen.others)
+        if method == "update":
+            return _timed(call, seen.calls)
+        pair = isinstance(site.component, StateComputation) and site.component.pair
+        if getattr(site.component, "multi", False):
+            return _items_counted(call, seen, pair=pair)
+        return _counted(call, seen, seen.calls, pair=pair)
 
 
-def _timed(call: Callable[..., Any], times: list[int]) -> Callable[..., Any]:
+def _timed(call: Call, times: list[int]) -> Call:
     """Return `call`, whose times are noted."""
 
-    @like(call)
     def timed(*arguments: Any) -> Any:
         began = _now()
         try:
@@ -235,94 +229,68 @@ def _timed(call: Callable[..., Any], times: list[int]) -> Callable[..., Any]:
     return timed
 
 
-def _passed_on(call: Callable[..., Any], seen: _Seen, times: list[int]) -> Callable[..., Any]:
-    """Return a call about a message that goes on unless it raises."""
+def _firing(output: Call, seen: _Seen) -> Call:
+    """Return an aggregation's `output`, whose calls are windows that fire."""
 
-    @like(call)
-    def passed_on(*arguments: Any) -> Any:
+    def firing(*arguments: Any) -> Any:
+        seen.fired += 1
+        return output(*arguments)
+
+    return firing
+
+
+def _counted(call: Call, seen: _Seen, times: list[int], *, pair: bool = False) -> Call:
+    """Return `call`, whose times are noted, and which gives a message or `None`.
+
+    Args:
+        call: what is called.
+        seen: where a message is counted.
+        times: where the time is noted.
+        pair: it gives a message or `None`, and a flag beside it (state-2).
+    """
+
+    def counted(*arguments: Any) -> Any:
         began = _now()
         try:
             result = call(*arguments)
         finally:
             times.append(_now() - began)
-        seen.sent += 1
-        return result
-
-    return passed_on
-
-
-def _one(call: Callable[..., Any], seen: _Seen) -> Callable[..., Any]:
-    """Return a call that gives a message or `None`."""
-    times = seen.calls
-
-    @like(call)
-    def one(*arguments: Any) -> Any:
-        began = _now()
-        try:
-            result = call(*arguments)
-        finally:
-            times.append(_now() - began)
-        if result is not None:
+        if (_output(result) if pair else result) is not None:
             seen.sent += 1
         return result
 
-    return one
+    return counted
 
 
-def _many(call: Callable[..., Any], seen: _Seen) -> Callable[..., Any]:
-    """Return a call that gives several messages."""
-
-    @like(call)
-    def many(*arguments: Any) -> Any:
-        began = _now()
-        took = None
-        try:
-            result = call(*arguments)
-            result, took = _counted(result, seen, began)
-        finally:
-            if took is None:
-                seen.calls.append(_now() - began)
-        return result
-
-    return many
+def _output(result: Any) -> Any:
+    """Return what a state computation gives beside its flag; `None` if this is no pair."""
+    return result[0] if type(result) is tuple and len(result) == 2 else None
 
 
-def _pair(call: Callable[..., Any], seen: _Seen, *, multi: bool) -> Callable[..., Any]:
-    """Return a state computation's call."""
+def _items_counted(call: Call, seen: _Seen, *, pair: bool) -> Call:
+    """Return `call`, whose times are noted, and which gives several messages.
 
-    @like(call)
-    def pair(*arguments: Any) -> Any:
-        began = _now()
-        took = None
-        try:
-            result = call(*arguments)
-            if type(result) is tuple and len(result) == 2 and result[0] is not None:
-                if not multi:
-                    seen.sent += 1
-                else:
-                    items, took = _counted(result[0], seen, began)
-                    if took is not None:
-                        result = (items, result[1])
-        finally:
-            if took is None:
-                seen.calls.append(_now() - began)
-        return result
-
-    return pair
-
-
-def _counted(items: Any, seen: _Seen, began: int) -> tuple[Any, Any]:
-    """Return items that are counted, and `None` if their call has ended.
-
-    An iterator's items are made while the engine asks for them: this is part of the call.
+    An iterator makes its items while the engine asks for them: this is part of the call.
     """
-    if type(items) is list or type(items) is tuple:
-        seen.sent += sum([item is not None for item in items])
-        return items, None
-    if hasattr(type(items), "__next__"):
-        counting = _counting(items, seen, _now() - began)
-        return counting, counting
-    return items, None
+
+    def counted(*arguments: Any) -> Any:
+        began = _now()
+        items = None
+        try:
+            result = call(*arguments)
+            items = _output(result) if pair else result
+        finally:
+            took, made_later = _now() - began, hasattr(type(items), "__next__")
+            if not made_later:
+                seen.calls.append(took)
+        if made_later:
+            items = _counting(items, seen, took)
+            return (items, result[1]) if pair else items
+        if type(items) is list or type(items) is tuple:
+            seen.sent += sum([item is not None for item in items])
+        return result
+
+    return counted
 
 
 def _counting(items: Iterator[Any], seen: _Seen, before: int) -> Iterator[Any]:
@@ -334,28 +302,3 @@ def _counting(items: Iterator[Any], seen: _Seen, before: int) -> Iterator[Any]:
             yield item
     finally:
         seen.calls.append(before + _now() - began)
-
-
-def _aggregation(record: AggregationRecord, seen: _Seen) -> AggregationRecord:
-    output = record.output
-
-    @like(output)
-    def given(*arguments: Any) -> Any:
-        seen.fired += 1
-        began = _now()
-        try:
-            result = output(*arguments)
-        finally:
-            seen.others.append(_now() - began)
-        if result is not None:
-            seen.sent += 1
-        return result
-
-    combine = record.combine
-    return replace(
-        record,
-        call=_timed(record.call, seen.calls),
-        initial_accumulator=_timed(record.initial_accumulator, seen.others),
-        combine=None if combine is None else _timed(combine, seen.others),
-        output=given,
-    )
