@@ -33,7 +33,7 @@ from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.live import check_live
 from wallaroo_conformance.pipe.engine import PipeEngine
 from wallaroo_conformance.report.html import chapters_for, html
-from wallaroo_conformance.report.junit import junit
+from wallaroo_conformance.report.junit import reports_junit
 from wallaroo_conformance.report.markdown import markdown
 from wallaroo_conformance.report.matrix import write_matrix
 from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text
@@ -74,7 +74,7 @@ def conform(options: argparse.Namespace) -> int:
     for path, text in (
         (options.json, reports_to_json),
         (options.html, write_page),
-        (options.junit, junit),
+        (options.junit, reports_junit),
         (options.markdown, markdown),
     ):
         if path is not None:

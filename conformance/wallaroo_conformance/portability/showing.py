@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from xml.etree import ElementTree as ET
 
 from jinja2 import Template
 
+from wallaroo.junit import JUnitCase, JUnitSuite, junit
 from wallaroo.topology import Application
 from wallaroo.trace import InputLog
 from wallaroo_conformance.portability.check import Look
 from wallaroo_conformance.portability.finding import AppFinding
 from wallaroo_conformance.portability.letters import Letters
-from wallaroo_conformance.report.junit import in_xml
 from wallaroo_conformance.report.markdown import folded
 
 FORMAT = "wallaroo-app-findings/2"
@@ -82,20 +81,12 @@ def application_form(found: Look) -> dict[str, Any]:
 
 def application_junit(found: Look, app: str) -> str:
     """Return what was found as JUnit XML: a failed test for each finding, or one that passed."""
-    root = ET.Element("testsuites")
-    failures = str(len(found.findings))
-    suite = ET.SubElement(
-        root, "testsuite", name=app, tests=failures if found.findings else "1", failures=failures
-    )
-    for finding in found.findings:
-        case = ET.SubElement(suite, "testcase", classname=app, name=in_xml(_title(finding)))
-        failure = ET.SubElement(case, "failure", message=in_xml(finding.text))
-        failure.text = in_xml("\n".join(_finding(finding)))
-    if not found.findings:
-        ET.SubElement(suite, "testcase", classname=app, name="the same everywhere")
-    ET.SubElement(suite, "system-out").text = in_xml(_counts(found))
-    ET.indent(root)
-    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+    cases = [
+        JUnitCase(app, _title(finding), "failure", finding.text, "\n".join(_finding(finding)))
+        for finding in found.findings
+    ]
+    suite = JUnitSuite(app, cases or [JUnitCase(app, "the same everywhere")], _counts(found))
+    return junit([suite])
 
 
 def application_html(found: Look, app: str, application: Application) -> str:

@@ -6,58 +6,45 @@ Test cases are in the order of the specification, and have the rule's id in thei
 from __future__ import annotations
 
 from collections.abc import Sequence
-from xml.etree import ElementTree as ET
 
-from wallaroo_conformance.judge.results import Report
+from wallaroo.junit import JUnitCase, JUnitSuite, junit
+from wallaroo_conformance.judge.results import LawResult, Report
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text
 
-# Characters that XML cannot hold, not even escaped.
-_ILLEGAL = {code: "\ufffd" for code in (*range(0x20), 0xFFFE, 0xFFFF) if code not in (9, 10, 13)}
 
-
-def junit(reports: Sequence[Report]) -> str:
+def reports_junit(reports: Sequence[Report]) -> str:
     """Return reports as JUnit XML; if a check is not complete, its reasons are errors."""
+    return junit([_suite(report) for report in reports])
+
+
+def _suite(report: Report) -> JUnitSuite:
     order = list(RULES)
-    root = ET.Element("testsuites")
-    for report in reports:
-        suite = ET.SubElement(root, "testsuite", name=f"conformance.{report.engine}")
-        counts = {"failures": 0, "errors": len(report.problems), "skipped": 0}
-        for law in sorted(report.laws, key=lambda law: order.index(law.rule)):
-            case = ET.SubElement(
-                suite,
-                "testcase",
-                classname=str(RULES[law.rule]),
-                name=f"{law.rule}: {law.says}",
-            )
-            if law.status == "broken":
-                counts["failures"] += 1
-                texts = [
-                    failure_text(failure, report.engine)
-                    for failure in report.failures
-                    if (failure.rule, failure.law) == (law.rule, law.name)
-                ]
-                failure = ET.SubElement(case, "failure", message=in_xml(law.says))
-                failure.text = in_xml("\n\n".join(texts))
-            elif law.status != "kept":
-                counts["skipped"] += 1
-                message = f"{law.status}: {law.note}" if law.note else law.status
-                ET.SubElement(case, "skipped", message=in_xml(message))
-        for problem in report.problems:
-            case = ET.SubElement(suite, "testcase", classname="harness", name="complete")
-            ET.SubElement(case, "error", message=in_xml(problem))
-        said = [cases_text(report)]
-        if report.coverage is not None:
-            said.append(coverage_text(report.coverage))
-        ET.SubElement(suite, "system-out").text = "\n".join(said)
-        suite.set("tests", str(len(report.laws) + len(report.problems)))
-        suite.set("time", f"{report.seconds:.3f}")
-        for name, count in counts.items():
-            suite.set(name, str(count))
-    ET.indent(root)
-    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+    laws = sorted(report.laws, key=lambda law: order.index(law.rule))
+    output = [cases_text(report)]
+    if report.coverage is not None:
+        output.append(coverage_text(report.coverage))
+    return JUnitSuite(
+        f"conformance.{report.engine}",
+        [
+            *[_case(report, law) for law in laws],
+            *[JUnitCase("harness", "complete", "error", problem) for problem in report.problems],
+        ],
+        "\n".join(output),
+        report.seconds,
+    )
 
 
-def in_xml(text: str) -> str:
-    """Return a text in which characters that XML cannot hold are replaced."""
-    return text.translate(_ILLEGAL).encode("utf-8", "replace").decode()
+def _case(report: Report, law: LawResult) -> JUnitCase:
+    group, name = str(RULES[law.rule]), f"{law.rule}: {law.says}"
+    if law.status == "kept":
+        return JUnitCase(group, name)
+    if law.status == "broken":
+        texts = [
+            failure_text(failure, report.engine)
+            for failure in report.failures
+            if (failure.rule, failure.law) == (law.rule, law.name)
+        ]
+        return JUnitCase(group, name, "failure", law.says, "\n\n".join(texts))
+    message = f"{law.status}: {law.note}" if law.note else law.status
+    return JUnitCase(group, name, "skipped", message)

@@ -24,7 +24,7 @@ from wallaroo_conformance.judge.results import (
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.live import LIVE_LAWS
 from wallaroo_conformance.report.html import chapters_for, html
-from wallaroo_conformance.report.junit import junit
+from wallaroo_conformance.report.junit import reports_junit
 from wallaroo_conformance.report.markdown import folded, markdown
 from wallaroo_conformance.report.showing import cases_text, coverage_text
 
@@ -49,7 +49,7 @@ def test_no_report_is_no_pass() -> None:
 
 
 def test_junit_counts_what_is_broken(broken: Report) -> None:
-    suite = ET.fromstring(junit([broken])).find("testsuite")
+    suite = ET.fromstring(reports_junit([broken])).find("testsuite")
     assert suite is not None
     told = {law.rule + law.name for law in broken.laws if law.status == "broken"}
     assert suite.get("failures") == str(len(told))
@@ -58,7 +58,9 @@ def test_junit_counts_what_is_broken(broken: Report) -> None:
 
 def test_junit_names_tests_by_rule_and_tells_them_apart(kept: Report) -> None:
     unmet = LawResult("dead-4", "stop", "a law that nothing met", "not exercised", 0, note="why")
-    suite = ET.fromstring(junit([replace(kept, laws=(*kept.laws, unmet))])).find("testsuite")
+    suite = ET.fromstring(reports_junit([replace(kept, laws=(*kept.laws, unmet))])).find(
+        "testsuite"
+    )
     assert suite is not None
     cases = suite.findall("testcase")
     names = [case.get("name", "") for case in cases]
@@ -119,7 +121,7 @@ def test_stored_cases_are_counted_beside_those_asked_for(kept: Report) -> None:
 def test_every_report_says_what_was_covered(kept: Report) -> None:
     assert kept.coverage is not None
     said = coverage_text(kept.coverage)
-    assert said in junit([kept])
+    assert said in reports_junit([kept])
     assert said in markdown([kept])
     assert said in unescape(html([kept]))
     [read] = read_reports(reports_to_json([kept]))
