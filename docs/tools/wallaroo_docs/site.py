@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from wallaroo.cli import new_windows
+from wallaroo.cli.new import files_of
 from wallaroo_docs.api import api_pages
 from wallaroo_docs.broken import folded
 from wallaroo_docs.browser_parts import install
@@ -118,7 +118,7 @@ def beginnings() -> list[dict[str, str]]:
     [votes] = re.findall(r"```python\n(.*?)```", _text("README.md"), re.DOTALL)
     [shout] = [run for run in page_examples(ROOT / "docs" / "tutorial.md") if run.name == "shout"]
     shop = re.findall(r'title="shop.py"\n(.*?)```', _text("docs/tutorial.md"), re.DOTALL)
-    windows = new_windows.APPLICATION.substitute(name="windows")
+    windows = files_of("windows", "windows")[Path("windows.py")]
     lines = "09:00:05 ann\n09:00:40 ann\n09:01:10 bob\n> wait 1 min\n09:02:30 ann\n"
     orders = "deliveries: apple 10\norders: apple 3\norders: apple 9\ndeliveries: pear 2\n"
     return [
