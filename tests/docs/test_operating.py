@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[2]
 FILES = ROOT / "docs" / "operating"
 ENDS = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
 SERVED = {
-    name + end: set(labels) | {"le", "instance"}
-    for name, (kind, labels, _) in NAMES.items()
-    for end in ENDS.get(kind, ("_info",))
+    name + end: {*family.labels, "le", "instance"}
+    for name, family in NAMES.items()
+    for end in ENDS.get(family.kind, ("_info",))
 }
 WHERE = ("WORKDIR", "VOLUME")
 OF_THE_CLIENT = {
@@ -58,7 +58,7 @@ def test_each_name_and_label_is_served(expression, words):
 def test_every_figure_has_a_panel():
     panels = json.loads((FILES / "grafana.json").read_text("utf-8"))["panels"]
     shown = "\n".join(target["expr"] for panel in panels for target in panel.get("targets", ()))
-    kinds = {name for name, (kind, _, _) in NAMES.items() if kind != "info"}
+    kinds = {name for name, family in NAMES.items() if family.kind != "info"}
     assert {name for name in kinds if not re.search(name + r"(_total|_bucket)?\b", shown)} == set()
 
 

@@ -58,6 +58,7 @@ def snapshot(
             "processed": registry.processed,
             "processed_rate": registry.rate("processed"),
             "busy": None if registry.thread is None else registry.rate("busy"),
+            "busy_seconds": registry.busy_seconds,
             "sources": [one for one in nodes if one["kind"] == "source"],
             "steps": [one for one in nodes if one["kind"] == "step"],
             "sinks": [one for one in nodes if one["kind"] == "sink"],

@@ -47,24 +47,20 @@ def metrics_data(registry: Registry, process: dict[str, Any], resource: Resource
     began, now = int(registry.began * SECOND), time.time_ns()
     by_name = values(registry)
     metrics = []
-    for name, (kind, labels, text) in NAMES.items():
+    for name, family in NAMES.items():
         points = [
-            _point(dict(zip(labels, given, strict=True)), value, began, now)
-            for given, value in by_name.get(name, [])
+            _point(dict(zip(family.labels, given, strict=True)), value, began, now)
+            for given, value in by_name[name]
         ]
         if points:
-            metrics.append(_metric(name, kind, text, points))
+            unit = _UNITS.get(name.rpartition("_")[2], "1")
+            metrics.append(Metric(name, family.meaning, unit, _data(family.kind, points)))
     for key, (name, unit, grows, text) in _OF_THE_PROCESS.items():
         point = NumberDataPoint({}, began, now, process[key])
         kind = "counter" if grows else "gauge"
         metrics.append(Metric(name, text, unit, _data(kind, [point])))
     scope = InstrumentationScope("wallaroo")
     return MetricsData([ResourceMetrics(resource, [ScopeMetrics(scope, metrics, "")], "")])
-
-
-def _metric(name: str, kind: str, text: str, points: list[Any]) -> Metric:
-    unit = _UNITS.get(name.rpartition("_")[2], "1")
-    return Metric(name, text, unit, _data(kind, points))
 
 
 def _data(kind: str, points: list[Any]) -> Sum | Gauge | Histogram:

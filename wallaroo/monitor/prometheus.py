@@ -45,8 +45,9 @@ def _metrics(registry: Registry) -> Iterator[Metric]:
     )
 
     by_name = values(registry)
-    for name, (kind, labels, text) in NAMES.items():
-        found = by_name.get(name, [])
+    for name, family in NAMES.items():
+        kind, labels, text = family.kind, family.labels, family.meaning
+        found = by_name[name]
         if kind == "info":
             info = InfoMetricFamily(name, text)
             info.add_metric([], dict(zip(labels, found[0][0], strict=True)))
@@ -59,8 +60,8 @@ def _metrics(registry: Registry) -> Iterator[Metric]:
                 histogram.add_metric(given, [*named, ("+Inf", value.count)], value.total / SECOND)
             yield histogram
         else:
-            family: Any = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
-            metric = family(name, text, labels=labels)
+            make: Any = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
+            metric = make(name, text, labels=labels)
             for given, value in found:
                 metric.add_metric(given, value)
             yield metric
