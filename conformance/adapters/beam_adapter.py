@@ -22,11 +22,11 @@ from apache_beam.coders import BytesCoder
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.userstate import ReadModifyWriteStateSpec
+from wallaroo_conformance.adapting.calls import Calls, Message, refuse_time
+from wallaroo_conformance.adapting.stages import has_operation, stages
 from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities
-from wallaroo.judging.calls import Calls, Message, refuse_time
-from wallaroo.judging.stages import has_operation, stages
 from wallaroo.operations import Stateful
 from wallaroo.topology import Source
 

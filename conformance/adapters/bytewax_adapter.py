@@ -28,14 +28,13 @@ import bytewax.operators as op
 import bytewax.operators.windowing as windowing
 from bytewax.dataflow import Dataflow
 from bytewax.testing import TestingSink, TestingSource, run_main
+from wallaroo_conformance.adapting.calls import Message, refuse_expiry
+from wallaroo_conformance.adapting.stages import has_operation, refuse_branches_that_meet, stages
+from wallaroo_conformance.adapting.windows import Folding, WindowCalls, refuse_unfolded
 from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.judging.calls import Message, refuse_expiry
-from wallaroo.judging.folding import Folding, refuse_unfolded
-from wallaroo.judging.stages import has_operation, refuse_branches_that_meet, stages
-from wallaroo.judging.window_calls import WindowCalls
 from wallaroo.operations import Stateful, Windowed
 from wallaroo.records import End
 from wallaroo.windows import RangeWindows

@@ -41,12 +41,12 @@ from pyflink.datastream import StreamExecutionEnvironment
 from pyflink.datastream.functions import FlatMapFunction, KeyedProcessFunction
 from pyflink.datastream.state import ValueStateDescriptor
 from pyflink.java_gateway import get_gateway
+from wallaroo_conformance.adapting.calls import Calls, Message, refuse_time
+from wallaroo_conformance.adapting.stages import has_operation, layers, stages
 from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities
-from wallaroo.judging.calls import Calls, Message, refuse_time
-from wallaroo.judging.stages import has_operation, layers, stages
 from wallaroo.operations import Stateful
 from wallaroo.topology import Source
 

@@ -6,11 +6,11 @@ goes where, when, and which state belongs to which key.
 It does not stop early: a run goes on after its first dead letter (`stop="none"`).
 """
 
+from wallaroo_conformance.adapting.calls import Calls, Message, refuse_time
+from wallaroo_conformance.adapting.stages import has_operation
 from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities
-from wallaroo.judging.calls import Calls, Message, refuse_time
-from wallaroo.judging.stages import has_operation
 from wallaroo.operations import Stateful
 
 

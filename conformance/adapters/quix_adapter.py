@@ -34,14 +34,13 @@ from quixstreams.processing import ProcessingContext
 from quixstreams.sinks import SinkManager
 from quixstreams.state import StateStoreManager
 from quixstreams.state.memory import MemoryStore
+from wallaroo_conformance.adapting.calls import Message, refuse_expiry
+from wallaroo_conformance.adapting.stages import has_operation, stages
+from wallaroo_conformance.adapting.windows import Folding, WindowCalls, refuse_unfolded
 from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.judging.calls import Message, refuse_expiry
-from wallaroo.judging.folding import Folding, refuse_unfolded
-from wallaroo.judging.stages import has_operation, stages
-from wallaroo.judging.window_calls import WindowCalls
 from wallaroo.operations import Stateful, Windowed
 from wallaroo.records import End
 from wallaroo.topology import Source

@@ -12,7 +12,7 @@ import wallaroo_reference.isolated.walk
 import wallaroo_reference.places
 from wallaroo_conformance.killing import Mutant
 
-import wallaroo.judging.keys
+import wallaroo.judging
 from wallaroo.engine import Engine
 from wallaroo_mutants import batching, functions, interpreters, stateful
 from wallaroo_mutants.compiling import COMPILED_MUTANTS
@@ -23,7 +23,7 @@ from wallaroo_mutants.second_part import SECOND_PART_MUTANTS
 
 
 def _keyed(rule: str, name: str, says: str, identity: Callable[[Any], Any]) -> Mutant:
-    places = (wallaroo_reference.places, wallaroo.judging.keys)  # keys that are listed, and others
+    places = (wallaroo_reference.places, wallaroo.judging)  # keys that are listed, and others
     return altered(rule, name, says, *[(place, "identity", identity) for place in places])
 
 

@@ -17,7 +17,7 @@ from wallaroo_reference.compiled.machine import Compiled, _Stop
 from wallaroo_reference.dead_letter import dead_letter_from
 from wallaroo_reference.engine import CompiledEngine
 
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging import DeadLetterError
 from wallaroo.topology import Source, StatePartition
 from wallaroo.trace import Lineage, Reason
 from wallaroo_mutants.engine import Patch, patched

@@ -13,8 +13,7 @@ from typing import Any
 from wallaroo_reference.isolated.copies import PROTOCOL, Frozen, _is_flat, _Plain, freeze
 from wallaroo_reference.places import FrozenEntity, Store
 
-from wallaroo.judging.dead_letter import DeadLetterError
-from wallaroo.judging.results import items_of, pair_of, written_of
+from wallaroo.judging import DeadLetterError, items_of, pair_of, written_of
 from wallaroo.keys import identity
 from wallaroo.trace import Reason
 

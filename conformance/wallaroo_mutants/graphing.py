@@ -13,8 +13,7 @@ from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.isolated.walk import Context
 from wallaroo_reference.places import FrozenEntity, Place
 
-from wallaroo.judging.dead_letter import DeadLetterError
-from wallaroo.judging.keys import judged_key
+from wallaroo.judging import DeadLetterError, judged_key
 from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
 from wallaroo.records import End, Value

@@ -12,7 +12,7 @@ from wallaroo_reference.isolated.copies import freeze, thaw
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.places import Place
 
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging import DeadLetterError
 from wallaroo.keys import Key
 from wallaroo.trace import Lineage, Reason
 from wallaroo_mutants.stateful import frozen_again

@@ -12,7 +12,7 @@ from wallaroo_reference.isolated.counts import CountStep
 from wallaroo_reference.isolated.sessions import SessionStep
 from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze
 
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging import DeadLetterError
 from wallaroo.operations import Windowed
 from wallaroo.windows import CountWindows, LateDataPolicy
 from wallaroo_mutants.windowing import Silent

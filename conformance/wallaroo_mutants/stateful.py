@@ -16,8 +16,7 @@ from wallaroo_reference.isolated.copies import Frozen, freeze, thaw
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.places import FrozenEntity, Place, Store
 
-from wallaroo.judging.dead_letter import DeadLetterError
-from wallaroo.judging.results import pair_of
+from wallaroo.judging import DeadLetterError, pair_of
 from wallaroo.keys import Key, identity
 from wallaroo.operations import Stateful
 from wallaroo.trace import Lineage, Reason

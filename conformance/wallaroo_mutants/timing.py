@@ -16,7 +16,7 @@ from wallaroo_reference.isolated.windows import Firing, WindowStep
 from wallaroo_reference.places import Place, Store
 
 from wallaroo.components import EventTime
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging import DeadLetterError
 from wallaroo.records import End, Tick, Value
 from wallaroo.times import TIME_END
 from wallaroo.topology import Application, Source

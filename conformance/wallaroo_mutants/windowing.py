@@ -15,7 +15,7 @@ from wallaroo_reference.isolated.watermarks import FOREVER, NEVER
 from wallaroo_reference.isolated.window_steps import window_step
 from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
 
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging import DeadLetterError
 from wallaroo.keys import identity
 from wallaroo.operations import Windowed
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wallaroo.judging.dead_letter import DeadLetterError, raised_by_user_code
+from wallaroo.judging import DeadLetterError, raised_by_user_code
 from wallaroo.trace import Reason
 from wallaroo.user_code.failure import Failure, failure_of
 

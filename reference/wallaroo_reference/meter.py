@@ -4,7 +4,7 @@ A multi computation multiplies its input, so one frame can make more outputs tha
 Measuring after each output would slow down every message. So only long results are measured: they
 are processed in portions, with a measurement after each. Results of up to `PORTION` items, and
 memory that the application itself takes in one call, are not measured. The items that an iterator
-gives are measured while it is consumed (`wallaroo.judging.results.items_of`).
+gives are measured while it is consumed (`wallaroo.judging.items_of`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from wallaroo.checks import Call
 from wallaroo.components import Component
-from wallaroo.judging.keys import judged_key, unknown_key
+from wallaroo.judging import judged_key, unknown_key
 from wallaroo.keys import Key, identity
 from wallaroo.operations import (
     Branch,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.judging.results import BadResultError, TooManyItemsError, items_of, pair_of
+from wallaroo.judging import BadResultError, TooManyItemsError, items_of, pair_of
 from wallaroo.trace import Reason
 
 anything = st.recursive(

@@ -20,7 +20,7 @@ from wallaroo.components import (
     state_builder_of,
     state_computation_of,
 )
-from wallaroo.judging.results import BadResultError, items_of
+from wallaroo.judging import BadResultError, items_of
 from wallaroo.keys import BadKeyError, encode_key, key_to_json
 from wallaroo_conformance.cases.operators import (
     BUILDERS,

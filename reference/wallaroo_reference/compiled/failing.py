@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging import DeadLetterError
 from wallaroo.keys import Key, show_key
 from wallaroo.trace import DeadLetter, Lineage, Reason
 from wallaroo_reference.compiled.codegen_text import Spot

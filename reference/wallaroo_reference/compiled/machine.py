@@ -24,8 +24,7 @@ from typing import Any, Literal, cast
 from wallaroo.aggregations import WindowBounds
 from wallaroo.canonical import structure_or_kind
 from wallaroo.findings import Finding
-from wallaroo.judging.dead_letter import DeadLetterError
-from wallaroo.judging.results import items_of, pair_of, written_of
+from wallaroo.judging import DeadLetterError, items_of, pair_of, written_of
 from wallaroo.keys import SINGLE_KEY, Key, identity, partition_number
 from wallaroo.records import End, Tick, Unportable, Value
 from wallaroo.times import BadTimeError, event_time_from

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from wallaroo.aggregations import AggregationRecord
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging import DeadLetterError
 from wallaroo.keys import BadKeyError, Key, decode_key, encode_key, identity
 from wallaroo.operations import Windowed
 from wallaroo.trace import Reason

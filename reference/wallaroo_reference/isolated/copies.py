@@ -21,7 +21,7 @@ import pickle
 from itertools import groupby
 from typing import Any, Final
 
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging import DeadLetterError
 from wallaroo.topology import Codec
 from wallaroo.trace import Reason
 from wallaroo.user_code.failure import describe_error

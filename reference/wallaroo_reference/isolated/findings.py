@@ -25,7 +25,7 @@ from uuid import UUID
 from wallaroo.canonical import structure
 from wallaroo.components import Component
 from wallaroo.findings import Finding, FindingKind
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging import DeadLetterError
 from wallaroo.keys import Key
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Reason

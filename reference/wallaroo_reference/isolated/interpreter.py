@@ -41,7 +41,7 @@ from typing import Any
 from wallaroo.canonical import structure_or_kind
 from wallaroo.components import EventTime
 from wallaroo.findings import Finding
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging import DeadLetterError
 from wallaroo.keys import partition_number
 from wallaroo.records import End, Tick, Unportable, Value
 from wallaroo.times import BadTimeError, event_time_from

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
 
 from wallaroo.components import PartitionFunction
-from wallaroo.judging.dead_letter import DeadLetterError
-from wallaroo.judging.keys import judged_key
-from wallaroo.judging.results import (
+from wallaroo.judging import (
     BadResultError,
+    DeadLetterError,
     TooManyItemsError,
     items_of,
+    judged_key,
     pair_of,
     written_of,
 )

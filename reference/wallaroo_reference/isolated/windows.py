@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from wallaroo.aggregations import WindowBounds
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging import DeadLetterError
 from wallaroo.keys import Key
 from wallaroo.operations import Windowed
 from wallaroo.trace import Reason

@@ -9,7 +9,7 @@ from typing import Any
 
 from wallaroo import readable
 from wallaroo.canonical import structure_or_kind
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging import DeadLetterError
 from wallaroo.keys import key_to_json
 from wallaroo.windows import CountWindows
 from wallaroo_reference.isolated.copies import thaw

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.judging import DeadLetterError
 from wallaroo.keys import Key
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Windowed
 from wallaroo.records import End, Tick, Value

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NoReturn, Protocol, TypeAlias
 
 from wallaroo.errors import WallarooError
-from wallaroo.judging.results import TooManyItemsError
+from wallaroo.judging import TooManyItemsError
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended

@@ -7,7 +7,7 @@ from wallaroo_conformance.cases.operators import BUILDERS, STATE_MULTI_COMPUTATI
 from wallaroo_conformance.cases.payloads import PAYLOADS
 
 from wallaroo.components import state_computation_of
-from wallaroo.judging.results import items_of
+from wallaroo.judging import items_of
 
 MOST = 4
 

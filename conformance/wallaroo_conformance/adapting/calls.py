@@ -5,8 +5,8 @@ key, and calls functions; what a function must do with a message is the same on 
 here. Messages and states are bytes between calls (pickled, or by the application's codec), so no
 call sees what another one changes (route-1, state-4, -6, -7), and any engine can carry them.
 
-Aggregations are called by `wallaroo.judging.window_calls`. The windows themselves, and states that
-expire, are the engine's own; `refuse_time` refuses applications that use them.
+Aggregations are called by `windows`. The windows themselves, and states that expire, are the
+engine's own; `refuse_time` refuses applications that use them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,16 @@ from typing import Any, TypeAlias
 
 from wallaroo.canonical import structure_or_kind
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.judging.dead_letter import DeadLetterError, raised_by_user_code
-from wallaroo.judging.keys import judged_key, unknown_key
-from wallaroo.judging.results import BadResultError, items_of, pair_of, written_of
+from wallaroo.judging import (
+    BadResultError,
+    DeadLetterError,
+    items_of,
+    judged_key,
+    pair_of,
+    raised_by_user_code,
+    unknown_key,
+    written_of,
+)
 from wallaroo.keys import SINGLE_KEY, Key, decode_key, encode_key, identity, partition_number
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
 from wallaroo.records import Frame, Record, Tick, Value

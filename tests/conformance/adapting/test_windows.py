@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from wallaroo_conformance.adapting.calls import Message, Outcome
+from wallaroo_conformance.adapting.windows import Folded, Folding, WindowCalls, refuse_unfolded
 from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.timed.case import (
     Entry,
@@ -17,9 +19,6 @@ from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Case
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.judging.calls import Message, Outcome
-from wallaroo.judging.folding import Folded, Folding, refuse_unfolded
-from wallaroo.judging.window_calls import WindowCalls
 from wallaroo.records import Frame
 from wallaroo.topology import Application, Sink, Step
 from wallaroo.trace import DeadLetter, Reason, Trace

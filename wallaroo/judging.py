@@ -1,19 +1,107 @@
-"""What a computation may return, and the errors when it returns something else (`bad-result`)."""
+"""What user code gives, judged; what cannot go on raises `DeadLetterError`.
+
+Whoever catches the error makes the dead letter. The reference engine judges by this, and so do
+adapters (`wallaroo_conformance.adapting`).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
-from wallaroo.judging.dead_letter import DeadLetterError
+from wallaroo.keys import BadKeyError, Key, identity, is_u64, respelling_hint, show_key
+from wallaroo.topology import StatePartition
 from wallaroo.trace import Reason
+from wallaroo.user_code.failure import Failure, describe_error, failure_of
 
 _PORTION = 64  # items of an iterator between two measurements
 _ITEM_COST = 48  # bytes to keep an item, at least
 
 _PAIR = "a state computation returns a pair, (output, changed), with changed True or False"
+
+
+class DeadLetterError(Exception):
+    """A message cannot go on (dead-1), or the whole run cannot (dead-3).
+
+    Args:
+        reason: why the message cannot go on; `None` if user code raised `SystemExit` or
+            `KeyboardInterrupt`: that ends the run and makes no dead letter.
+        error: what happened, for people.
+        error_type: the exception's class name, if user code raised one.
+        failure: where user code raised it.
+    """
+
+    def __init__(
+        self,
+        reason: Reason | None,
+        error: str,
+        error_type: str | None = None,
+        failure: Failure = Failure(),  # noqa: B008 - it cannot be changed
+    ) -> None:
+        super().__init__(error)
+        self.reason = reason
+        self.error = error
+        self.error_type = error_type
+        self.failure = failure
+
+
+def raised_by_user_code(error: BaseException, reason: Reason, engine: str) -> DeadLetterError:
+    """Return the error for a message whose user code raised `error`; removes its traceback.
+
+    Args:
+        error: what user code raised.
+        reason: of the dead letter; an exception that ends the run has none (dead-3).
+        engine: the engine's package, whose frames are not the user's.
+    """
+    if not isinstance(error, Exception):
+        return DeadLetterError(None, describe_error(error), type(error).__name__)
+    return DeadLetterError(
+        reason, describe_error(error), type(error).__name__, failure_of(error, engine)
+    )
+
+
+# -- keys -----------------------------------------------------------------------------------------
+
+
+def judged_key(key: object, *, u64: bool = False) -> Hashable:
+    """Return the identity of a key, by which its entity can be stored (route-2, route-5).
+
+    Raises:
+        DeadLetterError: `bad-key`: it is not a valid key.
+    """
+    try:
+        known = identity(key)
+    except BadKeyError as error:
+        raise DeadLetterError(Reason.BAD_KEY, str(error)) from None
+    if u64 and not is_u64(key):
+        shown = show_key(cast(Key, key))  # it is a key, or `identity` would have refused it
+        raise DeadLetterError(
+            Reason.BAD_KEY, f"a 64-bit key is an int from 0 to 2**64 - 1: {shown}"
+        )
+    return known
+
+
+def unknown_key(
+    key: Key, partition: StatePartition, lists: Callable[[Key], bool]
+) -> DeadLetterError:
+    """Return the error for a key that its state partition does not list (route-3).
+
+    Args:
+        key: the key.
+        partition: the state partition.
+        lists: returns whether the partition lists a key.
+    """
+    number = len(partition.keys or ())
+    return DeadLetterError(
+        Reason.UNKNOWN_KEY,
+        f"{show_key(key)} is not among the {number} keys of state partition "
+        f"{partition.name!r}{respelling_hint(key, lists)}",
+    )
+
+
+# -- results --------------------------------------------------------------------------------------
 
 
 class BadResultError(DeadLetterError):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-
-import wallaroo
-from wallaroo.errors import UnsupportedTopology
-from wallaroo.judging.stages import (
+from wallaroo_conformance.adapting.stages import (
     has_operation,
     layers,
     refuse_branches_that_meet,
     stages,
 )
+
+import wallaroo
+from wallaroo.errors import UnsupportedTopology
 from wallaroo.operations import Stateful, Stateless
 
 

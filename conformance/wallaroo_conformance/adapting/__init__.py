@@ -1,0 +1,1 @@
+"""What adapters need of an application: its calls, its windows, its order of steps."""
