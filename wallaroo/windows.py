@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 
 from wallaroo import kinds
 from wallaroo.aggregations import AggregationRecord, aggregation_of
 from wallaroo.checks import name_of
 from wallaroo.errors import WallarooParameterError
+from wallaroo.overriding import override
 from wallaroo.times import duration
 
 M = TypeVar("M")
@@ -36,79 +37,112 @@ class LateDataPolicy(StrEnum):
     PLACE_IN_OLDEST_WINDOW = "place-in-oldest-window"
 
 
-@dataclass(frozen=True)
-class RangeWindows:
-    """Windows `[k * slide, k * slide + range)` for every integer k (window-2).
+@dataclass(frozen=True, kw_only=True)
+class _Windows:
+    """What windows of every kind have: each of their ``with_…`` calls may be made once."""
 
-    Args:
-        range: nanoseconds.
-        slide: nanoseconds from one window's start to the next, at most `range`.
-        delay: nanoseconds that a window waits for late messages.
-        late: what becomes of later ones.
-        given: which `with_…` calls have been made.
-    """
-
-    range: int
-    slide: int
-    delay: int = 0
-    late: LateDataPolicy = LateDataPolicy.DEAD_LETTER
     given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
-
-    def with_slide(self, slide: int) -> RangeWindows:
-        """Return the windows with another slide, in nanoseconds: `0 < slide <= range`.
-
-        Raises:
-            WallarooParameterError: If the slide is none of these, was set before, or makes too
-                many panes.
-        """
-        given = _once("range_windows", self.given, "with_slide")
-        duration("with_slide(…): the slide", slide)
-        if slide > self.range:
-            raise WallarooParameterError(
-                f"with_slide({slide}): the slide is longer than the range, {self.range}, so that "
-                "messages would lie in no window. Write a slide up to the range"
-            )
-        panes = self.range // math.gcd(self.range, slide)
-        if panes > MOST_PANES:
-            raise WallarooParameterError(
-                f"with_slide({slide}): a window of {self.range} would have {panes} panes, and "
-                f"{MOST_PANES} is the most. Write a slide that divides the range"
-            )
-        return replace(self, slide=slide, given=given)
-
-    def with_delay(self, delay: int) -> RangeWindows:
-        """Return the windows with a delay, in nanoseconds, for which they wait to fire.
-
-        Raises:
-            WallarooParameterError: If it is not an int of 0 or more, or was set before.
-        """
-        given = _once("range_windows", self.given, "with_delay")
-        duration("with_delay(…): the delay", delay, least=0)
-        return replace(self, delay=delay, given=given)
-
-    def with_late_data_policy(self, policy: str) -> RangeWindows:
-        """Return the windows with a policy for late messages: see `LateDataPolicy`.
-
-        Raises:
-            WallarooParameterError: If there is no such policy, or one was set before.
-        """
-        given = _once("range_windows", self.given, "with_late_data_policy")
-        return replace(self, late=_policy(policy), given=given)
 
     def over(self, aggregation: kinds.AnyAggregation[M, A, K, N]) -> WindowedAggregation[M, K, N]:
         """Return the step that computes `aggregation` over these windows.
 
         Raises:
-            WallarooParameterError: If it is not an aggregation, or the windows slide and it has no
-                `combine`.
+            WallarooParameterError: it is not an aggregation; or it has no `combine`, which windows
+                that slide and sessions need.
         """
         record = aggregation_of(aggregation)
-        if record.combine is None and self.slide != self.range:
+        if record.combine is None and (why := self._what_combines()):
             raise WallarooParameterError(
-                f"{record.name} has no combine, and sliding windows are combined from panes. "
+                f"{record.name} has no combine, and {why}. "
                 "Write: def combine(self, earlier, later): …"
             )
-        return WindowedAggregation(self, record)
+        return WindowedAggregation(cast("Windows", self), record)
+
+    def _what_combines(self) -> str | None:
+        """Return why accumulators of these windows are combined; `None`: they are not."""
+        return None
+
+    def _changed(self, call: str, **changes: Any) -> Self:
+        """Return the windows after a ``with_…`` call.
+
+        Raises:
+            WallarooParameterError: it has been made before.
+        """
+        if call in self.given:
+            made_by = {RangeWindows: "range_windows", SessionWindows: "session_windows"}
+            function = made_by.get(type(self), "count_windows")
+            raise WallarooParameterError(f"{function}: {call} is called twice. Write it once")
+        return replace(self, given=self.given | {call}, **changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TimedWindows(_Windows):
+    """Windows of event time.
+
+    Args:
+        delay: nanoseconds that a window waits for late messages.
+        late: what becomes of later ones.
+    """
+
+    delay: int = 0
+    late: LateDataPolicy = LateDataPolicy.DEAD_LETTER
+
+    def with_delay(self, delay: int) -> Self:
+        """Return the windows with a delay, in nanoseconds, for which they wait to fire.
+
+        Raises:
+            WallarooParameterError: it is not an int of 0 or more, or was set before.
+        """
+        return self._changed(
+            "with_delay", delay=duration("with_delay(…): the delay", delay, least=0)
+        )
+
+    def with_late_data_policy(self, policy: str) -> Self:
+        """Return the windows with a policy for late messages: see `LateDataPolicy`.
+
+        Raises:
+            WallarooParameterError: these windows have no such policy, or one was set before.
+        """
+        return self._changed("with_late_data_policy", late=_policy(policy))
+
+    def _delay_and_policy(self) -> str:
+        delay = "" if self.delay == 0 else f", delay {show_duration(self.delay)}"
+        late = "" if self.late is LateDataPolicy.DEAD_LETTER else f", late {self.late.value}"
+        return f"{delay}{late}"
+
+
+@dataclass(frozen=True)
+class RangeWindows(_TimedWindows):
+    """Windows `[k * slide, k * slide + range)` for every integer k (window-2).
+
+    Args:
+        range: nanoseconds.
+        slide: nanoseconds from one window's start to the next, at most `range`.
+    """
+
+    range: int
+    slide: int
+
+    def with_slide(self, slide: int) -> RangeWindows:
+        """Return the windows with another slide, in nanoseconds: `0 < slide <= range`.
+
+        Raises:
+            WallarooParameterError: the slide is none of these, was set before, or makes too many
+                panes.
+        """
+        changed = self._changed("with_slide", slide=duration("with_slide(…): the slide", slide))
+        if slide > self.range:
+            raise WallarooParameterError(
+                f"with_slide({slide}): the slide is longer than the range, {self.range}, so that "
+                "messages would lie in no window. Write a slide up to the range"
+            )
+        panes = self.range // changed.pane
+        if panes > MOST_PANES:
+            raise WallarooParameterError(
+                f"with_slide({slide}): a window of {self.range} would have {panes} panes, and "
+                f"{MOST_PANES} is the most. Write a slide that divides the range"
+            )
+        return changed
 
     @property
     def pane(self) -> int:
@@ -118,100 +152,66 @@ class RangeWindows:
     def described(self) -> str:
         """Return the windows with their parameters, for people."""
         slide = "" if self.slide == self.range else f", slide {show_duration(self.slide)}"
-        return f"range {show_duration(self.range)}{slide}{_delay_and_policy(self)}"
+        return f"range {show_duration(self.range)}{slide}{self._delay_and_policy()}"
+
+    @override
+    def _what_combines(self) -> str | None:
+        slides = self.slide != self.range
+        return "sliding windows are combined from panes" if slides else None
 
 
 @dataclass(frozen=True)
-class SessionWindows:
+class SessionWindows(_TimedWindows):
     """Windows of messages that follow each other within `gap` (window-7).
+
+    Late messages are not placed in the oldest window.
 
     Args:
         gap: nanoseconds without a message after which a session ends.
-        delay: nanoseconds that a session waits for late messages.
-        late: what becomes of later ones; not `place-in-oldest-window`.
-        given: which `with_…` calls have been made.
     """
 
     gap: int
-    delay: int = 0
-    late: LateDataPolicy = LateDataPolicy.DEAD_LETTER
-    given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
-    def with_delay(self, delay: int) -> SessionWindows:
-        """Return the sessions with a delay, in nanoseconds, for which they wait to fire.
-
-        Raises:
-            WallarooParameterError: If it is not an int of 0 or more, or was set before.
-        """
-        given = _once("session_windows", self.given, "with_delay")
-        duration("with_delay(…): the delay", delay, least=0)
-        return replace(self, delay=delay, given=given)
-
-    def with_late_data_policy(self, policy: str) -> SessionWindows:
-        """Return the sessions with a policy for late messages: see `LateDataPolicy`.
-
-        Raises:
-            WallarooParameterError: If sessions have no such policy, or one was set before.
-        """
-        given = _once("session_windows", self.given, "with_late_data_policy")
-        late = _policy(policy)
-        if late is LateDataPolicy.PLACE_IN_OLDEST_WINDOW:
+    @override
+    def with_late_data_policy(self, policy: str) -> Self:
+        changed = super().with_late_data_policy(policy)
+        if changed.late is LateDataPolicy.PLACE_IN_OLDEST_WINDOW:
             raise WallarooParameterError(
                 f"with_late_data_policy({policy!r}): sessions lie on no grid, so there is no "
                 "oldest one to place a message in. Write: 'dead-letter', 'drop' or "
                 "'fire-per-message'"
             )
-        return replace(self, late=late, given=given)
-
-    def over(self, aggregation: kinds.AnyAggregation[M, A, K, N]) -> WindowedAggregation[M, K, N]:
-        """Return the step that computes `aggregation` over these sessions.
-
-        Raises:
-            WallarooParameterError: If it is not an aggregation, or has no `combine`.
-        """
-        record = aggregation_of(aggregation)
-        if record.combine is None:
-            raise WallarooParameterError(
-                f"{record.name} has no combine, and sessions that meet are combined. "
-                "Write: def combine(self, earlier, later): …"
-            )
-        return WindowedAggregation(self, record)
+        return changed
 
     def described(self) -> str:
         """Return the windows with their parameters, for people."""
-        return f"sessions, gap {show_duration(self.gap)}{_delay_and_policy(self)}"
+        return f"sessions, gap {show_duration(self.gap)}{self._delay_and_policy()}"
+
+    @override
+    def _what_combines(self) -> str | None:
+        return "sessions that meet are combined"
 
 
 @dataclass(frozen=True)
-class CountWindows:
+class CountWindows(_Windows):
     """Windows of a number of messages (window-8).
 
     Args:
         count: messages in a window.
         timeout: nanoseconds of arrival time after which a window fires as it is; `None`: never.
-        given: which `with_…` calls have been made.
     """
 
     count: int
     timeout: int | None = None
-    given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def with_timeout(self, timeout: int) -> CountWindows:
         """Return the windows with a timeout, in nanoseconds since a window's first message.
 
         Raises:
-            WallarooParameterError: If it is not an int of 1 or more, or was set before.
+            WallarooParameterError: it is not an int of 1 or more, or was set before.
         """
-        given = _once("count_windows", self.given, "with_timeout")
-        return replace(self, timeout=duration("with_timeout(…): the timeout", timeout), given=given)
-
-    def over(self, aggregation: kinds.AnyAggregation[M, A, K, N]) -> WindowedAggregation[M, K, N]:
-        """Return the step that computes `aggregation` over these windows.
-
-        Raises:
-            WallarooParameterError: If it is not an aggregation.
-        """
-        return WindowedAggregation(self, aggregation_of(aggregation))
+        length = duration("with_timeout(…): the timeout", timeout)
+        return self._changed("with_timeout", timeout=length)
 
     def described(self) -> str:
         """Return the windows with their parameters, for people."""
@@ -301,18 +301,6 @@ def show_duration(length: int) -> str:
             digits = f"{rest:0{len(str(size)) - 1}d}".rstrip("0")
             return f"{whole}.{digits} {unit}" if digits else f"{whole} {unit}"
     return f"{length} ns"
-
-
-def _delay_and_policy(windows: RangeWindows | SessionWindows) -> str:
-    delay = "" if windows.delay == 0 else f", delay {show_duration(windows.delay)}"
-    late = "" if windows.late is LateDataPolicy.DEAD_LETTER else f", late {windows.late.value}"
-    return f"{delay}{late}"
-
-
-def _once(what: str, given: frozenset[str], call: str) -> frozenset[str]:
-    if call in given:
-        raise WallarooParameterError(f"{what}: {call} is called twice. Write it once")
-    return given | {call}
 
 
 def _policy(policy: Any) -> LateDataPolicy:
