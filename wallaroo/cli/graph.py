@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wallaroo.cli.application import load_named_application
 from wallaroo.cli.arguments import APP_HELP
-from wallaroo.cli.output import application_output
+from wallaroo.cli.logs import application_output
 from wallaroo.drawing.mermaid import mermaid
 from wallaroo.drawing.svg import svg
 from wallaroo.engine import load_engine

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wallaroo.cli.application import load_named_application
 from wallaroo.cli.arguments import APP_HELP, KEY_HELP, count, key_of, literal_key
-from wallaroo.cli.output import application_output
+from wallaroo.cli.logs import application_output
 from wallaroo.cli.terminal import print_table
 from wallaroo.errors import WallarooError
 from wallaroo.keys import (

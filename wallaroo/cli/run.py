@@ -24,17 +24,18 @@ from wallaroo.cli.arguments import (
     own_address,
     seconds,
 )
+from wallaroo.cli.logs import application_output, results_on
 from wallaroo.cli.main import CommandParser
-from wallaroo.cli.metrics import metrics_of
-from wallaroo.cli.output import application_output, results_on
-from wallaroo.cli.progress import progress_display
 from wallaroo.cli.summary import print_summary
+from wallaroo.cli.terminal import progress_display
 from wallaroo.engine import MAX_CONNECTIONS, Engine, Handle, ServeOptions, engine_names, load_engine
-from wallaroo.errors import EngineNotFoundError
+from wallaroo.errors import EngineNotFoundError, ExtraMissingError
+from wallaroo.topology import Application
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
     from wallaroo.metrics.registry import Registry
+    from wallaroo.monitor.otel import Exporter
 
 _USAGE = "wallaroo run APP [options] [engine's options] [application arguments]"
 
@@ -164,7 +165,7 @@ def run(options: argparse.Namespace) -> int:
         )
         steps.know(application)
         stopper.starts()
-        metrics = stack.enter_context(metrics_of(application, engine.name, options))
+        metrics = stack.enter_context(_metrics_of(application, engine.name, options))
         handle = engine.serve(application, _serve_options(options, own, results, metrics))
         gc.collect()
         gc.freeze()  # modules and the topology live to the end: the collector can skip them
@@ -196,6 +197,50 @@ def _serve_options(
         metrics=metrics,
         options=vars(own),
     )
+
+
+@contextmanager
+def _metrics_of(
+    application: Application, engine: str, options: argparse.Namespace
+) -> Iterator[Registry | None]:
+    """Yield the run's figures, served and sent until the end of the block; `None`: not wanted.
+
+    Raises:
+        MetricsAddressError: they cannot be served there.
+        ExtraMissingError: the packages that send them are not installed.
+    """
+    if options.metrics is None and options.otel is None:
+        yield None
+        return
+    from wallaroo.metrics.registry import Registry
+
+    registry = Registry(application, engine, partitions=options.partitions or 1)
+    with ExitStack() as stack:
+        if options.otel is not None:
+            exporter = _exporter(registry, options.otel)
+            exporter.start()
+            stack.callback(exporter.close)
+        if options.metrics is not None:
+            from wallaroo.monitor.server import Monitor  # an HTTP server, only where it is wanted
+
+            monitor = Monitor(registry, *options.metrics)
+            # One write: print makes two, and another thread's log could come between them.
+            sys.stderr.write(f"metrics at {monitor.url}\n")
+            sys.stderr.flush()
+            monitor.start()
+            stack.callback(monitor.close)
+        yield registry
+
+
+def _exporter(registry: Registry, url: str) -> Exporter:
+    try:
+        from wallaroo.monitor.otel import Exporter
+    except ModuleNotFoundError as error:
+        raise ExtraMissingError(
+            f"--otel needs the OpenTelemetry SDK, and {error.name} is not installed; "
+            "try: pip install 'wallaroo-streams[otel]'"
+        ) from error
+    return Exporter(registry, url)
 
 
 def _unbuffered(stream: TextIO) -> IO[bytes]:

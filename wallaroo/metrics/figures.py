@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo.keys import Key, decode_key, encode_key, encoded_partition_number
-from wallaroo.metrics.busiest import Busiest
-from wallaroo.metrics.histogram import Histogram
+from wallaroo.metrics.sketches import Busiest, Histogram
 
 RECENT = 10
 """Latencies of the last so many seconds are shown as the recent ones."""

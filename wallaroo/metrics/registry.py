@@ -26,8 +26,7 @@ from wallaroo.metrics.figures import (
     SourceFigures,
     WindowFigures,
 )
-from wallaroo.metrics.histogram import Histogram
-from wallaroo.metrics.timeline import Timelines
+from wallaroo.metrics.sketches import Histogram, Timelines
 from wallaroo.operations import Branch, Collect, Merge
 from wallaroo.topology import Application, Node, Sink, SinkId, Source, Step
 from wallaroo.trace import DeadLetter

@@ -14,8 +14,8 @@ from typing import Any
 
 from wallaroo.keys import show_key
 from wallaroo.metrics.figures import Latency, key_of
-from wallaroo.metrics.histogram import Histogram
 from wallaroo.metrics.registry import Registry
+from wallaroo.metrics.sketches import Histogram
 from wallaroo.metrics.verdict import not_ready, verdict
 from wallaroo.topology import Sink, Source
 from wallaroo.trace import DeadLetter

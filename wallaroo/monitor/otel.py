@@ -15,20 +15,46 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.metrics.export import MetricExportResult
+from opentelemetry.sdk.metrics.export import (
+    AggregationTemporality,
+    Gauge,
+    Histogram,
+    HistogramDataPoint,
+    Metric,
+    MetricExportResult,
+    MetricsData,
+    NumberDataPoint,
+    ResourceMetrics,
+    ScopeMetrics,
+    Sum,
+)
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import (
+    Span,
+    SpanKind,
+    Status,
+    StatusCode,
+    Tracer,
+    set_span_in_context,
+)
 
-from wallaroo.metrics.following import Followed
+from wallaroo.metrics.following import Followed, Visit
 from wallaroo.metrics.process import ProcessWatch
 from wallaroo.metrics.registry import Registry
-from wallaroo.monitor.otel_metrics import metrics_data
-from wallaroo.monitor.otel_spans import make_spans
+from wallaroo.metrics.sketches import Histogram as Durations
+from wallaroo.monitor.families import EDGES, NAMES, SECOND, values
+from wallaroo.operations import Branch, Collect, Merge
 from wallaroo.text import encodable, escaped, reason
+from wallaroo.topology import Application, Node, Sink, Source, Step
 
 EVERY = 10.0
 """Seconds between two times that figures and spans are sent."""
@@ -189,3 +215,155 @@ def _attributes(registry: Registry) -> dict[str, str | int]:
         "process.pid": os.getpid(),
         "wallaroo.engine": registry.engine,
     }
+
+
+_UNITS = {"seconds": "s", "bytes": "By"}
+_OF_THE_PROCESS = {  # names of OpenTelemetry's own conventions
+    "cpu_seconds": ("process.cpu.time", "s", True, "Processor time."),
+    "memory_bytes": ("process.memory.usage", "By", False, "Memory in use."),
+    "threads": ("process.thread.count", "{thread}", False, "Threads."),
+    "gc_runs": ("cpython.gc.collections", "{collection}", True, "Garbage collections."),
+}
+
+_SINCE_THE_START = AggregationTemporality.CUMULATIVE
+
+
+def metrics_data(registry: Registry, process: dict[str, Any], resource: Resource) -> MetricsData:
+    """Return the figures as of now.
+
+    Args:
+        registry: the run's.
+        process: what `ProcessWatch` says.
+        resource: the SDK's description of the process that they are about.
+    """
+    began, now = int(registry.began * SECOND), time.time_ns()
+    by_name = values(registry)
+    metrics = []
+    for name, family in NAMES.items():
+        points = [
+            _point(dict(zip(family.labels, given, strict=True)), value, began, now)
+            for given, value in by_name[name]
+        ]
+        if points:
+            unit = _UNITS.get(name.rpartition("_")[2], "1")
+            metrics.append(Metric(name, family.meaning, unit, _data(family.kind, points)))
+    for key, (name, unit, grows, text) in _OF_THE_PROCESS.items():
+        point = NumberDataPoint({}, began, now, process[key])
+        kind = "counter" if grows else "gauge"
+        metrics.append(Metric(name, text, unit, _data(kind, [point])))
+    scope = InstrumentationScope("wallaroo")
+    return MetricsData([ResourceMetrics(resource, [ScopeMetrics(scope, metrics, "")], "")])
+
+
+def _data(kind: str, points: list[Any]) -> Sum | Gauge | Histogram:
+    if kind == "histogram":
+        return Histogram(points, _SINCE_THE_START)
+    if kind == "counter":
+        return Sum(points, _SINCE_THE_START, is_monotonic=True)
+    return Gauge(points)
+
+
+def _point(
+    labels: dict[str, str], value: Any, began: int, now: int
+) -> NumberDataPoint | HistogramDataPoint:
+    if not isinstance(value, Durations):
+        return NumberDataPoint(labels, began, now, value)
+    # Estimates are not whole numbers, but whole numbers are asked for, and they must add up.
+    below = [0, *map(round, value.at_most(EDGES)), round(value.count)]
+    counts = [more - less for less, more in pairwise(below)]
+    return HistogramDataPoint(
+        labels,
+        began,
+        now,
+        count=below[-1],
+        sum=value.total / SECOND,
+        bucket_counts=counts,
+        explicit_bounds=[edge / SECOND for edge in EDGES],
+        min=0.0 if not value.count else value.quantiles((0.0,))[0] / SECOND,  # type: ignore[operator]  # there are values
+        max=value.greatest / SECOND,
+    )
+
+
+_Made = list[tuple[Visit, Span]]
+
+
+def make_spans(tracer: Tracer, application: Application, followed: Followed) -> None:
+    """Make the spans of a record: one for it, one for each step, one for each output.
+
+    The parent of a message's span is the span of the message that it was made from: that of the
+    nearest earlier step at which the message's lineage is the beginning of its own. A message that
+    a window gave in a record's turn has the record as its parent.
+
+    Args:
+        tracer: makes them.
+        application: what the record went through.
+        followed: the record.
+    """
+    root = tracer.start_span(
+        f"frame {encodable(followed.source)}",
+        kind=SpanKind.CONSUMER,
+        attributes={
+            "wallaroo.source": encodable(followed.source),
+            "wallaroo.lineage": str(followed.sequence),
+            "wallaroo.calls_left_out": followed.visits.left_out,
+        },
+        start_time=followed.arrived,
+    )
+    made: dict[int, _Made] = {}
+    ends = []
+    for visit in followed.visits.kept:
+        node = application.nodes[visit.node]
+        parent = _parent(application, made, visit) or root
+        span = tracer.start_span(
+            _name(node),
+            context=set_span_in_context(parent),
+            kind=SpanKind.PRODUCER if isinstance(node, Sink) else SpanKind.INTERNAL,
+            attributes={
+                "wallaroo.pipeline": encodable(node.pipeline),
+                "wallaroo.position": application.position(node),
+                "wallaroo.lineage": ".".join(map(str, visit.lineage)),
+            },
+            start_time=visit.began,
+        )
+        made.setdefault(visit.node, []).append((visit, span))
+        ended = visit.ended
+        if visit.error is not None:
+            kind, text = map(encodable, visit.error)
+            told = {"exception.type": kind, "exception.message": text}
+            span.add_event("exception", told, timestamp=visit.ended)
+            span.set_status(Status(StatusCode.ERROR, f"{kind}: {text}"))
+        elif isinstance(node, Sink) and node.id in followed.delivered:
+            span.add_event("encoded", timestamp=visit.ended)
+            ended = max(ended, followed.delivered[node.id])
+        ends.append((span, ended))
+    for span, ended in reversed(ends):
+        span.end(ended)
+    root.end(max([followed.ended, *[ended for _, ended in ends]]))
+
+
+def _parent(application: Application, made: dict[int, _Made], visit: Visit) -> Span | None:
+    """Return the span of the message that a message was made from."""
+    for origin in _origins(application, visit.node):
+        for before, span in reversed(made.get(origin, [])):
+            if visit.lineage[: len(before.lineage)] == before.lineage:
+                return span
+    return None
+
+
+def _origins(application: Application, index: int) -> Iterator[int]:
+    """Yield the nodes whose messages come to a node; those that pass messages on have no calls."""
+    node = application.nodes[index]
+    for origin in () if isinstance(node, Source) else node.inputs:
+        before = application.nodes[origin]
+        if isinstance(before, Step) and isinstance(before.operation, (Branch, Collect, Merge)):
+            yield from _origins(application, origin)
+        else:
+            yield origin
+
+
+def _name(node: Node) -> str:
+    if isinstance(node, Source):
+        return f"decode {encodable(node.pipeline)}"
+    if isinstance(node, Sink):
+        return f"sink {encodable(node.pipeline)}/{node.index}"
+    return f"step {encodable(node.name)}"

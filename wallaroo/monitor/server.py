@@ -29,8 +29,8 @@ from wallaroo.metrics.process import ProcessWatch
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
 from wallaroo.metrics.verdict import not_ready
+from wallaroo.monitor.families import NEEDS, exposition
 from wallaroo.monitor.pages import Answer, Page, PageServer, Request, json_answer, text_answer
-from wallaroo.monitor.prometheus import NEEDS, exposition
 from wallaroo.text import escaped, reason
 
 _TICK = 1.0  # seconds

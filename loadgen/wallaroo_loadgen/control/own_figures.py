@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from wallaroo.metrics.histogram import Histogram
+from wallaroo.metrics.sketches import Histogram
 from wallaroo.monitor.client import NoFiguresError, figures_at
 from wallaroo_loadgen.common.config import Address
 from wallaroo_loadgen.common.measure import PERCENTILES

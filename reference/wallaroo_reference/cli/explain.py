@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from wallaroo.cli.application import load_named_application
 from wallaroo.cli.arguments import key_of, literal_key
-from wallaroo.cli.output import application_output, results_on
+from wallaroo.cli.logs import application_output, results_on
 from wallaroo.errors import UsageError
 from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.text import escaped

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from wallaroo.cli.progress import progress_display
+from wallaroo.cli.terminal import progress_display
 from wallaroo.engine import Progress
 from wallaroo.transport.recording import RecordedLog
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from wallaroo import readable
 from wallaroo.cli.application import load_named_application
-from wallaroo.cli.output import application_output, results_on
+from wallaroo.cli.logs import application_output, results_on
 from wallaroo.errors import UsageError
 from wallaroo.loading import load_module
 from wallaroo.text import escaped

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.metrics.busiest import Busiest
+from wallaroo.metrics.sketches import Busiest
 
 
 @given(st.lists(st.lists(st.integers(0, 60), max_size=30), max_size=30))

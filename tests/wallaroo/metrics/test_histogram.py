@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.metrics.histogram import Histogram, bounds_of, bucket_of
+from wallaroo.metrics.sketches import Histogram, bounds_of, bucket_of
 
 VALUES = st.lists(st.integers(0, 2**40), min_size=1, max_size=200)
 

@@ -1,6 +1,6 @@
 """Lines are as long as fifteen minutes and no longer, and stand beside one another."""
 
-from wallaroo.metrics.timeline import LENGTH, Timelines
+from wallaroo.metrics.sketches import LENGTH, Timelines
 
 
 def test_old_values_go():
