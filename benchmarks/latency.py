@@ -28,7 +28,7 @@ from wallaroo_loadgen.control.search import Search, search, why_not_sustained
 from wallaroo_loadgen.control.session import Session
 from wallaroo_loadgen.control.verdict import INTERRUPTED, SLO, show
 from wallaroo_loadgen.presentation.files import write_json
-from wallaroo_loadgen.presentation.report import write_html
+from wallaroo_loadgen.presentation.pages import write_html
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SYMBOLS = EXAMPLES / "data" / "symbols.txt"

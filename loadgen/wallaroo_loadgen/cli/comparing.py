@@ -8,14 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wallaroo_loadgen.comparison.comparing import Bound, Runs, compare, differences
+from wallaroo_loadgen.comparison.history import histories
 from wallaroo_loadgen.comparison.ratio import Verdict
-from wallaroo_loadgen.comparison.series import series
-from wallaroo_loadgen.control.metric import Metric
-from wallaroo_loadgen.presentation.comparison_junit import of_comparison, of_history
-from wallaroo_loadgen.presentation.comparison_page import comparison_html, history_html
-from wallaroo_loadgen.presentation.comparison_text import print_comparison, print_history
-from wallaroo_loadgen.presentation.files import read_runs
-from wallaroo_loadgen.presentation.junit import junit
+from wallaroo_loadgen.control.result import Metric
+from wallaroo_loadgen.presentation.comparison import (
+    cases_of_comparison,
+    cases_of_history,
+    comparison_html,
+    history_html,
+    print_comparison,
+    print_history,
+)
+from wallaroo_loadgen.presentation.files import read_runs, write_junit
 from wallaroo_loadgen.presentation.terminal import console
 
 EXIT_CODES = {Verdict.NOT_WORSE: 0, Verdict.WORSE: 1, Verdict.INCONCLUSIVE: 6}
@@ -48,9 +52,7 @@ def _compare(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
         page = comparison_html(found, seed=namespace.seed)
         namespace.html.write_text(page, encoding="utf-8")
     if namespace.junit is not None:
-        namespace.junit.write_text(
-            junit("wallaroo compare", of_comparison(found)), encoding="utf-8"
-        )
+        write_junit(namespace.junit, "wallaroo compare", cases_of_comparison(found))
     return EXIT_CODES[found.verdict]
 
 
@@ -63,16 +65,14 @@ def _history(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
             print(f"wallaroo compare: left out: {error}", file=sys.stderr)
     if not files:
         raise ValueError(f"{namespace.history}: no file of wallaroo load --json with a valid run")
-    found = series(files, bounds, seed=namespace.seed)
+    found = histories(files, bounds, seed=namespace.seed)
     print_history(console(), found)
     if namespace.html is not None:
         page = history_html(found)
         namespace.html.write_text(page, encoding="utf-8")
     if namespace.junit is not None:
-        namespace.junit.write_text(
-            junit("wallaroo compare --history", of_history(found)), encoding="utf-8"
-        )
-    return EXIT_CODES[Verdict.of([one.verdict for one in found])]
+        write_junit(namespace.junit, "wallaroo compare --history", cases_of_history(found))
+    return EXIT_CODES[Verdict.of([series.verdict for series in found])]
 
 
 def _bounds(namespace: argparse.Namespace) -> list[Bound]:

@@ -20,14 +20,19 @@ from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search, search
 from wallaroo_loadgen.control.session import Session
 from wallaroo_loadgen.control.verdict import INTERRUPTED, OK, SLO_MISSED, exit_code, show, verdict
-from wallaroo_loadgen.presentation.files import write_hdr, write_json
-from wallaroo_loadgen.presentation.junit import junit, of_runs, of_search
+from wallaroo_loadgen.presentation.files import (
+    cases_of_runs,
+    cases_of_search,
+    write_hdr,
+    write_json,
+    write_junit,
+)
 from wallaroo_loadgen.presentation.terminal import LiveView, console, print_result, print_search
 from wallaroo_loadgen.workloads.catalogue import MAKERS
 from wallaroo_loadgen.workloads.plan import Plan
 
 if TYPE_CHECKING:
-    from wallaroo_loadgen.presentation.live_server import LiveServer
+    from wallaroo_loadgen.presentation.live import LiveServer
 
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -146,7 +151,7 @@ def _run(namespace: argparse.Namespace) -> int:
             def progress(search_so_far: Search) -> None:
                 point, result = search_so_far.points[-1], search_so_far.results[-1]
                 if live is not None:
-                    live.take(result, search_so_far)
+                    live.show(result, search_so_far)
                 word = "sustained" if point["good"] else point["why"]
                 p99 = show(result.latency["p99"])
                 err.print(f"{point['rate']:>12,.0f}/s  p99 {p99:>9}  {escape(word)}")
@@ -157,7 +162,7 @@ def _run(namespace: argparse.Namespace) -> int:
             for _ in range(namespace.repeat):
                 results.append(session.run(config))
                 if live is not None:
-                    live.take(results[-1])
+                    live.show(results[-1])
                 if session.interrupted:
                     break
     problem = None if application is None else application.problem
@@ -177,7 +182,7 @@ def _live(text: str | None) -> LiveServer | None:
     if text is None:
         return None
     # Pages are made with much that other runs do not need, and that takes time to import.
-    from wallaroo_loadgen.presentation.live_server import LiveServer
+    from wallaroo_loadgen.presentation.live import LiveServer
 
     at = _address("--live", text)
     try:
@@ -220,10 +225,10 @@ def _write(
     if namespace.hdr is not None:
         write_hdr(namespace.hdr, results)
     if namespace.junit is not None:
-        cases = of_runs(results) if found is None else of_search(found)
-        namespace.junit.write_text(junit("wallaroo load", cases), encoding="utf-8")
+        cases = cases_of_runs(results) if found is None else cases_of_search(found)
+        write_junit(namespace.junit, "wallaroo load", cases)
     if namespace.html is not None:
-        from wallaroo_loadgen.presentation.report import write_html
+        from wallaroo_loadgen.presentation.pages import write_html
 
         write_html(namespace.html, results, searches)
         out.print(f"report: {namespace.html}", highlight=False, soft_wrap=True)

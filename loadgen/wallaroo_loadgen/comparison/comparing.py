@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from wallaroo_loadgen.comparison.distribution import Distributions, Shift, shift
 from wallaroo_loadgen.comparison.ratio import MOST_REPEATS, Ratio, Verdict, ratio
-from wallaroo_loadgen.control.metric import Metric
-from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.control.result import Metric, Result
 from wallaroo_loadgen.control.verdict import show
 
 ERROR = 0.05

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo_loadgen.control.metric import PATTERN, Metric
-from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.control.result import METRIC, Metric, Result
 
 OK, SLO_MISSED, INVALID, TARGET_ENDED, INTERRUPTED = 0, 3, 4, 5, 130
 
@@ -27,7 +26,7 @@ LATENESS_FLOOR = 500
 _MOST_STOLEN = 0.001
 _UNITS = {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
 _SLO = re.compile(
-    rf"\s*(?P<metric>{PATTERN})\s*<\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|µs|ms|s)\s*"
+    rf"\s*(?P<metric>{METRIC})\s*<\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|µs|ms|s)\s*"
 )
 
 

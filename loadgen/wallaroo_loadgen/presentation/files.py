@@ -1,34 +1,35 @@
-"""The files a run leaves: JSON to compare and to keep, an HdrHistogram log for other tools."""
+"""The files of a run: JSON to keep and compare, an HdrHistogram log, JUnit XML for CI.
+
+In JUnit a result that is not known, such as the latency of an invalid run, is an error and not a
+failure: the target may be as good as ever. A target that ended is a failure.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from hdrh.log import HistogramLogWriter
 
+from wallaroo.junit import JUnitCase, JUnitSuite, Outcome, junit
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
+from wallaroo_loadgen.control.verdict import INVALID, TARGET_ENDED, show, verdict
 
 REPORT_FORMAT = "wallaroo-load-report/1"
 
 _MICROS_IN_MS = 1000.0
 
 
-def report_json(runs: Sequence[Result], searches: Sequence[Search] = ()) -> dict[str, Any]:
-    """Return runs and searches as one JSON object; a search's runs are among the runs."""
-    return {
+def write_json(path: Path, runs: Sequence[Result], searches: Sequence[Search] = ()) -> None:
+    """Write runs and searches as one JSON object; a search's runs are among the runs."""
+    data = {
         "format": REPORT_FORMAT,
         "runs": [run.to_json() for run in runs],
         "searches": [found.to_json() for found in searches],
     }
-
-
-def write_json(path: Path, runs: Sequence[Result], searches: Sequence[Search] = ()) -> None:
-    """Write `report_json` to a file."""
-    path.write_text(json.dumps(report_json(runs, searches)) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(data) + "\n", encoding="utf-8")
 
 
 def read_runs(path: Path) -> list[Result]:
@@ -63,3 +64,41 @@ def write_hdr(path: Path, runs: Sequence[Result]) -> None:
                 run.histogram("latency"), start, end, max_value_unit_ratio=_MICROS_IN_MS
             )
             start = end
+
+
+def write_junit(path: Path, suite: str, cases: Sequence[JUnitCase]) -> None:
+    """Write test cases as a JUnit file with one suite."""
+    path.write_text(junit([JUnitSuite(suite, cases)]), encoding="utf-8")
+
+
+def cases_of_runs(runs: Sequence[Result]) -> list[JUnitCase]:
+    """Return a case for the validity of each run, and one for each of its SLOs."""
+    cases = []
+    for number, run in enumerate(runs, 1):
+        name = f"run {number} of {len(runs)}: " if len(runs) > 1 else ""
+        wrong = "; ".join([*run.invalid, *(["interrupted"] if run.partial else [])])
+        outcome: Outcome = "error" if wrong else "passed"
+        if verdict(run) == TARGET_ENDED:
+            outcome = "failure"
+        cases.append(JUnitCase(run.label, f"{name}valid", outcome, wrong or "valid"))
+        for slo in run.slos:
+            words = f"{slo['text']}: {show(slo['value'])}"
+            if wrong:
+                words, outcome = f"{words}, but {wrong}", "error"
+            else:
+                outcome = "passed" if slo["met"] else "failure"
+            cases.append(JUnitCase(run.label, name + slo["text"], outcome, words))
+    return cases
+
+
+def cases_of_search(search: Search) -> list[JUnitCase]:
+    """Return the one case of a search; it does not fail because a run on the way fails."""
+    outcome: Outcome
+    if any(result.partial for result in search.results):
+        outcome, words = "error", "interrupted"
+    elif search.best is not None:
+        outcome, words = "passed", f"{search.best:,.0f} messages/s"
+    else:
+        outcome = "error" if verdict(search.results[-1]) == INVALID else "failure"
+        words = str(search.points[-1]["why"])
+    return [JUnitCase(search.label, "a rate is sustained", outcome, words)]

@@ -25,7 +25,7 @@ from wallaroo_loadgen.control.conductor import Conductor, RunError, run_here
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.verdict import exit_code, judge
 from wallaroo_loadgen.presentation.files import write_hdr, write_json
-from wallaroo_loadgen.presentation.report import write_html
+from wallaroo_loadgen.presentation.pages import write_html
 from wallaroo_loadgen.presentation.terminal import print_result
 from wallaroo_loadgen.with_locust.access import check_requests
 from wallaroo_loadgen.with_locust.options import add_options

@@ -16,7 +16,7 @@ from locust import runners
 from locust.web import WebUI
 
 from wallaroo_loadgen.control.result import Result
-from wallaroo_loadgen.presentation import live
+from wallaroo_loadgen.presentation.pages import live_figures, live_page
 
 _TAB = "wallaroo"
 _PERCENTILES = (0, 50, 75, 90, 95, 99, 99.9, 99.99, 99.999, 100)
@@ -43,7 +43,7 @@ def add_tab(web_ui: WebUI, result: Callable[[], Result | None], base_path: str) 
         {"key": _TAB, "structure": [{"key": key, "title": title} for key, title in _COLUMNS]}
     ]
     templates = files("wallaroo_loadgen.with_locust") / "templates"
-    page = live.page()
+    page = live_page()
     script = (templates / "tab.js").read_text(encoding="utf-8")
 
     def extend(response: Response) -> Response:
@@ -63,7 +63,7 @@ def add_tab(web_ui: WebUI, result: Callable[[], Result | None], base_path: str) 
     for name, mimetype, content in (
         ("plots", "text/html", lambda: page),
         ("tab.js", "text/javascript", lambda: script),
-        ("figures", "application/json", lambda: json.dumps(live.view(result()))),
+        ("figures", "application/json", lambda: json.dumps(live_figures(result()))),
     ):
         view = private(_view(name, mimetype, content))
         app.add_url_rule(f"{base_path}/wallaroo/{name}", view_func=view)

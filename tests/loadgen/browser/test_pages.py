@@ -17,12 +17,11 @@ import numpy as np
 import pytest
 from load_runs import result
 from wallaroo_loadgen.comparison.comparing import Bound, Runs, compare
-from wallaroo_loadgen.comparison.series import series
-from wallaroo_loadgen.control.metric import Metric
-from wallaroo_loadgen.control.result import Result
+from wallaroo_loadgen.comparison.history import histories
+from wallaroo_loadgen.control.result import Metric, Result
 from wallaroo_loadgen.control.search import Search
-from wallaroo_loadgen.presentation.comparison_page import comparison_html, history_html
-from wallaroo_loadgen.presentation.report import write_html
+from wallaroo_loadgen.presentation.comparison import comparison_html, history_html
+from wallaroo_loadgen.presentation.pages import write_html
 from webdriver import Browser
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -213,6 +212,6 @@ def test_a_comparison_and_a_history_show_their_plots(tmp_path: Path) -> None:
         page.write_text(comparison_html(found, seed=0), encoding="utf-8")
         browser.open(page.as_uri())
         assert drawn(browser) == ["Percentile spectrum", "Ratio to the baseline"]
-        page.write_text(history_html(series(runs, bounds, seed=0)), encoding="utf-8")
+        page.write_text(history_html(histories(runs, bounds, seed=0)), encoding="utf-8")
         browser.open(page.as_uri())
         assert drawn(browser) == ["History"]

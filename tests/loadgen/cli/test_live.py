@@ -20,7 +20,7 @@ import pytest
 from commands_here import wallaroo_here
 from prometheus_client.parser import text_string_to_metric_families
 from wallaroo_loadgen.control.result import Result
-from wallaroo_loadgen.presentation.metrics import exposition
+from wallaroo_loadgen.presentation.live import exposition
 
 pytestmark = pytest.mark.xdist_group("shown runs")  # which are made once
 
@@ -134,7 +134,7 @@ def test_a_request_from_elsewhere_is_refused(live: Live, headers: dict[str, str]
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_nothing_can_be_set(live: Live, method: str) -> None:
     status, _, _ = live.ask("/figures", method, "rate=1")
-    assert status == 501
+    assert status == 405
     assert live.process.poll() is None
 
 

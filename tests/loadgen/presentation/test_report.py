@@ -14,8 +14,7 @@ from load_runs import result
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
 from wallaroo_loadgen.presentation import plots
-from wallaroo_loadgen.presentation.page import plot
-from wallaroo_loadgen.presentation.report import html
+from wallaroo_loadgen.presentation.pages import html, plot
 
 pytestmark = pytest.mark.xdist_group("shown runs")  # which are made once
 

@@ -1,4 +1,4 @@
-// Draws the figures of presentation/figures.py with uPlot: `drawPlot(element, figure)` for one, and
+// Draws the figures of presentation/plots.py with uPlot: `drawPlot(element, figure)` for one, and
 // those that stand in the page when it is loaded. Drag over a plot to look closer; double click to
 // see all of it again.
 "use strict";

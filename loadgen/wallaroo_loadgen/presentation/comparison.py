@@ -1,25 +1,49 @@
-"""The plots of a comparison and of a history.
+"""Shows a comparison or a history: in a terminal, as JUnit XML, on a page with plots.
 
-A file has one colour in all plots of a comparison. In a history a metric has the colour that it has
-in the report of a run.
+On a page a file has one colour in all plots of a comparison. In a history a metric has the colour
+that it has in the report of a run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
+from wallaroo.junit import JUnitCase, Outcome
 from wallaroo_loadgen.common.measure import add, encode, histogram
 from wallaroo_loadgen.common.schedule import Floats
-from wallaroo_loadgen.comparison.comparing import Comparison, Runs, percent
+from wallaroo_loadgen.comparison.comparing import Comparison, Runs, percent, table
 from wallaroo_loadgen.comparison.distribution import Distributions, ratio_band
-from wallaroo_loadgen.comparison.series import Line as Course
-from wallaroo_loadgen.comparison.series import Series
+from wallaroo_loadgen.comparison.history import Line as Course
+from wallaroo_loadgen.comparison.history import Series
+from wallaroo_loadgen.comparison.ratio import Verdict
 from wallaroo_loadgen.control.result import Result
-from wallaroo_loadgen.presentation.figures import Axis, Figure, Line, Ticks, log_axis
-from wallaroo_loadgen.presentation.plots import COLOURS, DASHES, DOTS, run_colour, spectrum
+from wallaroo_loadgen.presentation.pages import render
+from wallaroo_loadgen.presentation.plots import (
+    COLOURS,
+    DASHES,
+    DOTS,
+    Axis,
+    Figure,
+    Line,
+    Ticks,
+    log_axis,
+    run_colour,
+    spectrum,
+)
+
+_OUTCOMES: dict[Verdict, Outcome] = {
+    Verdict.NOT_WORSE: "passed",
+    Verdict.WORSE: "failure",
+    Verdict.INCONCLUSIVE: "error",
+}
+_STYLES = {Verdict.NOT_WORSE: "good", Verdict.WORSE: "bad", Verdict.INCONCLUSIVE: "poor"}
 
 _GREY = "#6b7280"
 _MOST_LETTERS = 120  # of file names that fit along an axis
@@ -38,6 +62,103 @@ READING = {
     "where a change was found.",
 }
 """How to read each plot, by its title."""
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Print metrics, ratios and verdicts."""
+    rows = table(comparison)
+    _say(
+        console,
+        f"latency: geometric means, ratios to the first ({percent(comparison.level)} intervals)",
+    )
+    shown = Table(box=None, pad_edge=False)
+    for index, name in enumerate(rows[0]):
+        shown.add_column(escape(name), justify="left" if index == 0 else "right")
+    for row in rows[1:]:
+        shown.add_row(*[escape(cell) for cell in row])
+    console.print(shown)
+    for other in comparison.others:
+        for note in other.notes:
+            _say(console, f"note: {other.runs.name} was measured with another {note}")
+        for sentence in other.sentences:
+            _say(console, f"{other.runs.name}: {sentence}")
+    _say(console, comparison.verdict, style="bold")
+
+
+def print_history(console: Console, found: Sequence[Series]) -> None:
+    """Print the changes of each history."""
+    for one in found:
+        _say(console, f"{one.label}: {len(one.files)} files", style="bold")
+        for line in one.lines:
+            for sentence in one.words(line):
+                _say(console, f"  {sentence}")
+
+
+def _say(console: Console, text: str, style: str | None = None) -> None:
+    """Print a line whole, however narrow the terminal is: CI keeps it to be searched."""
+    console.print(escape(text), highlight=False, soft_wrap=True, style=style)
+
+
+def cases_of_comparison(comparison: Comparison) -> list[JUnitCase]:
+    """Return a case for each bound of each file, and one for its whole distribution."""
+    cases = []
+    for other in comparison.others:
+        group = f"{other.runs.name} against {comparison.baseline.name}"
+        for row in other.rows:
+            if row.bound is not None and row.verdict is not None:
+                name = f"{row.metric.name} within {percent(row.bound)}"
+                cases.append(JUnitCase(group, name, _OUTCOMES[row.verdict], row.words))
+        name = f"whole distribution within {percent(other.shift_bound)}"
+        outcome: Outcome = "failure" if other.shift.worse else "passed"
+        if other.shift.blind:  # too few runs to ask
+            outcome = "skipped"
+        cases.append(JUnitCase(group, name, outcome, other.shift_words))
+    return cases
+
+
+def cases_of_history(histories: Sequence[Series]) -> list[JUnitCase]:
+    """Return a case for each metric of each history: its newest level."""
+    return [
+        JUnitCase(
+            series.label,
+            f"{line.metric.name}: newest level within {percent(line.bound)}",
+            _OUTCOMES[series.verdict_of(line)],
+            "; ".join(series.words(line)),
+        )
+        for series in histories
+        for line in series.lines
+    ]
+
+
+def comparison_html(comparison: Comparison, *, seed: int) -> str:
+    """Return a comparison's page.
+
+    Args:
+        comparison: the comparison.
+        seed: of the bootstraps that are only drawn.
+    """
+    return render(
+        "comparison.html",
+        comparison=comparison,
+        rows=table(comparison),
+        styles=_STYLES,
+        figures=[spectra(comparison), ratios(comparison, seed=seed)],
+        reading=READING,
+        machines=[
+            (runs.name, runs.results[0].machine)
+            for runs in (comparison.baseline, *[other.runs for other in comparison.others])
+        ],
+    )
+
+
+def history_html(found: Sequence[Series]) -> str:
+    """Return a page with every history."""
+    return render(
+        "history.html",
+        histories=[(one, course(one)) for one in found],
+        styles=_STYLES,
+        reading=READING["History"],
+    )
 
 
 def spectra(comparison: Comparison) -> Figure:

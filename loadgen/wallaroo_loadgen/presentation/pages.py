@@ -1,22 +1,75 @@
-"""The report: one HTML page that needs nothing else, with every plot and every fact of the runs."""
+"""The pages of runs: a report in one file, and the live page of a run that goes on.
+
+A report is one file: its plots, the code that draws them and its style are all in it. It works
+without a network, from a disk or a CI's list of artifacts. Without JavaScript its tables are there,
+and each plot says what is missing.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from wallaroo_loadgen.common.measure import PERCENTILES
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
-from wallaroo_loadgen.control.verdict import INVALID, OK, TARGET_ENDED, WORDS, verdict
+from wallaroo_loadgen.control.verdict import INVALID, OK, TARGET_ENDED, WORDS, show, verdict
 from wallaroo_loadgen.presentation import plots
-from wallaroo_loadgen.presentation.page import render
 
 _MOST_DETAILED = 24
 """Runs with plots of their own; more would make a page too large for browsers."""
 
 _MOST_TOGETHER = 8  # runs in one percentile spectrum
+_COLUMNS = ("min", *[f"p{percentile:g}" for percentile in PERCENTILES], "max")
+_ASSETS = files("wallaroo_loadgen.presentation") / "assets"
+_SHARED = files("wallaroo.monitor") / "assets"
+
+
+def render(template: str, *, nonce: str | None = None, **values: Any) -> str:
+    """Return a page.
+
+    Args:
+        template: a file of `templates` that extends `page.html`.
+        nonce: the nonce of a server's Content-Security-Policy for the scripts; none for a file.
+        values: the template's values. A `plots.Figure` among them is drawn with the filter `plot`.
+    """
+    environment = Environment(
+        loader=PackageLoader("wallaroo_loadgen.presentation"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["duration"] = show
+    environment.filters["plot"] = plot
+    environment.globals["asset"] = _asset
+    environment.globals["nonce_attribute"] = (
+        "" if nonce is None else Markup(' nonce="{}"').format(nonce)
+    )
+    return environment.get_template(template).render(**values)
+
+
+def plot(figure: plots.Figure) -> Markup:
+    """Return a figure as the part of a page that `plots.js` draws when the page is loaded."""
+    data = json.dumps(figure.to_json(), separators=(",", ":"))
+    # Only `</` can end a script; as JSON, both spellings are the same text.
+    safe = Markup(data.replace("<", "\\u003c"))  # noqa: S704 - no `<` is left in it
+    return Markup(
+        '<figure class="plot"><h3>{}</h3><noscript><p>This plot needs JavaScript.</p></noscript>'
+        '<script type="application/json">{}</script></figure>\n'
+    ).format(figure.title, safe)
+
+
+def _asset(name: str) -> Markup:
+    """Return a script or style of ours, to stand in a page as it is."""
+    place = _SHARED if name.startswith("uPlot") else _ASSETS
+    return Markup((place / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
 
 
 def write_html(path: Path, runs: Sequence[Result], searches: Sequence[Search] = ()) -> None:
@@ -43,7 +96,7 @@ def html(runs: Sequence[Result], searches: Sequence[Search] = ()) -> str:
         searches=[_search(found) for found in searches],
         rate_plot=plots.latency_against_rate(searches) if searches else None,
         together=plots.spectrum(together) if len(runs) > 1 else None,
-        columns=["min", *[f"p{percentile:g}" for percentile in PERCENTILES], "max"],
+        columns=_COLUMNS,
         machine=runs[-1].machine if runs else {},
         reading=plots.READING,
     )
@@ -119,3 +172,58 @@ def _verdict(result: Result) -> tuple[str, str]:
     code = verdict(result)
     words = WORDS[code] + (", SLOs met" if code == OK and result.slos else "")
     return {OK: "good", INVALID: "bad", TARGET_ENDED: "bad"}.get(code, "poor"), words
+
+
+def live_page(nonce: str | None = None) -> str:
+    """Return the page. It asks for `./figures`, which are `live_figures`' as JSON, every second."""
+    return render("live.html", nonce=nonce)
+
+
+def live_figures(result: Result | None, found: Search | None = None) -> dict[str, Any]:
+    """Return the data that the page shows.
+
+    Args:
+        result: the run's figures so far, or None before the first.
+        found: the search that the run belongs to.
+    """
+    figures = [] if result is None else plots.of_run(result)
+    tables = []
+    if found is not None and found.points:
+        figures.insert(0, plots.latency_against_rate([found]))
+        tables.append(_rates(found))
+    if result is None or not result.latency["count"]:
+        words = "Waiting for the first outputs …"
+    else:
+        tables.append(_latencies(result))
+        counts = result.counts
+        words = (
+            f"{result.label}: sent {counts['sent']:,} of {counts['scheduled']:,}, "
+            f"received {counts['received']:,} outputs"
+        )
+    return {
+        "heading": "Load test" if result is None else f"Load test: {result.label}",
+        "words": words,
+        "tables": tables,
+        "figures": [figure.to_json() for figure in figures],
+    }
+
+
+def _latencies(result: Result) -> list[list[str]]:
+    rows = (("latency", result.latency), ("sender lateness", result.lateness))
+    return [
+        ["", *_COLUMNS],
+        *[[name, *[show(values[column]) for column in _COLUMNS]] for name, values in rows],
+    ]
+
+
+def _rates(found: Search) -> list[list[str]]:
+    rows = [
+        [
+            f"{point['rate']:,.0f}/s",
+            show(result.latency["p50"]),
+            show(result.latency["p99"]),
+            "sustained" if point["good"] else str(point["why"]),
+        ]
+        for point, result in zip(found.points, found.results, strict=True)
+    ]
+    return [["rate", "p50", "p99", ""], *rows]
