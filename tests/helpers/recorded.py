@@ -61,7 +61,7 @@ def record(directory, application, records, *, engine="reference", **options):
     """Write a recording as a run does; a pair is (source, payload)."""
     found = [Frame(*one) if isinstance(one, tuple) else one for one in records]
     recording = Recording(directory, engine, application, 1, checkpoint=None)
-    log = InputLog.open(recording.input_log, 1 << 30, kept=recording.input_log, **options)
+    log = InputLog.open(recording.input_log, 1 << 30, recording=recording.input_log, **options)
     for one in found:
         if isinstance(one, Value):
             one = replace(one, value=encoded(one.value))

@@ -16,8 +16,16 @@ from wallaroo.engine import load_engine
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.keys import encode_key
 from wallaroo.loading import load_module
-from wallaroo.transport.checkpoint import INPUT, LOCK, refuse_file, trust
-from wallaroo.transport.identity import IDENTITY, CheckpointError, Identity, read_identity
+from wallaroo.transport.checkpoint import (
+    IDENTITY,
+    INPUT,
+    LOCK,
+    CheckpointError,
+    Identity,
+    read_identity,
+    refuse_file,
+    trust,
+)
 from wallaroo.transport.stored import LogPart, StoredCheckpoint, look_at_log
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.generators import Generators, LoggedSource
 from wallaroo.transport.listener import Address, Listener, listening_sources
-from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.sink import TCPSink
 from wallaroo.transport.streams import LineReader, StreamSink
+from wallaroo.transport.threads import LoopThread
 
 
 class Core(Protocol):

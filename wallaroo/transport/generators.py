@@ -19,7 +19,7 @@ from wallaroo.config import GenSourceConfig
 from wallaroo.generating import generate
 from wallaroo.records import End, Unportable, Value
 from wallaroo.topology import Source
-from wallaroo.transport.identity import CheckpointError
+from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.user_code.failure import describe_error
 
 _MOST = 64  # values handed on at once

@@ -17,23 +17,21 @@ batches of records, and drops those it has committed::
 - Arrival times never decrease along the log (time-1), across restarts too: a record that arrives
   before `latest_at` gets that time. What is read from the log has the times that count.
 - The `value` of a `Value` is bytes here: the caller encodes and decodes it.
-- `first_sequence <= durable_sequence <= next_sequence`. `drop_before` deletes whole segments, so
+- `first_sequence <= durable_sequence <= next_sequence`. `drop_before` deletes whole files, so
   `first_sequence` may stay below what was dropped; such records can be read until they are deleted.
 - The bound is soft: `append` never refuses what was already received. The caller looks at `full`
   after each append and stops reading, so the log exceeds its bound by what was read before that.
 - After kill -9 every record that was synced is there. A half-written block at the end is
   dropped whole, with a warning that says how many bytes. Damage anywhere else is an error; so is
-  a bad block at the end with a whole block after it (`wallaroo.transport.torn_end`).
+  a bad block at the end with a whole block after it (`wallaroo.transport.log_file`).
 - Directory and files are for their owner alone; a directory that others can write is refused.
 - A write that fails raises `InputLogError`, `InputLogFullError` on a full or read-only disk, takes
   none of that append's records, and leaves the log as it was: a later append may succeed. A failed
   sync is final, because nobody can know any more what is on the disk.
 - The log survives a disk that is full to the last byte: a reserve of a few KB is enough to begin a
   new file, and then the one before can be deleted.
-- Files of format 1, which have frames without times, are read; their frames arrived at 0. What is
-  appended goes into a new file.
-- With `kept`, every file has a second name in that directory, and stays there when it is dropped:
-  so a run is recorded without being written twice (`wallaroo.transport.recording`).
+- With `recording`, every file has a second name in that directory, and stays there when it is
+  dropped: so a run is recorded without being written twice (`wallaroo.transport.recording`).
 - One process at a time (a lock file); inside it any thread may call anything. `sync` does not hold
   up `append` or `read`.
 """
@@ -49,26 +47,32 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from wallaroo.records import Record
-from wallaroo.transport.blocks import CorruptSegmentError, Kind, encode_block
-from wallaroo.transport.kept_files import KeptFiles
-from wallaroo.transport.log_files import (
+from wallaroo.transport.log_directory import (
     InputLogError,
+    SecondNames,
     create,
     give_up_reserve,
     keep_reserve,
     locked,
     recover,
 )
-from wallaroo.transport.log_records import Group, Run, in_groups
+from wallaroo.transport.log_file import LogFile
+from wallaroo.transport.log_format import (
+    DamagedBlockError,
+    Group,
+    Kind,
+    Run,
+    encode_block,
+    in_groups,
+)
 from wallaroo.transport.private import sync_directory
-from wallaroo.transport.segment import Segment
 
 __all__ = ["InputLog", "InputLogError", "InputLogFullError", "Kind", "Run"]
 
 _MAX_BLOCK = 4 << 20  # payload bytes of a block; a larger append becomes several
 _FRAME = Kind.FRAME
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-SEGMENTS = 8
+FILES = 8
 """Files of a full log, about: an eighth of the log is deleted at a time."""
 
 
@@ -87,20 +91,20 @@ class InputLog:
         self,
         path: Path,
         max_bytes: int,
-        segment_bytes: int,
+        file_bytes: int,
         lock_fd: int,
-        segments: list[Segment],
-        kept: KeptFiles | None,
+        files: list[LogFile],
+        names: SecondNames | None,
     ) -> None:
         self.path = path
-        self._kept = kept
+        self._names = names
         self.max_bytes = max_bytes
-        self._segment_bytes = segment_bytes
+        self._file_bytes = file_bytes
         self._lock_fd = lock_fd
-        self._segments = segments
+        self._files = files
         self._lock = threading.Lock()  # guards everything below and the list above
-        self._fd = os.open(segments[-1].path, os.O_WRONLY | os.O_APPEND)
-        self._durable = segments[-1].next
+        self._fd = os.open(files[-1].path, os.O_WRONLY | os.O_APPEND)
+        self._durable = files[-1].next
         self._broken: str | None = None
         self.written: float | None = None
         self._starved = False  # the disk had no room for the last append
@@ -111,16 +115,17 @@ class InputLog:
         path: str | os.PathLike[str],
         max_bytes: int,
         *,
-        segment_bytes: int | None = None,
-        kept: Path | None = None,
+        file_bytes: int | None = None,
+        recording: Path | None = None,
     ) -> InputLog:
         """Open the log in the directory `path`, create it if it is missing, and repair its end.
 
         Args:
             path: a directory of its own.
             max_bytes: from this size on the log is `full`.
-            segment_bytes: size of a file; by default an eighth of `max_bytes`.
-            kept: a directory on the same file system in which all files stay; it may be `path`.
+            file_bytes: size of a file; by default an eighth of `max_bytes`.
+            recording: a directory on the same file system in which all files stay; it may be
+                `path`.
 
         Raises:
             InputLogError: the directory cannot be used, others can write into it, another process
@@ -134,11 +139,11 @@ class InputLog:
                 f"the input log {directory} cannot be opened: {error.strerror}"
             ) from error
         try:
-            segments = recover(directory)
-            files = None if kept is None else KeptFiles(kept, directory, segments)
+            files = recover(directory)
+            names = None if recording is None else SecondNames(recording, directory, files)
             keep_reserve(directory)
-            size = segment_bytes or max_bytes // SEGMENTS
-            return cls(directory, max_bytes, size, lock_fd, segments, files)
+            size = file_bytes or max_bytes // FILES
+            return cls(directory, max_bytes, size, lock_fd, files, names)
         except BaseException as error:
             os.close(lock_fd)
             if isinstance(error, OSError):
@@ -150,17 +155,17 @@ class InputLog:
     @property
     def first_sequence(self) -> int:
         """Sequence of the first record that is still held, or `next_sequence` if there is none."""
-        return self._segments[0].first
+        return self._files[0].first
 
     @property
     def next_sequence(self) -> int:
         """Sequence the next record gets."""
-        return self._segments[-1].next
+        return self._files[-1].next
 
     @property
     def latest_at(self) -> int:
         """Arrival time of the latest record, in nanoseconds since 1970; 0 if there was none."""
-        return self._segments[-1].latest_at
+        return self._files[-1].latest_at
 
     @property
     def durable_sequence(self) -> int:
@@ -171,7 +176,7 @@ class InputLog:
     def size(self) -> int:
         """Bytes of all files."""
         with self._lock:
-            return sum([segment.size for segment in self._segments])
+            return sum([file.size for file in self._files])
 
     @property
     def full(self) -> bool:
@@ -209,10 +214,10 @@ class InputLog:
     def _append(self, groups: list[Group]) -> int:
         with self._lock:
             self._check()
-            segment = self._segments[-1]
-            if not segment.writable or (segment.size >= self._segment_bytes and not segment.empty):
-                segment = self._roll()
-            first, latest = segment.next, segment.latest_at
+            file = self._files[-1]
+            if file.size >= self._file_bytes and not file.empty:
+                file = self._roll()
+            first, latest = file.next, file.latest_at
             blocks, added = [], []
             for kind, source, at, payloads in groups:
                 if at > latest:
@@ -224,10 +229,10 @@ class InputLog:
                     blocks.append(block)
                     added.append((len(part), len(block), latest))
                     first += len(part)
-            self._write(segment, b"".join(blocks), first - segment.next)
+            self._write(file, b"".join(blocks), first - file.next)
             for count, size, at in added:
-                segment.added(count, size, at)
-            return segment.next
+                file.added(count, size, at)
+            return file.next
 
     def sync(self) -> int:
         """Make durable what was appended before this call; return the new `durable_sequence`.
@@ -237,7 +242,7 @@ class InputLog:
         """
         with self._lock:
             self._check()
-            reached = self._segments[-1].next
+            reached = self._files[-1].next
             if reached == self._durable:
                 return reached
             fd = os.dup(self._fd)  # a roll may close the other meanwhile
@@ -259,11 +264,11 @@ class InputLog:
             InputLogError: the log does not hold all of them: some are dropped or not yet appended.
         """
         runs: list[Run] = []
-        for segment in self._covering(from_sequence, to_sequence):
+        for file in self._covering(from_sequence, to_sequence):
             try:
-                runs += segment.runs(from_sequence, to_sequence)
-            except (OSError, CorruptSegmentError) as error:
-                raise _unreadable(segment, error) from error
+                runs += file.runs(from_sequence, to_sequence)
+            except (OSError, DamagedBlockError) as error:
+                raise _unreadable(file, error) from error
         held = sum([len(run.payloads) for run in runs])
         if held != to_sequence - from_sequence:
             raise InputLogError(
@@ -300,14 +305,14 @@ class InputLog:
         if max_bytes is None or stop <= from_sequence:
             return max(stop, from_sequence)
         total = 0
-        for segment in self._covering(from_sequence, stop):
+        for file in self._covering(from_sequence, stop):
             try:
-                for sequence, length in segment.sizes(from_sequence, stop):
+                for sequence, length in file.sizes(from_sequence, stop):
                     total += length
                     if total > max_bytes and sequence > from_sequence:
                         return sequence
-            except (OSError, CorruptSegmentError) as error:
-                raise _unreadable(segment, error) from error
+            except (OSError, DamagedBlockError) as error:
+                raise _unreadable(file, error) from error
         return stop
 
     def drop_before(self, sequence: int) -> None:
@@ -323,21 +328,21 @@ class InputLog:
                     f"the input log {self.path} cannot drop the records before {sequence}: "
                     f"only the records before {self._durable} are durable"
                 )
-            last = self._segments[-1]
+            last = self._files[-1]
             if last.next <= sequence and not last.empty:
                 self._replace(last)
-            while len(self._segments) > 1 and self._segments[0].next <= sequence:
+            while len(self._files) > 1 and self._files[0].next <= sequence:
                 try:
-                    if self._kept is None or not self._kept.in_place:
-                        self._segments[0].path.unlink(missing_ok=True)
+                    if self._names is None or not self._names.in_place:
+                        self._files[0].path.unlink(missing_ok=True)
                     # Each by itself: if a later one vanished first, the log would have a hole.
                     sync_directory(self.path)
                 except OSError as error:
                     raise InputLogError(
-                        f"the input log's file {self._segments[0].path} cannot be deleted: "
+                        f"the input log's file {self._files[0].path} cannot be deleted: "
                         f"{error.strerror}"
                     ) from error
-                del self._segments[0]
+                del self._files[0]
             keep_reserve(self.path)
 
     def close(self) -> None:
@@ -353,12 +358,12 @@ class InputLog:
         if self._broken is not None:
             raise InputLogError(self._broken)
 
-    def _covering(self, start: int, stop: int) -> list[Segment]:
+    def _covering(self, start: int, stop: int) -> list[LogFile]:
         with self._lock:
             self._check()
-            return [s for s in self._segments if s.first < stop and s.next > start]
+            return [s for s in self._files if s.first < stop and s.next > start]
 
-    def _write(self, segment: Segment, data: bytes, records: int) -> None:
+    def _write(self, file: LogFile, data: bytes, records: int) -> None:
         """Append `data` to the last file, or leave the file as it was."""
         view = memoryview(data)
         try:
@@ -367,7 +372,7 @@ class InputLog:
         except OSError as error:
             try:
                 if len(view) < len(data):  # a read-only disk takes nothing, and no repair either
-                    os.ftruncate(self._fd, segment.size)
+                    os.ftruncate(self._fd, file.size)
             except OSError as worse:
                 self._broken = f"the input log {self.path} cannot be repaired: {worse.strerror}"
             raise self._refusal(error, f"{records} records") from error
@@ -385,9 +390,9 @@ class InputLog:
         self._broken = f"the input log {self.path} could not be synced: {error.strerror}"
         return InputLogError(self._broken)
 
-    def _replace(self, last: Segment) -> None:
+    def _replace(self, last: LogFile) -> None:
         """Begin a new file, if the last one is worth deleting."""
-        if last.size >= self._segment_bytes or self._starved:
+        if last.size >= self._file_bytes or self._starved:
             try:
                 self._roll()
             except InputLogFullError:  # there is no room even for a new file
@@ -395,17 +400,17 @@ class InputLog:
                 with contextlib.suppress(InputLogFullError):
                     self._roll()
 
-    def _roll(self) -> Segment:
+    def _roll(self) -> LogFile:
         """Begin a new file; the file before it is made durable first."""
-        segment = self._segments[-1]
+        file = self._files[-1]
         try:
             os.fsync(self._fd)
         except OSError as error:
             raise self._not_synced(error) from error
         try:
-            fresh = create(self.path, segment.next, segment.latest_at)
-            if self._kept is not None:
-                self._kept.add(fresh)
+            fresh = create(self.path, file.next, file.latest_at)
+            if self._names is not None:
+                self._names.add(fresh)
         except OSError as error:
             raise self._refusal(error, "its records") from error
         try:  # from here on there is a file that later ones must not contradict
@@ -415,15 +420,13 @@ class InputLog:
             raise self._not_synced(error) from error
         os.close(self._fd)
         self._fd = fd
-        self._durable = segment.next
-        if segment.empty:  # of an older format: the new file has taken its name
-            self._segments.pop()
-        self._segments.append(fresh)
+        self._durable = file.next
+        self._files.append(fresh)
         return fresh
 
 
-def _unreadable(segment: Segment, error: Exception) -> InputLogError:
-    return InputLogError(f"the input log's file {segment.path}: {error}")
+def _unreadable(file: LogFile, error: Exception) -> InputLogError:
+    return InputLogError(f"the input log's file {file.path}: {error}")
 
 
 def _parts(payloads: Sequence[bytes]) -> list[Sequence[bytes]]:

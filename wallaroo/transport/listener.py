@@ -27,10 +27,10 @@ from wallaroo.errors import UnsupportedTopology, WallarooError
 from wallaroo.text import reason
 from wallaroo.topology import Source
 from wallaroo.transport.connection import Connection
-from wallaroo.transport.forks import in_child
 from wallaroo.transport.limits import ConnectionLimit, IdleSweep
 from wallaroo.transport.rate_limit import RateLimited
 from wallaroo.transport.sockets import listening
+from wallaroo.transport.threads import in_child
 
 Deliver: TypeAlias = Callable[[str, list[bytes]], None]
 Address: TypeAlias = tuple[str, int]

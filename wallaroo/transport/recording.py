@@ -2,7 +2,7 @@
 
 A recording has the layout of a checkpoint without an engine's part: an identity, a lock, and the
 input log. A run writes it with ``--record``; with ``--checkpoint`` too, the files of the
-checkpoint's log get second names in it (`wallaroo.transport.kept_files`).
+checkpoint's log get second names in it (`wallaroo.transport.log_directory`).
 
 To read one, or a checkpoint whose log is whole, changes nothing; a run may be using it.
 """
@@ -14,12 +14,18 @@ from pathlib import Path
 
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.topology import Application
-from wallaroo.transport.blocks import CorruptSegmentError
-from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory, refuse_file, trust
-from wallaroo.transport.identity import IDENTITY, CheckpointError, read_identity
+from wallaroo.transport.checkpoint import (
+    IDENTITY,
+    INPUT,
+    CheckpointDirectory,
+    CheckpointError,
+    read_identity,
+    refuse_file,
+    trust,
+)
 from wallaroo.transport.input_log import InputLogError
-from wallaroo.transport.log_files import read
-from wallaroo.transport.log_records import Run
+from wallaroo.transport.log_directory import read
+from wallaroo.transport.log_format import DamagedBlockError, Run
 from wallaroo.transport.private import make_private
 
 
@@ -142,5 +148,5 @@ class RecordedLog:
         for segment in self._segments:
             try:
                 yield from segment.runs(0, until)
-            except (OSError, CorruptSegmentError) as error:
+            except (OSError, DamagedBlockError) as error:
                 raise InputLogError(f"the input log's file {segment.path}: {error}") from error

@@ -30,8 +30,8 @@ from collections.abc import Callable, Sequence
 from wallaroo.config import format_address
 from wallaroo.text import reason
 from wallaroo.topology import SinkId
-from wallaroo.transport.forks import in_child
 from wallaroo.transport.rate_limit import RateLimited
+from wallaroo.transport.threads import in_child
 
 DEFAULT_LIMIT = 16 << 20
 """Bytes of outputs, with the memory to keep them, from which a sink is full."""

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from wallaroo.transport.forks import in_child
+from wallaroo.transport.threads import in_child
 
 _BACKLOG = 1024  # connections that may wait to be accepted
 _KEEPALIVE = (  # a sender whose machine is gone is noticed after about two minutes

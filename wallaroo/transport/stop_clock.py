@@ -15,7 +15,7 @@ from typing import Any
 
 from wallaroo.engine import ServeOptions
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.loop_thread import LoopThread
+from wallaroo.transport.threads import LoopThread
 
 _LOOK = 0.05  # seconds between looks whether a stop is overdue
 

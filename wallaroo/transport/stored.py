@@ -1,20 +1,54 @@
-"""A checkpoint on disk, as `wallaroo checkpoint` shows it, whichever engine has written it.
+"""A checkpoint on disk, as `wallaroo checkpoint` shows and migrates it, whichever engine wrote it.
 
 An engine whose checkpoints can be looked at has a method ``stored(directory)``, which returns a
-`StoredCheckpoint`. Nothing is changed, and a run may be using the checkpoint.
+`StoredCheckpoint`. Nothing is changed, and a run may be using the checkpoint. A migration makes a
+new checkpoint beside the old one: all but the states is copied.
+
+States are shown as canonical structure without running the application's code: a class that is not
+in the standard library is replaced by a *shadow*, which has its name and keeps what pickle gives
+it. So the structure is that of `wallaroo.canonical`, with one exception: if a class's
+``__reduce__`` names a function that makes its objects, the function's name is in the place of the
+type's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import base64
+import contextlib
+import copyreg
+import io
+import os
+import pickle
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
+from wallaroo.canonical import structure
+from wallaroo.keys import Key
 from wallaroo.trace import Entity
+from wallaroo.transport.checkpoint import LOCK, CheckpointDirectory, CheckpointError
 from wallaroo.transport.input_log import InputLogError
-from wallaroo.transport.log_files import read
-from wallaroo.transport.migrating import Change
+from wallaroo.transport.log_directory import read
+from wallaroo.transport.private import make_private, sync_directory
+
+_PROTOCOL = 5  # of pickle, as both engines store states
+_OPEN = {  # the names in these modules that only make values
+    "builtins": {"bytearray", "complex", "frozenset", "object", "range", "set", "slice"},
+    "collections": {"Counter", "OrderedDict", "defaultdict", "deque"},
+    "copyreg": {"_reconstructor", "__newobj__", "__newobj_ex__"},
+    "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
+    "decimal": {"Decimal"},
+    "fractions": {"Fraction"},
+    "uuid": {"UUID"},
+    "_codecs": {"encode"},
+}
+
+Change: TypeAlias = Callable[[str, Key, Any], Any]
+"""Takes a state partition's name, a key and a state; returns the new state.
+
+Where the application has its own `serialize`, states are bytes: what that has made."""
 
 
 @dataclass(frozen=True)
@@ -118,3 +152,167 @@ class StoredCheckpoint(Protocol):
         Raises:
             WallarooError: it cannot be written, or the engine cannot migrate.
         """
+
+
+# -- migration -------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def copied_beside(directory: Path, target: Path, engine: str) -> Iterator[Path]:
+    """Copy a checkpoint without the engine's own part, which the block writes.
+
+    No run can use the checkpoint meanwhile. The copy gets its name only if the block succeeds.
+
+    Args:
+        directory: the checkpoint.
+        target: a directory that does not exist.
+        engine: the name of the engine's part.
+
+    Yields:
+        The copy, under another name.
+
+    Raises:
+        CheckpointError: the target exists or cannot be written, or the checkpoint is in use.
+    """
+    partial = target.with_name(target.name + ".new")
+    if target.exists():
+        raise CheckpointError(f"{target} exists already: move it elsewhere")
+    old = CheckpointDirectory(directory, engine)
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        make_private(partial)
+        for one in directory.iterdir():
+            if one.is_dir() and one != old.own_part:
+                shutil.copytree(one, partial / one.name)
+            elif one.is_file() and one.name != LOCK:
+                shutil.copy(one, partial / one.name)
+        yield partial
+        os.sync()  # every file of the copy is on the disk before its name is
+        partial.rename(target)
+        sync_directory(target.parent)
+    except OSError as error:
+        raise CheckpointError(f"{target} cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)  # it is still there if something failed
+        old.close()
+
+
+def changed(change: Change, partition: str, key: Key, data: bytes, *, coded: bool) -> bytes:
+    """Return what `change` makes of a stored state, as it is stored.
+
+    Args:
+        change: the user's function.
+        partition: the state partition's name.
+        key: the state's key.
+        data: the state.
+        coded: the application's `serialize` has made it: the function takes and returns its bytes.
+
+    Raises:
+        CheckpointError: it cannot be loaded or pickled, or the function raised.
+    """
+    try:
+        new = change(partition, key, data if coded else state_of(data))
+        if not coded:
+            return pickle.dumps(new, _PROTOCOL)
+        if not isinstance(new, bytes):
+            raise TypeError(
+                "the application has its own serialize, so the new state must be bytes, not "
+                f"{new!r:.80}"
+            )
+    except Exception as error:
+        raise CheckpointError(
+            f"state partition {partition!r}, key {key!r:.80} cannot be migrated: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    return new
+
+
+# -- shadows ---------------------------------------------------------------------------------------
+
+
+def structure_of(data: bytes) -> Any:
+    """Return the canonical structure of a pickled state; of other bytes ``["stored", base64]``."""
+    try:
+        return structure(_Unpickler(io.BytesIO(data)).load())
+    except Exception:  # noqa: BLE001 - written by an application's own codec, or not shown by shadows
+        return ["stored", base64.b64encode(data).decode()]
+
+
+def state_of(data: bytes) -> Any:
+    """Return a pickled state as an object of its class; if the class is gone, a shadow of it.
+
+    A shadow of an object with attributes has them.
+
+    Raises:
+        Exception: it was not pickled, or a class of the application refuses.
+    """
+    return _Forgiving(io.BytesIO(data)).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes shadows of the application's objects."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a class or function that is safe to use, or a shadow of it."""
+        if name in _OPEN.get(module, ()):
+            return super().find_class(module, name)
+        return _shadow(module, name)
+
+
+class _Forgiving(pickle.Unpickler):
+    """Makes the application's objects, and shadows of those whose class is gone."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a class or function, or a shadow of it if it is not there."""
+        try:
+            return super().find_class(module, name)
+        except (ImportError, AttributeError):
+            return _shadow(module, name)
+
+
+def _shadow(module: str, name: str) -> Any:
+    space = {"__module__": module, "__qualname__": name}
+    return type(name.rpartition(".")[2], (_Shadow,), space)
+
+
+class _Shadow:
+    """An object of a class that is not available here."""
+
+    def __new__(cls, *arguments: Any, **_: Any) -> _Shadow:
+        made = super().__new__(cls)
+        made.arguments = arguments
+        made.state = None
+        made.items = []
+        made.pairs = {}
+        return made
+
+    arguments: tuple[Any, ...]
+    state: Any
+    items: list[Any]
+    pairs: dict[Any, Any]
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+    def __getattr__(self, name: str) -> Any:
+        state = self.__dict__.get("state")
+        if isinstance(state, dict) and name in state:
+            return state[name]
+        raise AttributeError(name)
+
+    def append(self, item: Any) -> None:
+        """Take an item of a list's subclass."""
+        self.items.append(item)
+
+    def extend(self, items: Any) -> None:
+        """Take items of a list's subclass."""
+        self.items.extend(items)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.pairs[key] = value
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        items = iter(self.items) if self.items else None
+        pairs = iter(self.pairs.items()) if self.pairs else None
+        made = (type(self), *self.arguments)
+        return copyreg.__newobj__, made, self.state, items, pairs  # type: ignore[attr-defined]  # typeshed leaves it out

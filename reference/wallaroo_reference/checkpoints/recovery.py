@@ -14,9 +14,8 @@ from typing import Any, TypeAlias
 
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import CheckpointDirectory
+from wallaroo.transport.checkpoint import CheckpointDirectory, CheckpointError, damaged
 from wallaroo.transport.generators import LoggedSource, from_log
-from wallaroo.transport.identity import CheckpointError, damaged
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.recording import Recording
 from wallaroo_reference.checkpoints.head import CellsHead
@@ -87,7 +86,7 @@ class Recovery:
                     )
                     up.callback(recording.close)
                     kept = recording.input_log
-                self.log = InputLog.open(self._directory.input_log, log_bytes, kept=kept)
+                self.log = InputLog.open(self._directory.input_log, log_bytes, recording=kept)
                 up.callback(self.log.close)
                 if fresh:
                     if self.log.next_sequence:

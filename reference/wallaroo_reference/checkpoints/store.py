@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from wallaroo.transport.identity import CheckpointError, damaged
+from wallaroo.transport.checkpoint import CheckpointError, damaged
 from wallaroo.transport.private import make_private, opener, sync_directory
 from wallaroo_reference.checkpoints.blobs import Cell, DamagedBlobError, decode
 from wallaroo_reference.checkpoints.head import (

@@ -12,10 +12,8 @@ from pathlib import Path
 
 from wallaroo.keys import Key, partition_number
 from wallaroo.trace import Entity, sorted_entities
-from wallaroo.transport.identity import IDENTITY, CheckpointError, damaged, read_identity
-from wallaroo.transport.migrating import Change, changed, copied_beside
-from wallaroo.transport.shadows import structure_of
-from wallaroo.transport.stored import Overview
+from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, damaged, read_identity
+from wallaroo.transport.stored import Change, Overview, changed, copied_beside, structure_of
 from wallaroo_reference.checkpoints.blobs import divided
 from wallaroo_reference.checkpoints.head import Head
 from wallaroo_reference.checkpoints.recovery import ENGINE

@@ -8,9 +8,8 @@ from wallaroo.errors import WallarooError
 from wallaroo.records import Frame, Value
 from wallaroo.topology import Application
 from wallaroo.trace import Ended
-from wallaroo.transport.blocks import Kind
 from wallaroo.transport.generators import from_log
-from wallaroo.transport.log_records import Run
+from wallaroo.transport.log_format import Kind, Run
 from wallaroo.transport.recording import RecordedLog
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.serving.feeder import MOST_OF_A_MESSAGE

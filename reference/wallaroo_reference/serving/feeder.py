@@ -21,8 +21,8 @@ from wallaroo.judging import TooManyItemsError
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended
-from wallaroo.transport.forks import forked_at, in_child
 from wallaroo.transport.generators import LoggedSource, LoggedValue
+from wallaroo.transport.threads import forked_at, in_child
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
 from wallaroo_reference.serving.valve import Valve

@@ -20,7 +20,7 @@ class RecordedRun:
         directory: where it is made.
         application: what is run.
         partitions: number of partitions.
-        segment_bytes: size of a file.
+        file_bytes: size of a file.
 
     Attributes:
         log: the input log; it is never full, and nothing of it is deleted.
@@ -31,12 +31,12 @@ class RecordedRun:
     """
 
     def __init__(
-        self, directory: Path, application: Application, *, partitions: int, segment_bytes: int
+        self, directory: Path, application: Application, *, partitions: int, file_bytes: int
     ) -> None:
         self._recording = Recording(directory, ENGINE, application, partitions, checkpoint=None)
         place = self._recording.input_log
         try:
-            self.log = InputLog.open(place, sys.maxsize, segment_bytes=segment_bytes, kept=place)
+            self.log = InputLog.open(place, sys.maxsize, file_bytes=file_bytes, recording=place)
         except BaseException:
             self._recording.close()
             raise

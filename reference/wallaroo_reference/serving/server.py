@@ -25,10 +25,10 @@ from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.input_log import SEGMENTS
+from wallaroo.transport.input_log import FILES
 from wallaroo.transport.listener import Address
-from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.stop_clock import StopClock
+from wallaroo.transport.threads import LoopThread
 from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.compiled.measured import MeasuredCompiled
 from wallaroo_reference.isolated.measured import MeasuredInterpreter
@@ -160,7 +160,7 @@ class Server:
                 asked.record,
                 application,
                 partitions=partitions or 1,
-                segment_bytes=max(1, asked.log_bytes // SEGMENTS),
+                file_bytes=max(1, asked.log_bytes // FILES),
             )
         return None
 

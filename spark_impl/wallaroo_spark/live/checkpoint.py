@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import CheckpointDirectory
-from wallaroo.transport.identity import IDENTITY, CheckpointError, damaged
+from wallaroo.transport.checkpoint import IDENTITY, CheckpointDirectory, CheckpointError, damaged
 from wallaroo.transport.private import make_private
 from wallaroo_spark.live.layout import LAYOUT, layout_of, write_layout
 from wallaroo_spark.live.spark_part import clear_unbegun, read_spark_part, settle

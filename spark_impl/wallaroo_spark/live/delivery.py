@@ -16,8 +16,8 @@ from wallaroo.records import Frame, Record, Tick
 from wallaroo.topology import Application
 from wallaroo.transport.dead_letters import DeadLetterFileError
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.stop_clock import unless
+from wallaroo.transport.threads import LoopThread
 from wallaroo.user_code.output import show
 from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of

@@ -11,7 +11,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from wallaroo.transport.identity import damaged
+from wallaroo.transport.checkpoint import damaged
 from wallaroo_spark.live.checkpoint import ENGINE
 from wallaroo_spark.live.checksums import damaged_files, misfit
 from wallaroo_spark.worker.stored import StateError

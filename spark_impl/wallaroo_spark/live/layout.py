@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.topology import Application
-from wallaroo.transport.identity import CheckpointError
+from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.private import write_durably
 from wallaroo_spark.worker.plan import Member, plan
 

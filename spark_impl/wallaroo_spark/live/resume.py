@@ -20,8 +20,8 @@ from typing import Any
 
 from wallaroo.config import GenSourceConfig
 from wallaroo.topology import Application
+from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.generators import LoggedSource
-from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.private import write_durably
 from wallaroo_spark.live.checkpoint import Checkpoint

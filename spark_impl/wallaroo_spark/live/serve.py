@@ -21,13 +21,13 @@ from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
+from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.listener import Address
-from wallaroo.transport.loop_thread import LoopThread
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.stop_clock import StopClock
+from wallaroo.transport.threads import LoopThread
 from wallaroo_spark.jvm.java import find_java
 from wallaroo_spark.jvm.pickling import (
     pickle_application,
@@ -185,7 +185,7 @@ class Server:
             kept = recording.input_log
             if own.checkpoint is None:
                 place = kept  # the temporary directory may be on another file system
-        log = InputLog.open(place, own.log_bytes, kept=kept)
+        log = InputLog.open(place, own.log_bytes, recording=kept)
         self._up.callback(log.close)
         checkpoint.begin(log.first_sequence, log.next_sequence)
         self._checkpoint = checkpoint

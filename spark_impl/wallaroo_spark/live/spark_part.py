@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wallaroo.transport.identity import CheckpointError, damaged
+from wallaroo.transport.checkpoint import CheckpointError, damaged
 from wallaroo.transport.private import write_durably
 
 _SCHEMAS = "stateSchemaFilePaths"

@@ -17,11 +17,9 @@ from typing import NamedTuple
 from wallaroo.errors import WallarooError
 from wallaroo.keys import decode_key, encoded_partition_number
 from wallaroo.trace import Entity, sorted_entities
-from wallaroo.transport.identity import IDENTITY, CheckpointError, damaged, read_identity
-from wallaroo.transport.migrating import Change, changed, copied_beside
+from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, damaged, read_identity
 from wallaroo.transport.private import make_private
-from wallaroo.transport.shadows import structure_of
-from wallaroo.transport.stored import Overview
+from wallaroo.transport.stored import Change, Overview, changed, copied_beside, structure_of
 from wallaroo_spark.jvm.java import JavaNotFoundError
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import ENGINE, RESUME

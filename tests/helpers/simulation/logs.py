@@ -140,7 +140,7 @@ class LogRun:
         return True
 
     def _opened(self) -> InputLog:
-        return InputLog.open(PATH, MOST, segment_bytes=SEGMENT)
+        return InputLog.open(PATH, MOST, file_bytes=SEGMENT)
 
     def _act(self, action: Action, number: int) -> None:
         """Do one thing; what fails must have a cause."""

@@ -163,7 +163,7 @@ class JobThread:
 
 
 class Thread:
-    """As `wallaroo.transport.loop_thread.LoopThread`, without a thread."""
+    """As `wallaroo.transport.threads.LoopThread`, without a thread."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop

@@ -15,12 +15,12 @@ from simulation import planted_checkpoints
 from simulation.disk import File, Folder
 from simulation.planting import PLANTED, Planted, plant, without
 from wallaroo.frames import FrameParser
-from wallaroo.transport import blocks, dead_letters, input_log, log_files, private, sink
+from wallaroo.transport import dead_letters, input_log, log_directory, log_format, private, sink
 from wallaroo.transport.connection import Connection
 from wallaroo.transport.input_log import InputLog, InputLogError
-from wallaroo.transport.kept_files import KeptFiles
 from wallaroo.transport.listener import Listener
-from wallaroo.transport.segment import Segment
+from wallaroo.transport.log_directory import SecondNames
+from wallaroo.transport.log_file import LogFile
 from wallaroo.transport.sink import Chunk, TCPSink
 
 # -- the input log ---------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ without("log", "the way to the folder is not synced", (private, "sync_way_to"))
 without(
     "log", "names that a killed process made are not synced", (input_log, "recover"), kind=Folder
 )
-without("log", "after a failed sync nothing is written again", (log_files, "_write_again"))
+without("log", "after a failed sync nothing is written again", (log_directory, "_write_again"))
 without("log", "files are removed in any order", (InputLog, "drop_before"), kind=Folder, runs=500)
 without("log", "the reserve is not kept", (input_log, "keep_reserve"))
 
@@ -52,7 +52,7 @@ def _half_stays(right: Any, log: InputLog, *arguments: Any) -> None:
 
 
 @plant("log", "a short write counts as a whole one", InputLog, "_write")
-def _short(right: Any, log: InputLog, segment: Segment, data: bytes, records: int) -> None:
+def _short(right: Any, log: InputLog, file: LogFile, data: bytes, records: int) -> None:
     write = os.write
 
     def pretend(fd: int, view: Any) -> int:
@@ -60,17 +60,17 @@ def _short(right: Any, log: InputLog, segment: Segment, data: bytes, records: in
         return len(view)
 
     with mock.patch.object(os, "write", pretend):
-        right(log, segment, data, records)
+        right(log, file, data, records)
 
 
-@plant("log", "the torn end is cut one byte late", log_files, "_drop_torn_end")
-def _late(right: Any, last: Segment, error: Any) -> None:
+@plant("log", "the torn end is cut one byte late", log_directory, "_drop_torn_end")
+def _late(right: Any, last: LogFile, error: Any) -> None:
     error.offset += 1
     right(last, error)
 
 
-@plant("log", "the torn end is cut one record early", log_files, "_drop_torn_end")
-def _early(right: Any, last: Segment, error: Any) -> None:
+@plant("log", "the torn end is cut one record early", log_directory, "_drop_torn_end")
+def _early(right: Any, last: LogFile, error: Any) -> None:
     right(last, error)
     if last.next > last.first:
         os.truncate(last.path, last._index[0][1])
@@ -80,27 +80,27 @@ def _early(right: Any, last: Segment, error: Any) -> None:
 @plant("log", "a file too many is dropped", InputLog, "drop_before")
 def _one_more(right: Any, log: InputLog, sequence: int) -> None:
     right(log, sequence)
-    if len(log._segments) > 1:
-        log._segments.pop(0).path.unlink()
+    if len(log._files) > 1:
+        log._files.pop(0).path.unlink()
 
 
-@plant("log", "after a restart times begin anew", Segment, "scan")
-def _times(right: Any, segment: Segment) -> None:
-    right(segment)
-    segment.latest_at = segment.before
+@plant("log", "after a restart times begin anew", LogFile, "scan")
+def _times(right: Any, file: LogFile) -> None:
+    right(file)
+    file.latest_at = file.before
 
 
 def _no_checksums() -> contextlib.AbstractContextManager[Any]:
-    return mock.patch.object(blocks, "zlib", SimpleNamespace(crc32=lambda data: 0))
+    return mock.patch.object(log_format, "zlib", SimpleNamespace(crc32=lambda data: 0))
 
 
 PLANTED.append(Planted("log", "checksums are not looked at", _no_checksums, 40))
 
 # -- a recording -----------------------------------------------------------------------------------
 
-without("recording", "a new file gets no second name", (KeptFiles, "add"))
-without("recording", "a restart gives no second names", (KeptFiles, "_link"))
-without("recording", "a second name is not synced", (KeptFiles, "add"), kind=Folder)
+without("recording", "a new file gets no second name", (SecondNames, "add"))
+without("recording", "a restart gives no second names", (SecondNames, "_link"))
+without("recording", "a second name is not synced", (SecondNames, "add"), kind=Folder)
 
 # -- the edges -------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from simulation.logs import MOST, PATH, SEGMENT, LogPlan, LogRun
 from simulation.world import Broken
 from wallaroo.transport.input_log import InputLog, InputLogError
-from wallaroo.transport.log_files import read
+from wallaroo.transport.log_directory import read
 from wallaroo.transport.private import make_private
 
 _KEPT = Path("/sim/recording/input")
@@ -30,7 +30,7 @@ class RecordingRun(LogRun):
             make_private(_KEPT)
         except OSError as error:  # as `Recording` does
             raise InputLogError(str(error)) from error
-        return InputLog.open(PATH, MOST, segment_bytes=SEGMENT, kept=_KEPT)
+        return InputLog.open(PATH, MOST, file_bytes=SEGMENT, recording=_KEPT)
 
     def _read(self) -> None:
         super()._read()

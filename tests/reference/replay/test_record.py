@@ -14,7 +14,7 @@ from wallaroo_reference.checkpoints.recovery import Recovery
 
 from wallaroo.errors import UsageError
 from wallaroo.loading import load_application
-from wallaroo.transport.identity import CheckpointError
+from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.recording import RecordedLog, Recording
 
@@ -117,7 +117,7 @@ def test_a_recording_and_a_checkpoint_are_not_taken_for_each_other(app, tmp_path
 
 
 def log_of(tmp_path, name, kept, **options):
-    return InputLog.open(tmp_path / name, 1000, segment_bytes=100, kept=kept, **options)
+    return InputLog.open(tmp_path / name, 1000, file_bytes=100, recording=kept, **options)
 
 
 def test_another_runs_recording_is_not_gone_on_with(tmp_path):
@@ -166,7 +166,7 @@ def test_a_recording_is_for_one_run_at_a_time(app, tmp_path, monkeypatch):
 def test_a_recording_can_be_read_while_a_run_writes_it(app, tmp_path):
     application = load_application(app, placeholders=True)
     recording = Recording(tmp_path / "r", "reference", application, 1, checkpoint=None)
-    log = InputLog.open(recording.input_log, 1 << 20, kept=recording.input_log)
+    log = InputLog.open(recording.input_log, 1 << 20, recording=recording.input_log)
     for number in range(3):
         log.append("words", [b"ann"])
         assert RecordedLog(tmp_path / "r").following == number + 1

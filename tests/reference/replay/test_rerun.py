@@ -181,8 +181,8 @@ def test_an_append_that_was_cut_off_is_left_out_with_a_warning(tmp_path, capfd):
 
 
 def test_a_log_whose_beginning_was_cut_away_is_refused_with_what_to_do(tmp_path, capfd):
-    made, app = voted(tmp_path, *LINES, segment_bytes=1)
-    log = InputLog.open(tmp_path / "r" / "input", 1 << 30, segment_bytes=1)
+    made, app = voted(tmp_path, *LINES, file_bytes=1)
+    log = InputLog.open(tmp_path / "r" / "input", 1 << 30, file_bytes=1)
     log.append("words", [b"more"])
     log.append("words", [b"more"])
     log.sync()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 from spark_checkpoints import application, begun, count, decode, total
@@ -14,7 +13,7 @@ from wallaroo_spark.live.spark_part import seen_from
 import wallaroo
 from wallaroo.cli.main import main
 from wallaroo.errors import UsageError
-from wallaroo.transport.identity import CheckpointError, write_identity
+from wallaroo.transport.checkpoint import CheckpointError, write_identity
 from wallaroo.transport.input_log import InputLog
 
 
@@ -196,7 +195,7 @@ def edited(tmp_path, **changes):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "{}", "[]", "\0" * 300, '{"format": 2}', '{"format": "2"}']
+    "text", ["", "{", "{}", "[]", "\0" * 300, '{"format": 1}', '{"format": "1"}']
 )
 def test_a_damaged_identity_is_refused_in_a_line_with_what_to_do(tmp_path, opened, text):
     opened()
@@ -212,30 +211,6 @@ def test_recover_1_an_edited_identity_is_refused(tmp_path, opened, changes):
     edited(tmp_path, **changes)
     with pytest.raises(CheckpointError, match=r"identity\.json is damaged: its checksum"):
         opened()
-
-
-def of_the_first_format(tmp_path, **changes):
-    path = tmp_path / "c" / "identity.json"
-    identity = {**json.loads(path.read_text()), "format": 1, **changes}
-    del identity["checksum"]
-    path.write_text(json.dumps(identity))
-
-
-def test_an_identity_of_the_first_format_is_taken_and_renewed(tmp_path, opened):
-    opened(partitions=3)
-    before = (tmp_path / "c" / "identity.json").read_text()
-    of_the_first_format(tmp_path)
-    assert opened().partitions == 3
-    assert (tmp_path / "c" / "identity.json").read_text() == before
-
-
-def test_an_identity_that_names_no_engine_is_sparks_and_renewed(tmp_path, opened):
-    opened(partitions=3)
-    path = tmp_path / "c" / "identity.json"
-    before = path.read_text()
-    shutil.copy(Path(__file__).parent / "identity_of_format_2.json", path)
-    assert opened().partitions == 3
-    assert path.read_text() == before
 
 
 def test_another_engines_checkpoint_is_refused_in_a_line(tmp_path, opened):
@@ -347,7 +322,7 @@ def test_recover_1_an_identity_that_spark_contradicts_is_refused(tmp_path, opene
     opened(partitions=2)
     spark_wrote(tmp_path / "c", {0: 5}, [0], partitions=2)
     opened()
-    of_the_first_format(tmp_path, partitions=4)
+    write_identity(tmp_path / "c" / "identity.json", "spark", application(), 4)
     with pytest.raises(CheckpointError, match="it says 4 partitions, and Spark's part has 2"):
         opened()
 
@@ -355,5 +330,5 @@ def test_recover_1_an_identity_that_spark_contradicts_is_refused(tmp_path, opene
 def test_a_future_format_is_refused(tmp_path, opened):
     opened()
     edited(tmp_path, format=9)
-    with pytest.raises(CheckpointError, match="another version: its format is 9, ours 3"):
+    with pytest.raises(CheckpointError, match="another version: its format is 9, ours 1"):
         opened()

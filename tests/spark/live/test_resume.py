@@ -7,8 +7,8 @@ from wallaroo_spark.live.resume import Resume, after, at_the_end_of, read_resume
 
 import wallaroo
 from wallaroo.records import End, Tick, Value
+from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.generators import Generators, LoggedSource, encoded
-from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 
 
@@ -36,7 +36,7 @@ def source(generator):
 
 @pytest.fixture
 def log(tmp_path):
-    opened = InputLog.open(tmp_path / "log", 1 << 20, segment_bytes=200)
+    opened = InputLog.open(tmp_path / "log", 1 << 20, file_bytes=200)
     yield opened
     opened.close()
 

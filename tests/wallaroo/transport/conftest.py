@@ -5,7 +5,7 @@ import time
 import pytest
 from listening import Edge
 
-from wallaroo.transport.loop_thread import LoopThread
+from wallaroo.transport.threads import LoopThread
 
 
 @pytest.fixture

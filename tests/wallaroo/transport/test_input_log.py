@@ -66,10 +66,10 @@ def test_nothing_appended_is_nothing(log):
     assert log.sync() == 0
 
 
-@pytest.mark.parametrize("segment_bytes", [1, 100, 3000])
-def test_any_range_reads_back_across_segments(tmp_path, segment_bytes):
+@pytest.mark.parametrize("file_bytes", [1, 100, 3000])
+def test_any_range_reads_back_across_segments(tmp_path, file_bytes):
     chance = random.Random(7)
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB, segment_bytes=segment_bytes)
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB, file_bytes=file_bytes)
     expected = []
     while len(expected) < 300:
         source = chance.choice("abc")
@@ -84,7 +84,7 @@ def test_any_range_reads_back_across_segments(tmp_path, segment_bytes):
         assert [n for r in runs for n in range(r.first, r.first + len(r.payloads))] == list(
             range(start, stop)
         )
-    log = reopened(log, segment_bytes=segment_bytes)
+    log = reopened(log, file_bytes=file_bytes)
     assert log.read(0, len(expected)) == expected
     log.close()
 
@@ -126,7 +126,7 @@ def test_a_batch_ends_by_bytes_or_by_records(log):
 
 
 def test_dropping_frees_whole_segments_and_the_numbers_go_on(tmp_path):
-    log = InputLog.open(tmp_path / "log", max_bytes=4000, segment_bytes=1000)
+    log = InputLog.open(tmp_path / "log", max_bytes=4000, file_bytes=1000)
     while not log.full:
         log.append("a", [bytes(100)])
     end = log.sync()
@@ -136,7 +136,7 @@ def test_dropping_frees_whole_segments_and_the_numbers_go_on(tmp_path):
     assert len(log.read(end // 2, end)) == end - end // 2
     log.drop_before(end)
     assert log.size < 2000
-    log = reopened(log, segment_bytes=1000)
+    log = reopened(log, file_bytes=1000)
     assert log.next_sequence == end
     log.close()
 
@@ -159,7 +159,7 @@ def test_one_process_at_a_time(log):
 
 
 def test_threads_append_sync_read_and_drop_together(tmp_path):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB, segment_bytes=2000)
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB, file_bytes=2000)
     done = threading.Event()
 
     def append() -> None:
@@ -263,7 +263,7 @@ def test_a_disk_that_is_read_only_for_a_time_takes_what_comes_later(log, monkeyp
 KILLED = """
 import sys
 from wallaroo.transport.input_log import InputLog
-log = InputLog.open(sys.argv[1], max_bytes=1 << 30, segment_bytes=20_000)
+log = InputLog.open(sys.argv[1], max_bytes=1 << 30, file_bytes=20_000)
 while True:
     first = log.next_sequence
     log.append("a", [b"%d" % n for n in range(first, first + 7)])
@@ -299,7 +299,7 @@ def test_a_log_is_for_its_owner_alone(tmp_path, umask):
     path = tmp_path / "log"
     script = (
         f"import os, sys; os.umask({umask}); from wallaroo.transport.input_log import InputLog; "
-        "log = InputLog.open(sys.argv[1], max_bytes=1 << 20, segment_bytes=1); "
+        "log = InputLog.open(sys.argv[1], max_bytes=1 << 20, file_bytes=1); "
         "log.append('p', [b'x']); log.append('p', [b'y']); log.sync(); log.close()"
     )
     subprocess.run([sys.executable, "-c", script, path], check=True)
@@ -339,7 +339,7 @@ def test_reading_what_was_harmed_meanwhile_names_the_file(log, harm, says):
 
 @pytest.mark.parametrize("failing", [1, 2], ids=["the full file", "the folder"])
 def test_a_sync_that_fails_where_a_file_begins_is_final(tmp_path, monkeypatch, failing):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB, segment_bytes=1)
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB, file_bytes=1)
     log.append("a", [b"one"])
     descriptors = []
 

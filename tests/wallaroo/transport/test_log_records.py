@@ -1,11 +1,10 @@
-"""Records of every kind in the input log: what is read, their times, files of format 1."""
+"""Records of every kind in the input log: what is read, their times."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,11 +12,9 @@ from hypothesis import strategies as st
 
 from wallaroo.records import End, Frame, Record, Tick, Value, with_times_that_never_decrease
 from wallaroo.transport.input_log import InputLog, InputLogError, Kind, Run
-from wallaroo.transport.log_records import bounded
+from wallaroo.transport.log_format import bounded
 
 MIB = 1 << 20
-FORMAT_1 = Path(__file__).with_name("format_1")
-LAST = 44  # bytes of the last block there
 
 any_text = st.text(st.characters(exclude_categories=[]), max_size=5)  # lone surrogates as well
 times = st.sampled_from([0, 1, 2, 255, 256]) | st.integers(0, 2**63 - 1)
@@ -32,33 +29,17 @@ records = st.lists(
 )
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
-    """A directory with a log that the code before format 2 wrote."""
-    copy = Path(shutil.copytree(FORMAT_1, tmp_path / "log"))
-    copy.chmod(0o700)  # a log that others can write is refused, and a working copy may be one
-    return copy
-
-
-OLD_FRAMES = [
-    *[Frame("words", payload) for payload in (b"one", b"", b"three")],
-    Frame("wörter", b"vier"),
-    *[Frame("words", payload) for payload in (b"five", b"six", bytes(range(256)))],
-    *[Frame("words", payload) for payload in (b"eight", b"nine")],
-]
-
-
 @given(appends=st.lists(st.tuples(records, st.booleans()), max_size=5), data=st.data())
 def test_time_1_records_of_every_kind_read_back_with_times_that_never_decrease(appends, data):
     with tempfile.TemporaryDirectory() as directory:
-        log = InputLog.open(directory, max_bytes=MIB, segment_bytes=150)
+        log = InputLog.open(directory, max_bytes=MIB, file_bytes=150)
         written: list[Record] = []
         for some, restart in appends:
             written += some
             assert log.append_records(some) == len(written)
             if restart:
                 log.close()
-                log = InputLog.open(directory, max_bytes=MIB, segment_bytes=150)
+                log = InputLog.open(directory, max_bytes=MIB, file_bytes=150)
         expected = with_times_that_never_decrease(written)
         start = data.draw(st.integers(0, len(written)))
         stop = data.draw(st.integers(start, len(written)))
@@ -83,7 +64,7 @@ def test_one_append_of_frames_is_one_run_with_its_arrival_time(tmp_path):
 
 
 def test_time_1_a_clock_that_goes_back_repeats_the_last_time_after_all_was_dropped(tmp_path):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB, segment_bytes=1)
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB, file_bytes=1)
     log.append_records([Tick(1_000)])
     log.sync()
     log.drop_before(1)
@@ -145,7 +126,7 @@ def test_a_torn_end_of_every_kind_is_dropped_at_every_byte(tmp_path):
 
 def test_a_file_that_begins_at_another_time_than_the_one_before_ended_is_refused(tmp_path):
     for name, at in (("one", 5), ("other", 6)):
-        log = InputLog.open(tmp_path / name, max_bytes=MIB, segment_bytes=1)
+        log = InputLog.open(tmp_path / name, max_bytes=MIB, file_bytes=1)
         log.append_records([Tick(at)])
         log.append_records([Tick(7)])
         log.close()
@@ -155,76 +136,13 @@ def test_a_file_that_begins_at_another_time_than_the_one_before_ended_is_refused
         InputLog.open(tmp_path / "one", max_bytes=MIB)
 
 
-def test_a_log_of_format_1_is_read_and_goes_on_in_a_new_file(old):
-    names = sorted(path.name for path in old.iterdir())
-    before = {name: (old / name).read_bytes() for name in names}
-    log = InputLog.open(old, max_bytes=MIB)
-    assert (log.first_sequence, log.next_sequence, log.latest_at) == (0, 9, 0)
-    assert log.read(0, 9) == OLD_FRAMES
-    assert log.read(4, 6) == OLD_FRAMES[4:6]
-    assert log.end_within(3, max_bytes=8) == 5
-    log.append("words", [b"ten"], 77)
-    log.append_records([Tick(78)])
-    log.sync()
-    log.close()
-    assert {name: (old / name).read_bytes() for name in names} == before
-    log = InputLog.open(old, max_bytes=MIB)
-    assert log.read(0, 11) == [*OLD_FRAMES, Frame("words", b"ten", 77), Tick(78)]
-    log.drop_before(9)
-    assert (log.first_sequence, log.next_sequence) == (9, 11)
-    log.close()
-
-
-def test_a_log_of_format_1_that_is_empty_goes_on_in_format_2(tmp_path):
-    directory = tmp_path / "log"
-    directory.mkdir(mode=0o700)
-    path = directory / f"{5:020d}.log"
-    path.write_bytes((FORMAT_1 / f"{3:020d}.log").read_bytes()[:21] + (5).to_bytes(8, "big"))
-    log = InputLog.open(directory, max_bytes=MIB)
-    assert log.append("a", [b"x"], 7) == 6
-    assert log.read(5, 6) == [Frame("a", b"x", 7)]
-    log.close()
-    log = InputLog.open(directory, max_bytes=MIB)
-    assert (log.first_sequence, log.next_sequence, log.latest_at) == (5, 6, 7)
-    log.close()
-
-
-def test_a_log_of_format_1_that_is_dropped_goes_on_in_a_new_file(old):
-    log = InputLog.open(old, max_bytes=MIB, segment_bytes=100)
-    log.drop_before(9)
-    assert log.first_sequence == 9
-    assert [path.name for path in old.glob("*.log")] == [f"{9:020d}.log"]
-    log.close()
-
-
-def test_a_torn_end_in_format_1_is_dropped_at_every_byte(old):
-    path = max(old.glob("*.log"))
-    data = path.read_bytes()
-    for cut in range(len(data) - LAST, len(data)):
-        path.write_bytes(data[:cut])
-        log = InputLog.open(old, max_bytes=MIB)
-        assert log.read(0, log.next_sequence) == OLD_FRAMES[:7]
-        log.close()
-
-
-def test_a_flipped_bit_in_format_1_is_refused_wherever_it_is(old):
-    path = max(old.glob("*.log"))
-    data = path.read_bytes()
-    for place in range(len(data) - LAST):
-        damaged = bytearray(data)
-        damaged[place] ^= 1 << place % 8
-        path.write_bytes(damaged)
-        with pytest.raises(InputLogError, match="is damaged: "):
-            InputLog.open(old, max_bytes=MIB)
-
-
-def test_a_file_of_format_2_is_these_bytes(tmp_path):
+def test_a_file_is_these_bytes(tmp_path):
     log = InputLog.open(tmp_path / "log", max_bytes=MIB)
     log.append("ä", [b"one", b""], 5)
     log.append_records([Tick(258), End("ä", 258, "E", "no", ends_run=True)])
     log.close()
     (path,) = log.path.glob("*.log")
-    assert path.read_bytes() == b"wallaroo input log 2\n" + bytes.fromhex(
+    assert path.read_bytes() == b"wallaroo input log 1\n" + bytes.fromhex(
         "ecbb4b55 0000000000000000 0000000000000000"
         "00000024 439a2619 0000000000000000 00000002 0002 00 0000000000000005"
         "c3a4 00000003 00000000 6f6e65"

@@ -1,19 +1,26 @@
-"""The files of an input log: their lock, their creation, and the repair of a torn end.
+"""The directory of an input log: its lock, its files, the repair of a torn end, their second names.
 
-Only their owner can read or write them, whatever the umask.
+Only the owner can read or write the files, whatever the umask.
+
+A log that is recorded is kept whole: each of its files has a second name, in another directory. The
+two names are hard links, so the records are written and synced once. When the log drops the file,
+the second name stays.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import logging
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from wallaroo.errors import WallarooError
-from wallaroo.transport.blocks import CorruptSegmentError, file_header
+from wallaroo.transport.log_file import LogFile, block_after_bad_one
+from wallaroo.transport.log_format import START, DamagedBlockError, file_header
 from wallaroo.transport.private import (
     make_private,
     open_to_others,
@@ -21,8 +28,6 @@ from wallaroo.transport.private import (
     sync_directory,
     write_whole,
 )
-from wallaroo.transport.segment import Segment
-from wallaroo.transport.torn_end import block_behind
 
 _SUFFIX = ".log"
 _RESERVE = "reserve"
@@ -58,7 +63,7 @@ def locked(directory: Path) -> int:
     return fd
 
 
-def create(directory: Path, first: int, at: int) -> Segment:
+def create(directory: Path, first: int, at: int) -> LogFile:
     """Make an empty file whose contents survive a power failure; its name does not yet.
 
     Args:
@@ -68,7 +73,7 @@ def create(directory: Path, first: int, at: int) -> Segment:
     """
     path = directory / f"{first:020d}{_SUFFIX}"
     write_whole(path, file_header(first, at))
-    return Segment(path, first, at)
+    return LogFile(path, first, at)
 
 
 def keep_reserve(directory: Path) -> None:
@@ -91,27 +96,27 @@ def give_up_reserve(directory: Path) -> None:
         (directory / _RESERVE).unlink(missing_ok=True)
 
 
-def recover(directory: Path) -> list[Segment]:
-    """Return the segments on disk, at least one, after dropping a torn end.
+def recover(directory: Path) -> list[LogFile]:
+    """Return the files on disk, at least one, after dropping a torn end.
 
     Raises:
         InputLogError: something is damaged or missing.
     """
     for partial in directory.glob("*.new"):
         partial.unlink()
-    segments, torn = read(directory)
+    files, torn = read(directory)
     if torn is not None:
-        _drop_torn_end(segments[-1], torn)
-    if segments:
-        _write_again(segments[-1].path)
+        _drop_torn_end(files[-1], torn)
+    if files:
+        _write_again(files[-1].path)
     else:
-        segments.append(create(directory, 0, 0))
+        files.append(create(directory, 0, 0))
     sync_directory(directory)  # a process that was killed may not have done it
-    return segments
+    return files
 
 
-def read(directory: Path) -> tuple[list[Segment], CorruptSegmentError | None]:
-    """Return the segments on disk, and what is wrong at the end of the last, if it is torn there.
+def read(directory: Path) -> tuple[list[LogFile], DamagedBlockError | None]:
+    """Return the files on disk, and what is wrong at the end of the last, if it is torn there.
 
     Nothing is changed.
 
@@ -119,32 +124,32 @@ def read(directory: Path) -> tuple[list[Segment], CorruptSegmentError | None]:
         InputLogError: something else is damaged, or missing.
     """
     paths = sorted(directory.glob(f"*{_SUFFIX}"))
-    segments: list[Segment] = []
+    files: list[LogFile] = []
     torn = None
     for path in paths:
         if not path.stem.isdecimal():
             raise InputLogError(f"{path} is not a file of an input log; move it elsewhere")
-        segment = Segment(path, int(path.stem))
-        if segments and segment.first != segments[-1].next:
+        file = LogFile(path, int(path.stem))
+        if files and file.first != files[-1].next:
             raise InputLogError(
-                f"the input log {directory} is damaged: records {segments[-1].next} to "
-                f"{segment.first} are missing before {path.name}"
+                f"the input log {directory} is damaged: records {files[-1].next} to "
+                f"{file.first} are missing before {path.name}"
             )
         try:
-            segment.scan()
-        except CorruptSegmentError as error:
+            file.scan()
+        except DamagedBlockError as error:
             if path is not paths[-1] or not error.offset:
                 raise InputLogError(
                     f"the input log's file {path} is damaged: {error}. Restore it from a copy"
                 ) from error
-            torn = _torn(segment, error)
-        if segments and segment.writable and segment.before != segments[-1].latest_at:
+            torn = _torn(file, error)
+        if files and file.before != files[-1].latest_at:
             raise InputLogError(
                 f"the input log {directory} is damaged: {path.name} begins at the time "
-                f"{segment.before}, and the file before it ends at {segments[-1].latest_at}"
+                f"{file.before}, and the file before it ends at {files[-1].latest_at}"
             )
-        segments.append(segment)
-    return segments, torn
+        files.append(file)
+    return files, torn
 
 
 def _write_again(path: Path) -> None:
@@ -161,19 +166,19 @@ def _write_again(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _torn(last: Segment, error: CorruptSegmentError) -> CorruptSegmentError | None:
+def _torn(last: LogFile, error: DamagedBlockError) -> DamagedBlockError | None:
     """Return what is wrong at the end of a log; `None`: it was being written just then.
 
     Raises:
         InputLogError: the block is damaged, not half written: a whole block follows it.
     """
     path = last.path
-    found = block_behind(path, error.offset, last.next, last.form)
+    found = block_after_bad_one(path, error.offset, last.next)
     if found is None:
         return error
     try:  # a run may be appending to it: what was half written a moment ago may be whole
         last.scan()
-    except CorruptSegmentError as now:
+    except DamagedBlockError as now:
         if now.offset != error.offset:
             return now
     else:
@@ -186,7 +191,7 @@ def _torn(last: Segment, error: CorruptSegmentError) -> CorruptSegmentError | No
     ) from error
 
 
-def _drop_torn_end(last: Segment, error: CorruptSegmentError) -> None:
+def _drop_torn_end(last: LogFile, error: DamagedBlockError) -> None:
     """Truncate a half-written block at the end; `error` says where it begins."""
     path = last.path
     dropped = path.stat().st_size - error.offset
@@ -196,3 +201,72 @@ def _drop_torn_end(last: Segment, error: CorruptSegmentError) -> None:
         path.parent,
         dropped,
     )
+
+
+class SecondNames:
+    """Where the files of an input log stay.
+
+    Args:
+        directory: where they stay; it exists.
+        log: the log's own directory.
+        files: the log's files.
+
+    Attributes:
+        in_place: it is the log's own directory, where files stay if nobody deletes them.
+
+    Raises:
+        InputLogError: other records are there, or some that the log has dropped are not.
+        OSError: the files cannot be given a name there.
+    """
+
+    def __init__(self, directory: Path, log: Path, files: Sequence[LogFile]) -> None:
+        self._directory = directory
+        self.in_place = directory.samefile(log)
+        if self.in_place:
+            return
+        first = files[0]
+        known = self._target(first).exists()
+        if first.first and not known:
+            raise InputLogError(
+                f"the records before {first.first} are neither in the input log {log} nor in "
+                f"{directory}, so they cannot be recorded. Begin anew with an empty checkpoint, or "
+                "run without --record"
+            )
+        try:
+            for file in files:
+                self._link(file)
+            sync_directory(directory)
+        except OSError as error:
+            if error.errno == errno.EXDEV:
+                raise InputLogError(
+                    f"{directory} is on another file system than the input log {log}, which is "
+                    "recorded by hard links. Take a directory beside the checkpoint"
+                ) from error
+            raise
+
+    def add(self, file: LogFile) -> None:
+        """Give a new file its second name, which survives a power failure.
+
+        Raises:
+            OSError: it cannot.
+        """
+        if not self.in_place:
+            # An attempt before may have left a file of that name, without records.
+            self._target(file).unlink(missing_ok=True)
+            os.link(file.path, self._target(file))
+            sync_directory(self._directory)
+
+    def _link(self, file: LogFile) -> None:
+        target = self._target(file)
+        if target.exists() and not target.samefile(file.path):
+            if target.stat().st_size > START:
+                raise InputLogError(
+                    f"{target} is not the file {file.path}: {self._directory} holds the records "
+                    "of another run. Take another directory"
+                )
+            target.unlink()  # a crash left it unfinished
+        if not target.exists():
+            os.link(file.path, target)
+
+    def _target(self, file: LogFile) -> Path:
+        return self._directory / file.path.name

@@ -1,0 +1,318 @@
+"""What stands in a file of an input log: a header, then blocks of records, each with a checksum.
+
+The header::
+
+    21 bytes magic · u32 CRC-32 of what follows
+    u64 sequence of the file's first record · u64 arrival time of the last record before it
+
+A block holds records of one kind, one source and one arrival time, which one append wrote::
+
+    u32 length of what follows the checksum · u32 CRC-32 of it
+    u64 sequence of the first record · u32 number of records · u16 length of the source's name
+    u8 kind · u64 arrival time
+    the name, UTF-8 · u32 length of each payload · the payloads
+
+The payload of a frame is the frame; that of a value is its bytes, which the caller makes and reads.
+A tick has an empty one, and no source. The payload of an end::
+
+    u8 flags: 1 a generator raised, 2 what it raised ends the run
+    u16 length of the exception's class name · the name · its text, both UTF-8
+
+All numbers are big-endian; times are nanoseconds since 1970. A block is read whole or not at all,
+so bytes left by a crash in the middle of a write are never taken for a record.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from enum import IntEnum
+from itertools import accumulate, pairwise
+from typing import NamedTuple, TypeAlias
+
+from wallaroo.records import End, Frame, Record, Tick, Value
+
+_MAGIC = b"wallaroo input log 1\n"
+_CHECKSUM = struct.Struct(">I")
+_FIRST_AND_TIME = struct.Struct(">QQ")
+_OUTER = struct.Struct(">II")
+_HEAD = struct.Struct(">QIHBQ")
+_HEAD_BYTES = _OUTER.size + _HEAD.size
+_END = struct.Struct(">BH")
+_RAISED, _ENDS_RUN = 1, 2
+_LONGEST_NAME = 1_000  # characters of an exception's class name that are kept
+_LONGEST_ERROR = 4_000  # of its text; `describe_error` keeps fewer
+
+START = len(_MAGIC) + _CHECKSUM.size + _FIRST_AND_TIME.size
+"""Bytes of a file before its first block."""
+SEQUENCE_AT = _OUTER.size
+"""The offset in a block of its first record's sequence."""
+RECORD_BYTES = 4
+"""The fewest bytes that a record takes in a block: those of its length."""
+
+Bytes: TypeAlias = bytes | mmap.mmap
+
+
+class Kind(IntEnum):
+    """What the records of a block are; the number stands in the file."""
+
+    FRAME = 0
+    VALUE = 1
+    TICK = 2
+    END = 3
+
+
+_KINDS = tuple(Kind)
+
+
+class Head(NamedTuple):
+    """What a block says before the source's name."""
+
+    first: int
+    records: int
+    name_bytes: int
+    kind: int
+    at: int
+
+
+class Block(NamedTuple):
+    """Which records a block holds and how far it reaches in the file."""
+
+    first: int
+    records: int
+    offset: int
+    end: int
+
+
+class DamagedBlockError(Exception):
+    """A block is incomplete or its checksum is wrong; `offset` is where it begins."""
+
+    def __init__(self, offset: int, what: str) -> None:
+        super().__init__(f"{what} at byte {offset}")
+        self.offset = offset
+
+
+class Run(NamedTuple):
+    """Records of one kind, one source and one arrival time that follow each other in the log.
+
+    Args:
+        source: the source's name; empty for a tick.
+        first: sequence of the first.
+        payloads: of a frame its payload, of a value its bytes.
+        kind: what they are.
+        at: arrival time, in nanoseconds since 1970.
+    """
+
+    source: str
+    first: int
+    payloads: list[bytes]
+    kind: Kind
+    at: int
+
+    def records(self) -> list[Record]:
+        """Return them one by one; the `value` of a `Value` is its bytes."""
+        make = _MAKE[self.kind]
+        return [make(self.source, payload, self.at) for payload in self.payloads]
+
+
+# -- the header ------------------------------------------------------------------------------------
+
+
+def file_header(first: int, at: int) -> bytes:
+    """Return the beginning of a file.
+
+    Args:
+        first: sequence of its first record.
+        at: arrival time of the last record before it.
+    """
+    body = _FIRST_AND_TIME.pack(first, at)
+    return _MAGIC + _CHECKSUM.pack(zlib.crc32(body)) + body
+
+
+def read_header(data: bytes, first: int) -> int:
+    """Return the arrival time of the last record before a file.
+
+    Args:
+        data: `START` bytes from the file's beginning, or the whole file.
+        first: the sequence that its name says.
+
+    Raises:
+        DamagedBlockError: this is not the beginning of such a file.
+    """
+    if len(data) >= START:
+        at: int = _FIRST_AND_TIME.unpack_from(data, START - _FIRST_AND_TIME.size)[1]
+        if data[:START] == file_header(first, at):
+            return at
+    raise DamagedBlockError(0, "no header of an input log")
+
+
+# -- blocks ----------------------------------------------------------------------------------------
+
+
+def encode_block(first: int, kind: Kind, source: str, at: int, payloads: Sequence[bytes]) -> bytes:
+    """Return the block of `payloads`, the first of which has sequence `first`."""
+    name = source.encode()
+    lengths = struct.pack(f">{len(payloads)}I", *map(len, payloads))
+    head = _HEAD.pack(first, len(payloads), len(name), kind, at)
+    body = b"".join([head, name, lengths, *payloads])
+    return _OUTER.pack(len(body), zlib.crc32(body)) + body
+
+
+def decode_block(head: Head, body: bytes, start: int, stop: int) -> Run:
+    """Return the records with ``start <= sequence < stop`` of a block that `read_block` gave."""
+    position = _HEAD.size + head.name_bytes
+    source = body[_HEAD.size : position].decode()
+    lengths = struct.unpack_from(f">{head.records}I", body, position)
+    places = list(accumulate(lengths, initial=position + 4 * head.records))
+    low, high = max(start - head.first, 0), min(stop - head.first, head.records)
+    payloads = [body[begin:end] for begin, end in pairwise(places[low : high + 1])]
+    return Run(source, head.first + low, payloads, _KINDS[head.kind], head.at)
+
+
+def read_head(fd: int, offset: int) -> tuple[Head, int]:
+    """Return the head of the block at `offset`, unchecked, and where the next block begins.
+
+    Raises:
+        DamagedBlockError: the file ends before.
+    """
+    data = os.pread(fd, _HEAD_BYTES, offset)
+    if len(data) < _HEAD_BYTES:
+        raise DamagedBlockError(offset, "a block's header is cut off")
+    length: int = _OUTER.unpack_from(data)[0]
+    return Head(*_HEAD.unpack_from(data, _OUTER.size)), offset + _OUTER.size + length
+
+
+def read_block(fd: int, offset: int, end: int) -> tuple[Head, bytes, int]:
+    """Return head and body of the block at `offset`, checked, and where the next block begins.
+
+    Args:
+        fd: the file.
+        offset: where the block begins.
+        end: where the file's blocks end.
+
+    Raises:
+        DamagedBlockError: it is incomplete, or not what was written.
+    """
+    outer = os.pread(fd, _OUTER.size, offset)
+    if len(outer) < _OUTER.size:
+        raise DamagedBlockError(offset, "a block's header is cut off")
+    length, checksum = _OUTER.unpack(outer)
+    following = offset + _OUTER.size + length
+    if length < _HEAD.size or following > end:
+        raise DamagedBlockError(offset, "a block is cut off")
+    body = os.pread(fd, length, offset + _OUTER.size)
+    if len(body) < length or zlib.crc32(body) != checksum:
+        raise DamagedBlockError(offset, "a block's checksum does not fit")
+    head = Head(*_HEAD.unpack_from(body))
+    if head.kind >= len(_KINDS):
+        raise DamagedBlockError(offset, f"records of the unknown kind {head.kind}")
+    return head, body, following
+
+
+def read_lengths(fd: int, offset: int, head: Head) -> tuple[int, ...]:
+    """Return the lengths in bytes of the payloads of the block at `offset`, unchecked."""
+    table = os.pread(fd, 4 * head.records, offset + _HEAD_BYTES + head.name_bytes)
+    return struct.unpack(f">{head.records}I", table)
+
+
+def block_at(data: Bytes, offset: int) -> Block | None:
+    """Return the block that begins at `offset`, if the lengths in its header are consistent.
+
+    It may reach beyond the end of `data`; its checksum is not checked.
+    """
+    with memoryview(data)[offset:] as view:
+        if len(view) < _HEAD_BYTES:
+            return None
+        length: int = _OUTER.unpack_from(view)[0]
+        head = Head(*_HEAD.unpack_from(view, _OUTER.size))
+        lengths = _HEAD_BYTES + head.name_bytes
+        payloads = lengths + 4 * head.records
+        if not head.records or payloads > min(len(view), _OUTER.size + length):
+            return None
+        end = payloads + sum(struct.unpack_from(f">{head.records}I", view, lengths))
+        if end != _OUTER.size + length:
+            return None
+        return Block(head.first, head.records, offset, offset + end)
+
+
+def is_whole(data: Bytes, block: Block) -> bool:
+    """Return whether a block is complete and its checksum is right."""
+    with memoryview(data) as view:
+        if block.end > len(view):
+            return False
+        checksum: int = _OUTER.unpack_from(view, block.offset)[1]
+        return zlib.crc32(view[block.offset + _OUTER.size : block.end]) == checksum
+
+
+# -- records ---------------------------------------------------------------------------------------
+
+
+Group: TypeAlias = tuple[Kind, str, int, Sequence[bytes]]
+"""A run that is not in the log yet: kind, source, arrival time, payloads."""
+
+
+def in_groups(records: Iterable[Record]) -> list[Group]:
+    """Return records in groups; the `value` of a `Value` is bytes."""
+    groups: list[Group] = []
+    last = None
+    payloads: list[bytes] = []
+    for record in records:
+        kind, source, payload = _parts(record)
+        if last != (last := (kind, source, record.at)):
+            payloads = []
+            groups.append((*last, payloads))
+        payloads.append(payload)
+    return groups
+
+
+def bounded(end: End) -> End:
+    """Return an end as the log keeps it: of very long texts only the beginning."""
+    name = end.error_type
+    return replace(
+        end,
+        error_type=None if name is None else name[:_LONGEST_NAME],
+        error=end.error[:_LONGEST_ERROR],
+    )
+
+
+def _parts(record: Record) -> tuple[Kind, str, bytes]:
+    match record:
+        case Frame(source, payload):
+            return Kind.FRAME, source, payload
+        case Value(source, value):
+            if not isinstance(value, bytes):
+                raise TypeError(
+                    f"the input log takes a generator's value as bytes, not {type(value).__name__}"
+                )
+            return Kind.VALUE, source, value
+        case Tick():
+            return Kind.TICK, "", b""
+        case End(source):
+            return Kind.END, source, _encoded(record)
+
+
+def _encoded(end: End) -> bytes:
+    end = bounded(end)
+    # A text may hold what UTF-8 does not: lone surrogates, of a file name that is not decodable.
+    name = (end.error_type or "").encode("utf-8", "surrogatepass")
+    flags = (end.error_type is not None) * _RAISED + end.ends_run * _ENDS_RUN
+    return _END.pack(flags, len(name)) + name + end.error.encode("utf-8", "surrogatepass")
+
+
+def _end(source: str, payload: bytes, at: int) -> End:
+    flags, length = _END.unpack_from(payload)
+    name = payload[_END.size : _END.size + length].decode("utf-8", "surrogatepass")
+    error = payload[_END.size + length :].decode("utf-8", "surrogatepass")
+    return End(source, at, name if flags & _RAISED else None, error, bool(flags & _ENDS_RUN))
+
+
+_MAKE: dict[Kind, Callable[[str, bytes, int], Record]] = {
+    Kind.FRAME: Frame,
+    Kind.VALUE: Value,
+    Kind.TICK: lambda _source, _payload, at: Tick(at),
+    Kind.END: _end,
+}
