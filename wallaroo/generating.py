@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from wallaroo.components import Generator
+from wallaroo.copying import PICKLED
+from wallaroo.judging import DeadLetterError
 from wallaroo.records import End, Value
 from wallaroo.user_code.failure import describe_error
 
@@ -40,6 +41,6 @@ def generate(
 
 def _copied(value: Any) -> Any:
     try:
-        return pickle.loads(pickle.dumps(value, 5))  # noqa: S301 - our own bytes
-    except Exception:  # noqa: BLE001 - not portable; the engine says so where the rules want it
+        return PICKLED.copied(value)
+    except DeadLetterError:  # not portable; the engine says so where the rules want it
         return value

@@ -1,50 +1,39 @@
-"""Time in the compiled path: watermarks of sources and steps, and when something is due (time-3).
+"""Time in the compiled path: when window steps have their turns (time-3, time-4).
 
 The interpreter computes every watermark at every record. Here that is done once for each feed.
 After that, one number is compared for each message: the event time of this source from which on a
 window step may be due (`Clock.due`). A watermark is computed when it is needed: when a message is
 late, or may be.
-
-Times are nanoseconds. `NEVER` and `FOREVER` are watermarks that all times compare with.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from wallaroo.topology import Application, Source
+from wallaroo.windowing.watermarks import FOREVER, NO_TIME, SourceTime, Watermarks
 from wallaroo_reference.kept import Moment, SourceMoment
 
-NEVER: Final = -math.inf
-FOREVER: Final = math.inf
 AT_ONCE: Final = -1
 """A `Clock.due` before every event time."""
 NOT_DUE: Final = 1 << 64
 """A `Clock.due` after every event time."""
 
 
-class Clock:
+class Clock(SourceTime):
     """The time of one source.
 
     Attributes:
-        greatest: the greatest event time of its messages; -1 before the first.
         due: the event time from which on window steps must have their turns; `AT_ONCE`: with the
             next record, whatever it is.
-        last_frame: arrival time of its last frame, dead letter or not; `None` before the first.
-        ended: it gives nothing any more.
     """
 
-    __slots__ = ("by_arrival", "due", "ended", "greatest", "idle_after", "last_frame")
+    __slots__ = ("due",)
 
     def __init__(self, source: Source) -> None:
-        self.by_arrival = source.config.event_time is None
-        self.idle_after = source.config.idle_after
-        self.greatest = -1
+        super().__init__(source)
         self.due = NOT_DUE
-        self.last_frame: int | None = None
-        self.ended = False
 
 
 class TimedStep(Protocol):
@@ -64,30 +53,27 @@ class TimedStep(Protocol):
         """Return the least arrival time at which a window fires by its timeout."""
 
 
-class Times:
+class Times(Watermarks):
     """The time of an application.
 
     Attributes:
-        now: the arrival time of the latest record.
-        first: that of the log's first record; `None` before it.
-        clocks: that of each source.
+        clocks: the time of each source.
         steps: the window steps, in the order of their calls.
         turning: the steps are having their turns; only these move watermarks (time-4).
     """
 
     def __init__(self, application: Application) -> None:
-        self.now = 0
         self.clocks = {name: Clock(source) for name, source in application.sources.items()}
+        super().__init__(self.clocks)
         self.steps: list[TimedStep] = []
         self.turning = False
-        self.first: int | None = None
-        self._feeding: str | None = None
+        self._source: str | None = None  # of the records that have arrived
 
     def moments(self) -> dict[str, SourceMoment]:
         """Return the times of the sources, by name."""
         return {
             name: SourceMoment(
-                None if clock.greatest < 0 else clock.greatest, clock.last_frame, clock.ended
+                None if clock.greatest == NO_TIME else clock.greatest, clock.last_frame, clock.ended
             )
             for name, clock in self.clocks.items()
         }
@@ -97,7 +83,7 @@ class Times:
         self.now, self.first = moment.now, moment.first
         for name, was in moment.sources.items():
             clock = self.clocks[name]
-            clock.greatest = -1 if was.greatest is None else was.greatest
+            clock.greatest = NO_TIME if was.greatest is None else was.greatest
             clock.last_frame, clock.ended = was.last_frame, was.ended
 
     def arrive(self, at: int, frames_of: str | None) -> None:
@@ -106,12 +92,12 @@ class Times:
         self.now = max(self.now, at)
         if self.first is None:
             self.first = self.now
-        self._feeding = frames_of
+        self._source = frames_of
         if frames_of is not None:
             self.clocks[frames_of].last_frame = self.now
 
     def begin(self, source: str) -> None:
-        """Compute from which event time on the feed that has arrived makes something due."""
+        """Compute from which event time on the records that have arrived make something due."""
         clock = self.clocks[source]
         if any(self.is_due(step, self.of(step.ways)) for step in self.steps):
             clock.due = AT_ONCE
@@ -120,10 +106,10 @@ class Times:
 
     def settle(self) -> None:
         """Compute that again, because other things are due than before."""
-        if self._feeding is not None and not self.turning:
-            clock = self.clocks[self._feeding]
+        if self._source is not None and not self.turning:
+            clock = self.clocks[self._source]
             if clock.due != AT_ONCE:
-                clock.due = self._due_in(self._feeding)
+                clock.due = self._due_in(self._source)
 
     def is_waiting(self, source: str | None) -> bool:
         """Whether window steps have a turn at the next record of a source, whatever it gives."""
@@ -146,8 +132,8 @@ class Times:
             if self.is_due(step, step.watermark):
                 fire(number)
         self.turning = False
-        if self._feeding is not None:
-            self.clocks[self._feeding].due = self._due_in(self._feeding)
+        if self._source is not None:
+            self.clocks[self._source].due = self._due_in(self._source)
 
     def catch_up(self) -> None:
         """Move the steps' watermarks on to where they stand after the latest record."""
@@ -167,78 +153,31 @@ class Times:
         timeout = step.next_timeout()
         return timeout is not None and timeout <= self.now
 
-    def of(self, ways: Mapping[str, int]) -> float:
-        """Return the watermark behind these ways; `NEVER`: there is none (time-3)."""
-        least: float | None = None
-        for source, delay in ways.items():
-            watermark = self._of_source(self.clocks[source])
-            if watermark is not None and (least is None or watermark - delay < least):
-                least = watermark - delay
-        return NEVER if least is None else least
-
-    def arrival_of(self, step: TimedStep) -> float:
-        """Return the arrival time at which a step's next window fires if nothing more comes.
-
-        `FOREVER`: none does.
-        """
+    def next_arrival(self, step: TimedStep) -> int | None:
+        """Return the arrival time at which time alone lets a step fire; `None`: nothing does."""
+        timeout = step.next_timeout()
         if step.next_due == FOREVER:
-            return FOREVER
-        # Every source must have reached that time or hold nothing back; one must have reached it.
-        everyone, someone = NEVER, FOREVER
-        for source, delay in step.ways.items():
-            comes = self._comes_to(self.clocks[source], int(step.next_due) + delay)
-            everyone = max(everyone, min(comes, self._released_at(self.clocks[source])))
-            someone = min(someone, comes)
-        return max(everyone, someone)
+            return timeout
+        arrival = self.arrival_of(step.ways, int(step.next_due))
+        return min([at for at in (timeout, arrival) if at is not None], default=None)
 
     def _due_in(self, source: str) -> int:
         """Return the event time of this source from which on a step may have something to fire."""
-        clock = self.clocks[source]
-        if clock.by_arrival:
-            return NOT_DUE
-        found = NOT_DUE
+        due = NOT_DUE
+        if self.clocks[source].by_arrival:
+            return due
         for step in self.steps:
             if source not in step.ways or step.next_due == FOREVER:
                 continue
             others = {name: delay for name, delay in step.ways.items() if name != source}
             if not others or self._held_back_by(others) >= step.next_due:
-                found = min(found, int(step.next_due) + step.ways[source])
-        return found
+                due = min(due, int(step.next_due) + step.ways[source])
+        return due
 
     def _held_back_by(self, ways: Mapping[str, int]) -> float:
         """Return the least watermark of the sources that hold back."""
-        held = [(self._of_source(self.clocks[name]), delay) for name, delay in ways.items()]
-        return min([mark - delay for mark, delay in held if mark is not None], default=FOREVER)
-
-    def _of_source(self, clock: Clock) -> float | None:
-        """Return a source's watermark; `None`: it holds nothing back."""
-        if clock.ended:
-            return FOREVER
-        if clock.by_arrival:
-            return self.now
-        if clock.greatest < 0:
-            return None if self.now >= self._released_at(clock) else NEVER
-        if clock.idle_after is not None and clock.last_frame is not None:
-            silent = self.now - clock.last_frame
-            if silent >= clock.idle_after:
-                return clock.greatest + silent
-        return clock.greatest
-
-    def _released_at(self, clock: Clock) -> float:
-        """Return the arrival time from which on a source without event times holds nothing back."""
-        if clock.ended or clock.by_arrival or clock.idle_after is None or clock.greatest >= 0:
-            return FOREVER
-        since = self.first if clock.last_frame is None else clock.last_frame
-        return FOREVER if since is None else since + clock.idle_after
-
-    def _comes_to(self, clock: Clock, time: int) -> float:
-        """Return the arrival time at which a source's watermark is `time` if nothing more comes."""
-        if clock.ended:
-            return self.now
-        if clock.by_arrival:
-            return max(self.now, time)
-        if clock.greatest >= time:
-            return self.now
-        if clock.idle_after is None or clock.greatest < 0 or clock.last_frame is None:
-            return FOREVER
-        return clock.last_frame + max(time - clock.greatest, clock.idle_after)
+        marks = [
+            (self.clocks[name].watermark(self.now, self.first), delay)
+            for name, delay in ways.items()
+        ]
+        return min([mark - delay for mark, delay in marks if mark is not None], default=FOREVER)

@@ -74,11 +74,11 @@ def write_put(
 def write_take_out(text: Text, index: int, step: Step, operation: Windowed) -> int:
     """Begin the function that processes what a window gives, down to its message m<index>.
 
-    Its arguments are those of a firing (`windows.Firing`). `payload` is that of the frame
+    Its arguments are those of a `wallaroo.windowing.kinds.Firing`. `payload` is that of the frame
     only for a window of its own that a late message has got (window-6).
     """
     aggregation = operation.aggregation
-    head = text.head(f"fire_{index}(payload, lineage, key, time, start, end, parts, shared, own")
+    head = text.head(f"fire_{index}(payload, lineage, key, start, end, time, parts, shared, own")
     text.spot = Spot(
         step.pipeline, step.name, step.position, None, Reason.RAISED, (), key="key", half=""
     )

@@ -24,7 +24,7 @@ from typing import Any, Literal, cast
 from wallaroo.aggregations import WindowBounds
 from wallaroo.canonical import structure_or_kind
 from wallaroo.findings import Finding
-from wallaroo.judging import DeadLetterError, items_of, pair_of, written_of
+from wallaroo.judging import DeadLetterError, items_of, judged_key, pair_of, written_of
 from wallaroo.keys import SINGLE_KEY, Key, identity, partition_number
 from wallaroo.records import End, Tick, Unportable, Value
 from wallaroo.times import BadTimeError, event_time_from
@@ -37,15 +37,17 @@ from wallaroo.trace import (
     OpenWindow,
     Reason,
 )
-from wallaroo_reference.compiled.clocks import FOREVER, Times
+from wallaroo.windowing.kinds import windowed
+from wallaroo.windows import RangeWindows
+from wallaroo_reference.compiled.clocks import Times
 from wallaroo_reference.compiled.codegen import Program
 from wallaroo_reference.compiled.codegen_text import Spot
 from wallaroo_reference.compiled.entities import Entities
 from wallaroo_reference.compiled.failing import dead_letter_at, line_that_raised, lineage_in
+from wallaroo_reference.compiled.keyed_windows import KeyedWindows
 from wallaroo_reference.compiled.linking import link
 from wallaroo_reference.compiled.ranges import RangePanes
-from wallaroo_reference.compiled.window_steps import windows_of
-from wallaroo_reference.compiled.windows import judge, key_of, own
+from wallaroo_reference.compiled.windows import StepWindows, key_of, own
 from wallaroo_reference.dead_letter import dead_letter_from
 from wallaroo_reference.kept import Cells, Moment, Packer
 from wallaroo_reference.meter import Meter, TooMuchOutputError
@@ -86,7 +88,8 @@ class Compiled:
         ]
         self._times = Times(application)
         self._windows = {
-            index: windows_of(application, index, self._times) for index in application.window_steps
+            index: _windows_of(application, index, self._times)
+            for index in application.window_steps
         }
         self._times.steps += self._windows.values()
         self._time_decides = application.time_decides
@@ -115,12 +118,11 @@ class Compiled:
     @property
     def late(self) -> Mapping[tuple[str, str], int]:
         """Late messages by (step, ``dropped`` or ``partly``) (window-6)."""
-        found = {}
-        for step in self._windows.values():
-            for what, number in (("dropped", step.dropped), ("partly", step.partly_late)):
-                if number:
-                    found[step.name, what] = number
-        return found
+        return {
+            (step.name, what): number
+            for step in self._windows.values()
+            for what, number in step.late.items()
+        }
 
     def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
         """Process frames of one source, in order."""
@@ -159,13 +161,10 @@ class Compiled:
 
     def due(self) -> int | None:
         """Return when time alone makes something due; see `Machine.due`."""
-        earliest = FOREVER
         for step in self._windows.values():
             step.settle()
-            timeout = step.next_timeout()
-            earliest = min(earliest, self._times.arrival_of(step))
-            earliest = earliest if timeout is None else min(earliest, timeout)
-        return None if earliest == FOREVER else int(earliest)
+        times = [self._times.next_arrival(step) for step in self._windows.values()]
+        return min([at for at in times if at is not None], default=None)
 
     @property
     def open_windows(self) -> int:
@@ -176,7 +175,7 @@ class Compiled:
         """Return the windows that are open now (window-11)."""
         found = []
         for step in self._windows.values():
-            for key, _, start, end, parts, _, _ in step.open():
+            for key, start, end, _, parts, _, _ in step.open():
                 try:
                     value = step.combined(parts, len(parts)) if len(parts) > 1 else parts[0]
                     shown = structure_or_kind(value)
@@ -249,7 +248,7 @@ class Compiled:
             "times": self._times,
             "enter": self._enter,
             "entered": self._entered,
-            "judge": judge,
+            "judge": judged_key,
             "own": own,
             "time_of": _time_of,
             "items_of": lambda result: items_of(result, self.meter.most),
@@ -364,6 +363,13 @@ class Compiled:
     ) -> None:
         self.ended = Ended(kind, spot.pipeline, spot.step, lineage, error_type, spot.sink)
         raise _Stop
+
+
+def _windows_of(application: Application, index: int, times: Times) -> StepWindows:
+    """Return the windows of the step at a node, none of them open yet."""
+    operation = windowed(application, index)
+    kind = RangePanes if isinstance(operation.windows, RangeWindows) else KeyedWindows
+    return kind(operation, application.ways[index], times)
 
 
 def _generator(source: str) -> Spot:

@@ -21,11 +21,11 @@ from wallaroo.overriding import override
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage
+from wallaroo.windowing.kinds import windowed
 from wallaroo_reference.compiled.codegen import Program
 from wallaroo_reference.compiled.entities import Entities
 from wallaroo_reference.compiled.linking import file_of, link
 from wallaroo_reference.compiled.machine import Compiled
-from wallaroo_reference.compiled.window_steps import windowed
 
 
 class MeasuredCompiled(Compiled):
@@ -88,7 +88,7 @@ class MeasuredCompiled(Compiled):
         self._times.catch_up()
         for index, step in self._windows.items():
             windows = metrics.windows[index]
-            windows.late = {"dropped": step.dropped, "partly": step.partly_late}
+            windows.late = {what: step.late[what] for what in ("dropped", "partly")}
             windows.note_times(self._times.now, step.watermark)
             marks = {name: self._times.of({name: delay}) for name, delay in step.ways.items()}
             windows.held_by = min(marks, key=marks.__getitem__)

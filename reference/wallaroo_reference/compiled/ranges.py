@@ -10,25 +10,21 @@ import heapq
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from wallaroo.judging import judged_key
 from wallaroo.operations import Windowed
 from wallaroo.overriding import override
-from wallaroo.windows import LateDataPolicy, RangeWindows
-from wallaroo_reference.compiled.clocks import FOREVER, NEVER, Times
-from wallaroo_reference.compiled.windows import (
-    NOTHING,
-    Firing,
-    KeptWindows,
-    encoded,
-    judge,
-    key_of,
-)
+from wallaroo.windowing.kinds import Incoming, Ranges
+from wallaroo.windowing.watermarks import FOREVER, NEVER
+from wallaroo.windows import RangeWindows
+from wallaroo_reference.compiled.clocks import Times
+from wallaroo_reference.compiled.windows import Fired, StepWindows, encoded, key_of
 from wallaroo_reference.kept import PANE, identity_of, name_of
 
 _Pane: TypeAlias = "dict[Hashable, Any]"
 """Accumulators by the identities of their keys."""
 
 
-class RangePanes(KeptWindows):
+class RangePanes(StepWindows):
     """Range windows; the identity of a cell is (pane, identity of the key).
 
     Attributes:
@@ -42,45 +38,49 @@ class RangePanes(KeptWindows):
         super().__init__(operation, ways, times)
         windows = operation.windows
         assert isinstance(windows, RangeWindows)
+        self._kind = Ranges(windows)
         self.panes: dict[int, _Pane] = {}
         self._later: dict[int, _Pane] = {}  # panes of which a window has fired
         self._numbers: list[int] = []  # a heap of both
-        self._policy = windows.late
-        self._delay, self._range, self._slide = windows.delay, windows.range, windows.slide
+        self._range, self._slide = windows.range, windows.slide
         self._pane = windows.pane
         self._panes_in_slide = windows.slide // windows.pane
         self._panes_in_range = windows.range // windows.pane
-        self._fired: float = NEVER  # the last window that has fired, of those that exist
+        self._first: float = NEVER  # the first window that has not fired, of those that exist
         self._firing: tuple[int, list[Hashable]] | None = None  # and whose turn is to come
 
-    def take(self, message: Any, key: Any, time: int) -> Firing | None:
-        """See `KeptWindows.take`: a message that has no open pane, or a late one."""
-        known = judge(key)
+    @override
+    def take(self, message: Any, key: Any, time: int) -> Fired | None:
+        known = judged_key(key)
         self.refresh()
-        fired = self._fired_by(self.watermark)
-        pane = time // self._pane
-        partly = self._first_with(pane) <= fired
-        if time // self._slide <= fired:
-            placed = self._policy is LateDataPolicy.PLACE_IN_OLDEST_WINDOW
-            if not placed or fired == FOREVER:
-                return self.late(message, key, time, self._policy)
-            pane, partly = (int(fired) + 1) * self._panes_in_slide, False
+        kind, watermark = self._kind, self.watermark
+        first_open = kind.first_open(watermark)
+        pane, partly = kind.pane_for(time, first_open)
+        if pane is None:
+            incoming = Incoming(key, message, time, self._times.now, watermark)
+            firing, counted = kind.late(self, incoming)
+            if counted is not None:
+                self.late[counted] += 1
+            return firing
         self.touch((pane, known))
-        kept = self._later if self._first_with(pane) <= fired else self.panes
+        kept = self._later if kind.first_with(pane) < first_open else self.panes
         accumulators = kept.get(pane)
         if accumulators is None:
-            part = self.updated(message)
-            self._fired = max(self._fired, fired)
+            part = self.begun(message)
+            self._first = max(self._first, first_open)
             kept[pane] = {known: part}
             heapq.heappush(self._numbers, pane)
             self._settle()
+        elif known in accumulators:
+            accumulators[known] = self.updated(message, accumulators[known])
         else:
-            accumulators[known] = self.updated(message, accumulators.get(known, NOTHING))
-        self.partly_late += partly
+            accumulators[known] = self.begun(message)
+        if partly:
+            self.late["partly"] += 1
         return None
 
     @override
-    def due(self) -> Iterator[Firing]:
+    def due(self) -> Iterator[Fired]:
         while self._numbers and self.next_due <= self.watermark:
             number = self._first_open(self._numbers[0])
             inside = self._inside(number)
@@ -94,7 +94,7 @@ class RangePanes(KeptWindows):
             self._settle()
 
     @override
-    def open(self) -> Iterator[Firing]:
+    def open(self) -> Iterator[Fired]:
         numbers: dict[int, None] = {}
         for pane in self._numbers:
             last = pane // self._panes_in_slide
@@ -119,10 +119,11 @@ class RangePanes(KeptWindows):
     def named(self, known: Any) -> bytes:
         return PANE.pack(known[0]) + name_of(known[1])
 
+    @override
     def go_on(self) -> None:
-        """See `KeptWindows.go_on`: between two records, what is due has fired."""
-        self._fired = self._fired_by(self.watermark)
-        for pane in [one for one in self.panes if self._first_with(one) <= self._fired]:
+        # Between two records, what is due has fired.
+        self._first = self._kind.first_open(self.watermark)
+        for pane in [one for one in self.panes if self._kind.first_with(one) < self._first]:
             self._later[pane] = self.panes.pop(pane)
         self._numbers = sorted([*self.panes, *self._later])
         self._settle()
@@ -142,20 +143,9 @@ class RangePanes(KeptWindows):
         kept = (*self.panes.values(), *self._later.values())
         return sum(map(len, kept))
 
-    def _fired_by(self, watermark: float) -> float:
-        """Return the last window on the grid that has fired at a watermark, or would have."""
-        if watermark in (NEVER, FOREVER):
-            return watermark
-        return (int(watermark) - self._range - self._delay) // self._slide
-
-    def _first_with(self, pane: int) -> int:
-        """Return the first window on the grid that holds a pane."""
-        return (pane - self._panes_in_range) // self._panes_in_slide + 1
-
     def _first_open(self, pane: int) -> int:
         """Return the first window that holds a pane and has not fired."""
-        first = self._first_with(pane)
-        return first if self._fired < first else int(self._fired) + 1
+        return int(max(self._first, self._kind.first_with(pane)))
 
     def _of(self, pane: int) -> _Pane:
         found = self.panes.get(pane)
@@ -177,17 +167,17 @@ class RangePanes(KeptWindows):
 
     def _window(
         self, number: int, panes: tuple[list[_Pane], list[_Pane]], known: Hashable
-    ) -> Firing:
+    ) -> Fired:
         """Return a key's window; `panes` are those that `_divided` gives."""
         ending = [one[known] for one in panes[0] if known in one]
         shared = [one[known] for one in panes[1] if known in one]
         start = number * self._slide
         end = start + self._range
-        return key_of(known), end - 1, start, end, ending + shared, len(shared), False
+        return key_of(known), start, end, end - 1, ending + shared, len(shared), False
 
     def _forget(self, number: int, inside: list[int]) -> None:
         """Forget the panes that only a window held that has fired."""
-        self._fired = number
+        self._first = number + 1
         for pane in inside:
             accumulators = self.panes.pop(pane, None)
             if pane // self._panes_in_slide <= number:
@@ -204,7 +194,6 @@ class RangePanes(KeptWindows):
         before = self.next_due
         self.next_due = FOREVER
         if self._numbers:
-            number = self._first_open(self._numbers[0])
-            self.next_due = number * self._slide + self._range + self._delay
+            self.next_due = self._kind.due_at(self._first_open(self._numbers[0]))
         if self.next_due != before:
             self._times.settle()

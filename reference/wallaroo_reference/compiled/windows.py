@@ -6,56 +6,26 @@ belongs to further windows keeps its own, since `combine` and `output` may alter
 
 from __future__ import annotations
 
-import pickle
 from abc import abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from wallaroo.aggregations import AggregationRecord
-from wallaroo.judging import DeadLetterError
-from wallaroo.keys import BadKeyError, Key, decode_key, encode_key, identity
+from wallaroo.copying import ATOMS, PICKLED
+from wallaroo.keys import Key, decode_key, encode_key
 from wallaroo.operations import Windowed
-from wallaroo.trace import Reason
-from wallaroo.user_code.failure import describe_error
-from wallaroo.windows import LateDataPolicy
-from wallaroo_reference.compiled.clocks import FOREVER, NEVER, Times
+from wallaroo.overriding import override
+from wallaroo.windowing.kinds import Accumulating
+from wallaroo.windowing.watermarks import FOREVER, NEVER
+from wallaroo_reference.compiled.clocks import Times
 from wallaroo_reference.kept import Packer, WindowCells
 
-Firing: TypeAlias = tuple[Key, int, int, int, Sequence[Any], int, bool]
-"""A window that fires: its key, the event time of what it gives, its start and end, its
-accumulators in order of time, how many of these, from the end, further windows need too, and
-whether it was made for one late message (window-6)."""
+Fired: TypeAlias = tuple[Any, int, int, int, Sequence[Any], int, bool]
+"""The fields of a `Firing`, as generated code takes them."""
 
-_UNCHANGEABLE: Final = frozenset({int, float, str, bytes, bool, type(None)})
-NOTHING: Final = object()
-"""Stands for the accumulator of a new window."""
-
-
-def own(value: Any) -> Any:
-    """Return a copy of a value; the value itself if it cannot be changed.
-
-    Raises:
-        DeadLetterError: `unportable`: it does not survive a pickle round trip.
-    """
-    if type(value) in _UNCHANGEABLE:
-        return value
-    try:
-        return pickle.loads(pickle.dumps(value, 5))  # noqa: S301 - our own bytes
-    except Exception as error:  # noqa: BLE001 - the user's classes say how they are pickled
-        text = f"{type(error).__name__}: {describe_error(error)}"
-        raise DeadLetterError(Reason.UNPORTABLE, text) from None
-
-
-def judge(key: Any) -> Hashable:
-    """Return the identity of a key (route-2).
-
-    Raises:
-        DeadLetterError: `bad-key`: it is not a key.
-    """
-    try:
-        return identity(key)
-    except BadKeyError as error:
-        raise DeadLetterError(Reason.BAD_KEY, str(error)) from None
+own = PICKLED.copied
+"""Returns a copy of a value; the value itself if it cannot be changed."""
 
 
 def key_of(known: Any) -> Key:
@@ -69,7 +39,7 @@ def encoded(known: Any) -> bytes:
     return known[0] if isinstance(known, tuple) else encode_key(known)
 
 
-class KeptWindows(WindowCells):
+class StepWindows(WindowCells, Accumulating):
     """The windows of one step.
 
     Args:
@@ -80,8 +50,8 @@ class KeptWindows(WindowCells):
     Attributes:
         watermark: the step's watermark when it was last needed.
         next_due: the least watermark at which a window fires.
-        dropped: late messages that the policy `drop` has dropped.
-        partly_late: messages for which some windows had fired and others not.
+        late: numbers of late messages: ``dropped``, or ``partly`` if only some of their windows had
+            fired (window-6).
         changed: see `wallaroo_reference.kept.Cells`; generated code notes panes here too.
     """
 
@@ -89,8 +59,7 @@ class KeptWindows(WindowCells):
         self.ways = ways
         self.watermark: float = NEVER
         self.next_due: float = FOREVER
-        self.dropped = 0
-        self.partly_late = 0
+        self.late: Counter[str] = Counter()
         self._times = times
         self.name = operation.name
         super().__init__()
@@ -103,7 +72,7 @@ class KeptWindows(WindowCells):
         self._combine = aggregation.combine
 
     @abstractmethod
-    def take(self, message: Any, key: Any, time: int) -> Firing | None:
+    def take(self, message: Any, key: Any, time: int) -> Fired | None:
         """Put a message into its windows; return the window that this fires, if it does.
 
         What user code raises is not caught.
@@ -113,14 +82,14 @@ class KeptWindows(WindowCells):
         """
 
     @abstractmethod
-    def due(self) -> Iterator[Firing]:
+    def due(self) -> Iterator[Fired]:
         """Yield the windows that are due, in order, each gone when it is yielded (time-4)."""
 
     def settle(self) -> None:
         """Make `next_due` exact: until then it may be too early."""
 
     @abstractmethod
-    def open(self) -> Iterator[Firing]:
+    def open(self) -> Iterator[Fired]:
         """Yield the open windows as they would fire (window-11)."""
 
     @property
@@ -150,7 +119,7 @@ class KeptWindows(WindowCells):
         Raises:
             DeadLetterError: `unportable`: one that must stay as it is cannot be copied.
         """
-        if shared and not _UNCHANGEABLE.issuperset(map(type, parts)):
+        if shared and not ATOMS.issuperset(map(type, parts)):
             first = len(parts) - shared
             parts = [*parts[:first], *map(own, parts[first:])]
         accumulator = parts[0]
@@ -161,31 +130,22 @@ class KeptWindows(WindowCells):
                 accumulator = result
         return accumulator
 
-    def updated(self, message: Any, accumulator: Any = NOTHING) -> Any:
-        """Return an accumulator after one more message; without one, of a new window."""
-        if accumulator is NOTHING:
-            accumulator = self._initial()
-        result = self._update(message, accumulator)
-        return accumulator if result is None else result
+    @override
+    def begun(self, message: Any) -> Any:
+        return self.updated(message, self._initial())
+
+    @override
+    def updated(self, message: Any, part: Any) -> Any:
+        result = self._update(message, part)
+        return part if result is None else result
+
+    @override
+    def joined(self, parts: Sequence[Any]) -> Any:
+        if len(parts) > 2:  # if the second call raises, nothing shows what the first one did
+            parts = [*map(own, parts[:-1]), parts[-1]]
+        return self.combined(parts)
 
     def refresh(self) -> None:
         """Move the watermark on to where it stands for a message that comes now."""
         if not self._times.turning:
             self._times.move(self)
-
-    def late(self, message: Any, key: Key, time: int, policy: LateDataPolicy) -> Firing | None:
-        """Do with a late message what the policy says (window-6).
-
-        Raises:
-            DeadLetterError: The policy is to make a dead letter of it.
-        """
-        if policy is LateDataPolicy.DROP:
-            self.dropped += 1
-            return None
-        if policy is LateDataPolicy.FIRE_PER_MESSAGE:
-            return key, time, time, time + 1, (self.updated(message),), 0, True
-        raise DeadLetterError(
-            Reason.LATE,
-            f"its event time is {time}, and the windows it belongs to have fired: the step's "
-            f"watermark is {self.watermark}",
-        )

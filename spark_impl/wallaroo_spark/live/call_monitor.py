@@ -1,7 +1,7 @@
 """Finds the call of user code in which worker processes die (dead-3).
 
 When Spark has given up on a batch because workers died, the batch is run once more, and workers
-report each call before and after they make it (`worker.call_reporter`). The call that most workers
+report each call before and after they make it (`worker.call_reports`). The call that most workers
 began and did not end is the one that kills them.
 """
 

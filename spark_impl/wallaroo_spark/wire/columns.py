@@ -47,7 +47,7 @@ class Messages:
         node: the state step's index in the topology.
         lineages: the messages' lineages.
         keys: the messages' encoded keys.
-        messages: frozen (`wallaroo_spark.worker.portable`).
+        messages: frozen (`wallaroo.copying`).
         contexts: the messages' contexts; empty where time decides nothing.
     """
 

@@ -41,6 +41,10 @@ SEGMENT_BYTES = 6 * 1024
 """Bytes of entities that a segment holds on average before another one is added."""
 
 
+MOST_ATTEMPTS = 3
+"""Attempts at a task that may die: Spark gives it one more (``spark.task.maxFailures``)."""
+
+
 class Row(NamedTuple):
     """A row of Spark."""
 
@@ -62,7 +66,7 @@ class CaseSpec:
         limit: calls after this one in order are not made.
         segment_bytes: see `SEGMENT_BYTES`.
         monitor: host and port of the `live.call_monitor` to report calls to; `None`: do not report.
-        faults: the faults of its micro-batch (`worker.faults`).
+        faults: the faults of its micro-batch (`wallaroo.engine.TaskFault`), to test recovery.
         measured: figures of its user code are wanted.
         follow: the sequence of the record whose calls are noted; `None`: no record's.
         log_level: the lowest level of user code's log records that are sent to the driver.

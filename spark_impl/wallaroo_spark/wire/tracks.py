@@ -12,9 +12,6 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import TypeAlias
 
-NO_TIME = -1
-"""Stands for the event time of a record without one."""
-
 Track: TypeAlias = "array[int]"
 """A part's moments, in order: their fields, one after the other."""
 
@@ -31,7 +28,7 @@ Moment: TypeAlias = tuple[int, int, int, int, int]
 """What a record says about time: (sequence, arrival time, `What`, source, event time).
 
 The source is its number among the application's sources, 0 for a tick; the event time may be
-`NO_TIME`.
+`wallaroo.windowing.watermarks.NO_TIME`.
 """
 
 _FIELDS = 5

@@ -12,17 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
+from wallaroo.judging import DeadLetterError, raised_by_user_code
 from wallaroo.keys import SINGLE_KEY, encode_key
 from wallaroo.trace import Reason
-from wallaroo.user_code.failure import describe_error
 from wallaroo_spark.wire.columns import Context
 from wallaroo_spark.wire.lineages import Lineage
 from wallaroo_spark.wire.outbox import End, Letter, Order, Outbox, order_of
-from wallaroo_spark.worker.call_reporter import CallReporter
+from wallaroo_spark.worker.call_reports import CallFollower, CallReporter
 from wallaroo_spark.worker.captured_output import Printer
-from wallaroo_spark.worker.following import CallFollower
 from wallaroo_spark.worker.program import Place, Program
-from wallaroo_spark.worker.results import DeadLetterError, where_it_failed
 
 Made = tuple[Any, Any]
 """A new message: a value for user code, and its frozen form."""
@@ -151,21 +149,18 @@ class Calls:
         at = order_of(lineage, place.node, place.sink)
         if not self.within_limit(at):  # a decoder is still called, for the event time
             return
-        where = (place.pipeline, place.step)
-        kind: str | None = type(error).__name__
-        known = cast(DeadLetterError, error)
-        if issubclass(type(error), DeadLetterError):  # not `isinstance`: __class__ may be faked
-            if known.ends_run:
-                self._ends(at, *where, known.error_type)
-            key, reason, kind = known.key or key, known.reason, known.error_type
-            text, failure = str(known), known.failure
-        elif isinstance(error, Exception):
-            text, failure = describe_error(error), where_it_failed(error)
+        # Not `isinstance`: an exception may say of itself that it is of another class.
+        if issubclass(type(error), DeadLetterError):
+            dead = cast(DeadLetterError, error)
         else:
-            self._ends(at, *where, kind)
+            dead = raised_by_user_code(error, reason, "wallaroo_spark")
+        where = (place.pipeline, place.step)
+        if dead.reason is None:
+            self._ends(at, *where, dead.error_type)
         given = self.context is not None and self.context.given
         letter = Letter(
-            lineage, place.node, place.sink, given, *where, key, reason.value, kind, text, failure
+            *(lineage, place.node, place.sink, given, *where, key),
+            *(dead.reason.value, dead.error_type, dead.error, dead.failure),
         )
         self.outbox.finished.letters.append(letter)
         if self._stop_on_error:

@@ -3,8 +3,8 @@
 A `Flow` takes records of the input log (`take`) or messages before a state step (`visit`). It
 processes each, depth first, through stateless steps, through state steps whose entities it holds,
 and into sinks. If a message needs an entity that another shard holds, the flow computes the key and
-puts the message into the outbox. The work at each node is a function (`worker.nodes`,
-`worker.passing`), made when the first message comes to the node.
+puts the message into the outbox. The work at each node is a function (`worker.nodes`), made when
+the first message comes to the node.
 
 In trusting mode a flow raises `NeedsIsolation` if the rules cannot be kept without copies (a state
 computation failed and its entity may be half changed). The caller then processes the same messages
@@ -17,23 +17,23 @@ import pickle
 from collections.abc import Iterable
 from typing import Any, cast
 
+from wallaroo.judging import DeadLetterError
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
 from wallaroo.records import End
 from wallaroo.topology import Sink, Source, Step
 from wallaroo.trace import Reason
+from wallaroo.windowing.watermarks import NO_TIME
 from wallaroo_spark.wire.columns import Arrival, Context
 from wallaroo_spark.wire.job import Kind, Run
 from wallaroo_spark.wire.lineages import Lineage, Turn
 from wallaroo_spark.wire.outbox import Outbox
-from wallaroo_spark.wire.tracks import NO_TIME, What
-from wallaroo_spark.worker import nodes, passing
+from wallaroo_spark.wire.tracks import What
+from wallaroo_spark.worker import nodes
 from wallaroo_spark.worker.calls import Calls, Made, RunEnded
 from wallaroo_spark.worker.nodes import TakeItems, TakeMessage, VisitEntity
 from wallaroo_spark.worker.plan import Component
-from wallaroo_spark.worker.portable import UnportableError
-from wallaroo_spark.worker.results import GeneratorError
 from wallaroo_spark.worker.states import States, entity_id
-from wallaroo_spark.worker.watermarks import Tracker
+from wallaroo_spark.worker.tracker import Tracker
 from wallaroo_spark.worker.window_step import WindowStep
 
 _WHAT = {Kind.TICK: What.TICK, Kind.END: What.END}
@@ -105,11 +105,18 @@ class Flow:
 
         def take_without_message(lineage: Lineage, item: bytes, _: Any) -> None:
             if run.kind is Kind.UNPORTABLE:
-                failed(place, lineage, Reason.UNPORTABLE, UnportableError(item.decode()))
+                failed(
+                    place,
+                    lineage,
+                    Reason.UNPORTABLE,
+                    DeadLetterError(Reason.UNPORTABLE, item.decode()),
+                )
                 return
             end: End = pickle.loads(item)  # noqa: S301 - the driver's
             if end.error_type is not None:
-                failed(place, lineage, Reason.RAISED, GeneratorError(end))
+                reason = None if end.ends_run else Reason.RAISED
+                dead = DeadLetterError(reason, end.error, end.error_type)
+                failed(place, lineage, Reason.RAISED, dead)
 
         return take_without_message
 
@@ -190,11 +197,11 @@ class Flow:
                 take_keyed = nodes.to_outbox(calls, index, self._program.holder[index])
             return nodes.route(calls, index, operation, take_keyed)
         if isinstance(operation, Branch):
-            return passing.branch(operation, self._follow(index))
+            return nodes.branch(operation, self._follow(index))
         if isinstance(operation, Collect):
-            return passing.collect(calls, self._follow(index))
+            return nodes.collect(calls, self._follow(index))
         if isinstance(operation, KeyBy):
-            return passing.key_by(calls, index, operation, self._follow(index))
+            return nodes.key_by(calls, index, operation, self._follow(index))
         if isinstance(operation, Merge):
             return self._follow(index)
         if operation.computation.multi:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Container, Hashable
 from typing import Any
 
 from wallaroo.components import EventTime
+from wallaroo.judging import DeadLetterError, items_of, pair_of, written_of
 from wallaroo.keys import decode_key, identity
-from wallaroo.operations import Stateful, Stateless, Windowed
+from wallaroo.operations import Branch, KeyBy, Stateful, Stateless, Windowed
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Sink
 from wallaroo.trace import Reason
@@ -24,7 +25,6 @@ from wallaroo_spark.wire.lineages import Lineage
 from wallaroo_spark.worker.calls import SINGLE, Calls, Made
 from wallaroo_spark.worker.plan import Component
 from wallaroo_spark.worker.program import Place
-from wallaroo_spark.worker.results import RefusedTimeError, encoded, iterator_of, split_pair
 from wallaroo_spark.worker.states import ABSENT, NeedsIsolation, States, entity_id
 
 TakeMessage = Callable[[Lineage, Any, Any], None]
@@ -108,7 +108,7 @@ def timed(
             try:
                 time = event_time_from(result)
             except BadTimeError as error:
-                raise RefusedTimeError(str(error)) from None
+                raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             failed(place, lineage, Reason.RAISED, error)
             return
@@ -124,7 +124,7 @@ def many_from_one(
     """Return the function of a multi computation."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     name, call = place.name, calls.reported(operation.computation.call, place)
-    consume, made = calls.reported(_consume, place), calls.maker(index)
+    consume, made = calls.reported(items_of, place), calls.maker(index)
     atoms = calls.program.copies.atoms
 
     def take(lineage: Lineage, value: Any, _: Any) -> None:
@@ -138,6 +138,55 @@ def many_from_one(
         follow_items(lineage, items)
 
     return take
+
+
+def branch(operation: Branch, follow: TakeMessage) -> TakeMessage:
+    """Return the function of a branch: its number enters the lineage."""
+    number = operation.number
+
+    def take(lineage: Lineage, value: Any, frozen: Any) -> None:
+        follow((*lineage, number), value, frozen)
+
+    return take
+
+
+def collect(calls: Calls, follow: TakeMessage) -> TakeMessage:
+    """Return the function that gives every message the same key."""
+
+    def take(lineage: Lineage, value: Any, frozen: Any) -> None:
+        _follow_with(calls, SINGLE, follow, lineage, value, frozen)
+
+    return take
+
+
+def key_by(calls: Calls, index: int, operation: KeyBy, follow: TakeMessage) -> TakeMessage:
+    """Return the function that finds a message's key, which stays with the message."""
+    place, printer, failed = calls.program.places[index], calls.printer, calls.failed
+    known, judge = calls.program.keys[index].known, calls.program.keys[index].judge
+    again = calls.again
+    name, call = place.name, calls.reported(operation.route.call, place)
+
+    def take(lineage: Lineage, value: Any, frozen: Any) -> None:
+        printer.step = name
+        try:
+            made = call(value)
+            memory = known.get(type(made))
+            key, _ = (memory and memory.get(made)) or judge(made)
+        except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
+            failed(place, lineage, Reason.RAISED, error)
+            return
+        _follow_with(calls, key, follow, lineage, again(value, frozen), frozen)
+
+    return take
+
+
+def _follow_with(
+    calls: Calls, key: bytes, follow: TakeMessage, lineage: Lineage, value: Any, frozen: Any
+) -> None:
+    """Take a message on with another key; after it, the earlier key is set again."""
+    before, calls.key = calls.key, key
+    follow(lineage, value, frozen)
+    calls.key = before
 
 
 def route(
@@ -156,20 +205,23 @@ def route(
             return take_with_key
         single = SINGLE, number_of(SINGLE)  # route-6, key-2
         return lambda lineage, value, frozen: take_keyed(lineage, *single, value, frozen)
-    known, judge = keys.known, keys.judge
+    known, encoded, numbered = keys.known, keys.encoded, keys.numbered
     name, call = place.name, calls.reported(operation.route.call, place)
 
     def take(lineage: Lineage, value: Any, frozen: Any) -> None:
         printer.step = name
+        entity_key = None
         try:
             key = call(value)
             memory = known.get(type(key))
-            found = None if memory is None else memory.get(key)
-            entity_key, number = judge(key) if found is None else found
+            judged = None if memory is None else memory.get(key)
+            if judged is None:
+                entity_key = encoded(key)
+                judged = numbered(key, entity_key)
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
-            failed(place, lineage, Reason.RAISED, error)
+            failed(place, lineage, Reason.RAISED, error, entity_key)
             return
-        take_keyed(lineage, entity_key, number, value, frozen)
+        take_keyed(lineage, *judged, value, frozen)
 
     return take
 
@@ -254,7 +306,7 @@ def state_step(
     expire_after = partition.expire_after
     build = calls.reported(partition.builder.call, place)
     call = calls.reported(operation.computation.call, place)
-    consume, made = calls.reported(_consume, place), calls.maker(index)
+    consume, made = calls.reported(items_of, place), calls.maker(index)
     failed = calls.failed if calls.isolated else _needs_isolation
 
     def visit(lineage: Lineage, key: bytes, value: Any, _: Any) -> None:
@@ -273,7 +325,7 @@ def state_step(
             elif type(result) is tuple and len(result) == 2 and type(result[1]) is bool:
                 output, changed = result
             else:
-                output, changed = split_pair(result)
+                output, changed = pair_of(result)
             frozen = output
             if multi:
                 items = _all_made(consume(output), made, atoms)
@@ -307,7 +359,7 @@ def encoder(calls: Calls, index: int, sink: Sink) -> TakeMessage:
             if output is None:
                 return
             if type(output) is not bytes:
-                output = encoded(output)
+                output = written_of(output)
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             failed(place, lineage, Reason.ENCODE, error)
             return
@@ -323,11 +375,6 @@ def _needs_isolation(
     """Raise: the entity may be half changed, and only isolated mode keeps a copy of it."""
     del place, lineage, reason, key
     raise NeedsIsolation from error
-
-
-def _consume(result: Any) -> list[Any]:
-    # By a loop: list() would ask for a length hint, and user code may give a wrong one.
-    return [item for item in iterator_of(result)]  # noqa: C416 - see above
 
 
 def _all_made(

@@ -8,12 +8,14 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
+import os
 import pickle
 import time
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from wallaroo.canonical import structure_or_kind
+from wallaroo.engine import TaskFault
 from wallaroo_spark.wire.columns import Arrival, Messages, arrivals
 from wallaroo_spark.wire.job import (
     FINISHED,
@@ -29,12 +31,10 @@ from wallaroo_spark.wire.job import (
 from wallaroo_spark.wire.outbox import Finished, Outbox
 from wallaroo_spark.wire.shards import Address, shard_ids, shard_of
 from wallaroo_spark.wire.tracks import Moment, Track, moments
-from wallaroo_spark.worker.call_reporter import CallReporter
+from wallaroo_spark.worker.call_reports import CallFollower, CallReporter, follower_of
 from wallaroo_spark.worker.calls import Calls
 from wallaroo_spark.worker.captured_output import Printer, printing
-from wallaroo_spark.worker.faults import die_if_asked
 from wallaroo_spark.worker.flow import Flow
-from wallaroo_spark.worker.following import CallFollower, follower_of
 from wallaroo_spark.worker.measuring import looking, worked
 from wallaroo_spark.worker.program import program_for, program_of
 from wallaroo_spark.worker.replay import replay
@@ -78,7 +78,7 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
         report.visits = follower.visits
     rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0], tracks)
     for case in block.cases.values():
-        die_if_asked(case.faults, 0)
+        _die_if_asked(case.faults, 0)
     if block.list_entities:
         rows += [Row(id_, level, None) for id_ in shard_ids(shards) for level in range(levels)]
     return rows
@@ -121,7 +121,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
                 report.held[address] = held
             else:
                 report.counts[address] = held
-            die_if_asked(
+            _die_if_asked(
                 case.faults, program_for(case).plan.components[address.component].level + 1
             )
         report.figures = seen()
@@ -130,6 +130,21 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
     if follower is not None:
         report.visits = follower.visits
     return _rows(cases, outboxes, report, shards, shard)
+
+
+def _die_if_asked(faults: Iterable[TaskFault], stage: int) -> None:
+    """End this process if one of these faults is for this attempt at a task of the stage.
+
+    It dies at the worst moment: user code was called and states were given to the state store, but
+    the result was not returned. Spark starts the task again, elsewhere or in a new process.
+    """
+    attempts = max([fault.attempts for fault in faults if fault.stage == stage], default=0)
+    if attempts:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() < attempts:
+            os._exit(1)
 
 
 def _set_aside() -> None:

@@ -7,12 +7,12 @@ import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wallaroo.copying import copies_by
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Operation, Stateful, Windowed
 from wallaroo.topology import Application, Node, Sink, Source, Step
 from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.wire.outbox import NO_SINK
 from wallaroo_spark.worker.plan import plan
-from wallaroo_spark.worker.portable import copies_by
 from wallaroo_spark.worker.routing import Keys
 
 if TYPE_CHECKING:

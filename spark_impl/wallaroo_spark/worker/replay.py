@@ -10,20 +10,58 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from typing import Any
 
+from wallaroo.topology import Application
 from wallaroo.trace import lineage_order
+from wallaroo.windowing.watermarks import SourceTime, Watermarks
 from wallaroo_spark.wire.columns import Arrival
 from wallaroo_spark.wire.job import Held
-from wallaroo_spark.wire.tracks import Moment
+from wallaroo_spark.wire.tracks import Moment, What
 from wallaroo_spark.worker.flow import Flow
 from wallaroo_spark.worker.plan import Component
 from wallaroo_spark.worker.program import Program
 from wallaroo_spark.worker.segments import Entities
 from wallaroo_spark.worker.states import entity_id
-from wallaroo_spark.worker.watermarks import Watermarks
 
 _CLOCK = b"clock"
 """The end of the id of a component's watermarks, after the prefix of its first window step."""
+
+
+class ReplayedTime(Watermarks):
+    """The time of an application, moment by moment.
+
+    Args:
+        application: the application.
+        known: what `known` was when the last batch ended; `None`: nothing is known yet.
+    """
+
+    def __init__(self, application: Application, known: Any = None) -> None:
+        times = {name: SourceTime(source) for name, source in application.sources.items()}
+        super().__init__(times)
+        self._numbered = list(times.values())
+        if known is not None:
+            self.now, self.first, of_sources = known
+            for source, values in zip(self._numbered, of_sources, strict=True):
+                source.greatest, source.last_frame, source.ended = values
+
+    @property
+    def known(self) -> Any:
+        """What the next batch must know."""
+        of_sources = [(one.greatest, one.last_frame, one.ended) for one in self._numbered]
+        return self.now, self.first, of_sources
+
+    def move(self, at: int, what: int, source: int, time: int) -> None:
+        """Note a record: its arrival time, what it is, its source, its event time."""
+        self.now = at
+        if self.first is None:
+            self.first = at
+        moved = self._numbered[source]
+        if what == What.MESSAGE:
+            moved.last_frame = at
+            moved.greatest = max(moved.greatest, time)
+        elif what == What.END:
+            moved.ended = True
 
 
 def replay(
@@ -55,7 +93,7 @@ def replay(
     clock = entity_id(component, component.windows[0], _CLOCK)
     blob = entities.get(clock)
     known, reached = (None, {}) if blob is None else pickle.loads(blob)  # noqa: S301 - ours
-    watermarks = Watermarks(application, known)
+    watermarks = ReplayedTime(application, known)
     held = {index: flow.windows_at(index) for index in turns if index in component.windows}
     for index, step in held.items():
         step.watermark = reached.get(index, step.watermark)

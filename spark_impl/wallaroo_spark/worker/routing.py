@@ -4,30 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from wallaroo.keys import (
-    BadKeyError,
-    Key,
-    encode_key,
-    encoded_partition_number,
-    is_u64,
-    respelling_hint,
-    show_key,
-)
+from wallaroo.judging import judged_key, unknown_key
+from wallaroo.keys import encode_key, encoded_partition_number
 from wallaroo.topology import StatePartition
-from wallaroo.trace import Reason
-from wallaroo_spark.worker.results import DeadLetterError
 
 _REMEMBERED = 1 << 16  # keys remembered for each type and partition
 _LONGEST = 256  # bytes of an encoded key that is remembered
-
-
-class RefusedKeyError(DeadLetterError):
-    """A key is invalid (`bad-key`) or not listed (`unknown-key`; `key` is its encoding)."""
-
-    def __init__(self, reason: Reason, error: str, key: bytes | None = None) -> None:
-        super().__init__(error)
-        self.reason = reason
-        self.key = key
 
 
 class Keys:
@@ -44,8 +26,7 @@ class Keys:
 
     def __init__(self, partition: StatePartition | None, partitions: int) -> None:
         self.known: dict[type, dict[Any, tuple[bytes, int]]] = {str: {}, bytes: {}, int: {}}
-        self._name = None if partition is None else partition.name
-        self._u64 = partition is not None and partition.u64
+        self._partition = partition
         self._partitions = partitions
         self._numbers: dict[bytes, int] = {}
         self._listed: set[bytes] | None = None
@@ -56,21 +37,27 @@ class Keys:
         """Return a key's encoding and its partition number (route-2, -3, -4, -5).
 
         Raises:
-            RefusedKeyError: it is not a valid key, or not a listed one.
+            DeadLetterError: it is not a valid key, or not a listed one.
         """
-        try:
-            encoded = encode_key(key)
-        except BadKeyError as error:
-            raise RefusedKeyError(Reason.BAD_KEY, str(error)) from None
-        if self._u64 and not is_u64(key):
-            raise RefusedKeyError(Reason.BAD_KEY, f"expected 0 <= key < 2**64, not {show_key(key)}")
-        if self._listed is not None and encoded not in self._listed:
-            raise RefusedKeyError(
-                Reason.UNKNOWN_KEY,
-                f"{show_key(key)} is not one of the keys listed for state partition {self._name!r}"
-                f"{respelling_hint(key, self._lists)}",
-                encoded,
-            )
+        return self.numbered(key, self.encoded(key))
+
+    def encoded(self, key: Any) -> bytes:
+        """Return a key's encoding.
+
+        Raises:
+            DeadLetterError: `bad-key`: it is not a valid key.
+        """
+        known = judged_key(key, u64=self._partition is not None and self._partition.u64)
+        return known[0] if isinstance(known, tuple) else encode_key(key)  # a tuple has its encoding
+
+    def numbered(self, key: Any, encoded: bytes) -> tuple[bytes, int]:
+        """Return a valid key's encoding, which is given, and its partition number.
+
+        Raises:
+            DeadLetterError: `unknown-key`: it is not a listed one.
+        """
+        if self._partition is not None and not self._lists(encoded):
+            raise unknown_key(key, self._partition, lambda key: self._lists(encode_key(key)))
         memory = self.known.get(type(key))
         if memory is None:
             return encoded, self.number(encoded)
@@ -91,8 +78,8 @@ class Keys:
     def _number(self, encoded: bytes) -> int:
         return 0 if self._partitions == 1 else encoded_partition_number(encoded, self._partitions)
 
-    def _lists(self, key: Key) -> bool:
-        return self._listed is None or encode_key(key) in self._listed
+    def _lists(self, encoded: bytes) -> bool:
+        return self._listed is None or encoded in self._listed
 
 
 def _remember(memory: dict[Any, Any], key: Any, found: Any, encoded: bytes) -> None:

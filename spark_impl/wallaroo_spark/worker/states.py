@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from wallaroo.copying import Copies
+from wallaroo.judging import DeadLetterError
 from wallaroo_spark.worker.plan import Component, Member
-from wallaroo_spark.worker.portable import Copies, UnportableError
 from wallaroo_spark.worker.segments import Entities
 from wallaroo_spark.worker.stored import Form
 
@@ -42,7 +43,7 @@ class States(Protocol):
         """Add a new entity (state-1); return the state for a call to work on.
 
         Raises:
-            UnportableError: it cannot be pickled.
+            DeadLetterError: it cannot be pickled.
         """
 
     @property
@@ -50,7 +51,7 @@ class States(Protocol):
         """Store the state that a call has left as the entity's state (state-3).
 
         Raises:
-            UnportableError: it cannot be pickled; the entity is as it was.
+            DeadLetterError: it cannot be pickled; the entity is as it was.
         """
 
     def visit(self, entity: bytes, now: int, expire_after: int) -> None:
@@ -199,7 +200,7 @@ class TrustingStates(dict[bytes, Any]):
                 (entity, packed(entity, freeze(self._changed[entity])))
                 for entity in sorted(self._changed)
             ]
-        except UnportableError as error:
+        except DeadLetterError as error:
             raise NeedsIsolation from error
         for entity, blob in blobs:
             self.entities.put(entity, blob)

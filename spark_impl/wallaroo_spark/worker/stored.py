@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from wallaroo.copying import PROTOCOL, copies_by
 from wallaroo.errors import WallarooError
 from wallaroo.loading import MODULE_PREFIX
 from wallaroo.text import escaped
 from wallaroo.topology import Application
 from wallaroo.user_code.failure import describe_error
 from wallaroo_spark.worker.plan import Component
-from wallaroo_spark.worker.portable import PROTOCOL, copies_by
 
 _EARLIER_NAME = re.compile(rf"({MODULE_PREFIX}\w+)_[0-9a-f]{{12}}")
 

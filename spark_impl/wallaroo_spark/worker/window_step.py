@@ -4,25 +4,87 @@ from __future__ import annotations
 
 import heapq
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from wallaroo.aggregations import AggregationRecord, WindowBounds
 from wallaroo.canonical import structure_or_kind
+from wallaroo.copying import Copies, copies_by
 from wallaroo.keys import decode_key
-from wallaroo.operations import Windowed
-from wallaroo.topology import Application, Step
+from wallaroo.overriding import override
+from wallaroo.topology import Application
 from wallaroo.trace import OpenWindow, Reason
+from wallaroo.windowing.kinds import Accumulating, Firing, Incoming, kind_of, windowed
+from wallaroo.windowing.watermarks import NEVER, Watermarks
 from wallaroo_spark.wire.columns import Context
 from wallaroo_spark.wire.lineages import Fired, Lineage, Turn
 from wallaroo_spark.wire.outbox import order_of
-from wallaroo_spark.worker.aggregating import Aggregating, Firing
 from wallaroo_spark.worker.calls import Calls, RunEnded
 from wallaroo_spark.worker.nodes import TakeMessage
-from wallaroo_spark.worker.portable import copies_by
 from wallaroo_spark.worker.segments import Entities
-from wallaroo_spark.worker.watermarks import NEVER, Watermarks
-from wallaroo_spark.worker.window_kinds import kind_of
 from wallaroo_spark.worker.window_store import KEY, WindowStore
+
+
+class Aggregating(Accumulating):
+    """An aggregation as a window step calls it; exceptions of user code are not caught.
+
+    Accumulators are frozen between calls, in both modes, so nothing that user code does to one
+    shows elsewhere (window-5).
+
+    Args:
+        aggregation: the aggregation.
+        copies: how accumulators are copied.
+        reported: wraps each call.
+    """
+
+    def __init__(
+        self,
+        aggregation: AggregationRecord,
+        copies: Copies,
+        reported: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda call: call,
+    ) -> None:
+        self._copies = copies
+        self._atoms = copies.atoms
+        self._wants_window = aggregation.wants_window
+        self._initial = reported(aggregation.initial_accumulator)
+        self._update = reported(aggregation.call)
+        self._combine = None if aggregation.combine is None else reported(aggregation.combine)
+        self._output = reported(aggregation.output)
+
+    @override
+    def begun(self, message: Any) -> Any:
+        return self._updated(message, self._initial())
+
+    @override
+    def updated(self, message: Any, part: Any) -> Any:
+        return self._updated(message, part if type(part) is not tuple else self._copies.thaw(part))
+
+    def combined(self, parts: Sequence[Any]) -> Any:
+        """Return frozen accumulators combined in their order, as an object of the caller's own."""
+        thaw = self._copies.thaw
+        whole = thaw(parts[0])
+        for part in parts[1:]:
+            assert self._combine is not None  # required where there may be several parts
+            result = self._combine(whole, thaw(part))
+            whole = whole if result is None else result
+        return whole
+
+    @override
+    def joined(self, parts: Sequence[Any]) -> Any:
+        return self._copies.freeze_checked(self.combined(parts))[0]
+
+    def output(self, firing: Firing) -> Any:
+        """Return what a window gives; `None`: nothing."""
+        whole, key = self.combined(firing.parts), decode_key(firing.key)
+        if self._wants_window:
+            return self._output(key, whole, WindowBounds(firing.start, firing.end))
+        return self._output(key, whole)
+
+    def _updated(self, message: Any, accumulator: Any) -> Any:
+        result = self._update(message, accumulator)
+        if result is None:
+            result = accumulator
+        return result if type(result) in self._atoms else self._copies.freeze_checked(result)[0]
 
 
 class WindowStep:
@@ -42,7 +104,7 @@ class WindowStep:
         self, calls: Calls, index: int, stored: tuple[Entities, bytes], follow: TakeMessage
     ) -> None:
         program = calls.program
-        operation = _windowed(program.application, index)
+        operation = windowed(program.application, index)
         place = program.places[index]
         self.watermark = NEVER
         self._calls = calls
@@ -61,10 +123,10 @@ class WindowStep:
         calls, kind, context = self._calls, self._kind, self._calls.context
         assert context is not None  # time decides in this application
         calls.printer.step = self._place.name
-        coming = (key, value, context.time, context.arrived, self.watermark)
+        incoming = Incoming(key, value, context.time, context.arrived, self.watermark)
         before = self._store.get(key)
         try:
-            windows, firing, late = kind.take(self._aggregating, before, coming)
+            windows, firing, late = kind.take(self._aggregating, before, incoming)
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             calls.failed(self._place, lineage, Reason.RAISED, error, key)
             return
@@ -118,7 +180,7 @@ class WindowStep:
         due = self._store.next_due(self._kind.due)
         if due is None or self._kind.by_arrival:
             return due
-        return watermarks.when(self._ways, due)
+        return watermarks.arrival_of(self._ways, due)
 
     @property
     def open(self) -> int:
@@ -177,7 +239,7 @@ def open_windows(
     """
     if not stored_as.startswith(KEY):
         return
-    operation = _windowed(application, index)
+    operation = windowed(application, index)
     aggregating = Aggregating(operation.aggregation, copies_by(application.codec))
     _, windows = pickle.loads(blob)  # noqa: S301 - the window store's, over Spark's own channels
     for window in kind_of(operation.windows).open(stored_as[len(KEY) :], windows):
@@ -188,10 +250,3 @@ def open_windows(
             value, shown = None, {"combine raised": type(error).__name__}
         key = decode_key(window.key)
         yield OpenWindow(operation.name, key, window.start, window.end, shown, value)
-
-
-def _windowed(application: Application, index: int) -> Windowed:
-    step = application.nodes[index]
-    assert isinstance(step, Step)
-    assert isinstance(step.operation, Windowed)
-    return step.operation

@@ -1,7 +1,11 @@
-"""Notes the calls that a task makes for one record, which the driver has chosen to follow."""
+"""Who learns of each call of user code on a worker: the driver, or the follower of one record."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import socket
 import sys
 import time
 from collections.abc import Iterable
@@ -12,8 +16,37 @@ from wallaroo_spark.wire.job import Run, Specs
 from wallaroo_spark.wire.outbox import Order
 
 
+class CallReporter:
+    """Reports calls to the driver, which looks for the call that kills workers.
+
+    A dead process cannot report. So when workers died in a batch, the batch is run again, and each
+    worker sends a datagram before and after each call (`live.call_monitor` receives them).
+
+    Args:
+        monitor: host and port of the `live.call_monitor`.
+    """
+
+    def __init__(self, monitor: tuple[str, int]) -> None:
+        self._monitor = monitor
+        self._worker = f"{socket.gethostname()}/{os.getpid()}"
+
+    def begins(self, order: Order, pipeline: str, step: str | None) -> None:
+        """Report that a call begins."""
+        self._send([*order, pipeline, step])
+
+    def ends(self) -> None:
+        """Report that it has ended."""
+        self._send(None)
+
+    def _send(self, call: list[object] | None) -> None:
+        message = json.dumps({"worker": self._worker, "call": call}, default=bytes.hex).encode()
+        # A new socket for each report: such batches are rare, and no socket stays open.
+        with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as sender:
+            sender.sendto(message, self._monitor)
+
+
 class CallFollower:
-    """Gets each call, as a `CallReporter` does.
+    """Notes the calls that a task makes for one record, which the driver has chosen to follow.
 
     Args:
         sequence: the record's.

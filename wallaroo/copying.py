@@ -1,7 +1,7 @@
-"""Messages and states as they travel: pickled, one by one.
+"""Copies of messages, states and accumulators: pickled, one by one (state-6, key-5).
 
 The pickler is the standard library's `pickle.dumps` at protocol 5. A value of an exact immutable
-type (`ATOMS`) is its own copy and travels unchanged. Any other value travels as a tuple of one
+type (`ATOMS`) is its own copy and travels unchanged. Any other value is *frozen* as a tuple of one
 `bytes`; no atom is a tuple. Each value is pickled on its own, so no two values share an object.
 
 If the application has a codec, its functions stand for pickle, and for every value (key-5).
@@ -14,19 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from wallaroo.judging import DeadLetterError
 from wallaroo.topology import Codec
 from wallaroo.trace import Reason
-from wallaroo.user_code.failure import describe_error
-from wallaroo_spark.worker.results import DeadLetterError, where_it_failed
+from wallaroo.user_code.failure import describe_error, failure_of
 
 ATOMS: frozenset[type] = frozenset({str, bytes, int, float, bool, type(None)})
 PROTOCOL = 5
-
-
-class UnportableError(DeadLetterError):
-    """A value that does not survive a round trip (`unportable`)."""
-
-    reason = Reason.UNPORTABLE
 
 
 @dataclass(frozen=True)
@@ -47,7 +41,7 @@ class Copies:
         """Return `value` in the form in which it travels.
 
         Raises:
-            UnportableError: it cannot be written.
+            DeadLetterError: `unportable`: it cannot be written.
         """
         if type(value) in self.atoms:
             return value
@@ -64,13 +58,17 @@ class Copies:
         """Return `value` frozen, and a copy of it, which proves that it can be read back.
 
         Raises:
-            UnportableError: it cannot be written, or what was written cannot be read.
+            DeadLetterError: `unportable`: it cannot be written, or what was written cannot be read.
         """
         frozen = self.freeze(value)
         try:
             return frozen, self.thaw(frozen)
         except Exception as error:
             raise _unportable(value, "read back from its pickle", error) from error
+
+    def copied(self, value: Any) -> Any:
+        """Return a copy of `value`, itself if it is an atom; raises as `freeze_checked`."""
+        return value if type(value) in self.atoms else self.freeze_checked(value)[1]
 
 
 def _pickled(value: Any) -> bytes:
@@ -95,11 +93,8 @@ def copies_by(codec: Codec | None) -> Copies:
     return Copies(frozenset(), dumps, codec.deserialize)
 
 
-def _unportable(value: Any, what: str, error: Exception) -> UnportableError:
+def _unportable(value: Any, what: str, error: Exception) -> DeadLetterError:
     kind = type(value)
-    unportable = UnportableError(
-        f"a {kind.__module__}.{kind.__qualname__} cannot be {what}: "
-        f"{type(error).__name__}: {describe_error(error)}"
-    )
-    unportable.failure = where_it_failed(error)
-    return unportable
+    text = f"a {kind.__module__}.{kind.__qualname__} cannot be {what}: "
+    cause = f"{type(error).__name__}: {describe_error(error)}"
+    return DeadLetterError(Reason.UNPORTABLE, text + cause, None, failure_of(error, __package__))

@@ -1,0 +1,105 @@
+"""What records say about time, noted where they are decoded (time-3)."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from wallaroo.topology import Application
+from wallaroo.windowing.kinds import windowed
+from wallaroo.windowing.watermarks import FOREVER, NEVER, NO_TIME
+from wallaroo.windows import CountWindows, RangeWindows
+from wallaroo_spark.wire.tracks import Track, What
+
+
+class Tracker:
+    """Notes the moments of the records that one task decodes.
+
+    Most records are left out. Where nothing has a later arrival time or event time than before, no
+    watermark moves. And where all windows behind a source lie on grids, an event time matters only
+    when it reaches the next time at which one of them may be due; until then, the same windows have
+    fired. How far a source has come is noted at the end.
+    """
+
+    def __init__(self, application: Application) -> None:
+        sources = application.sources.values()
+        self._track: Track = array("q")
+        self._all = any(source.config.idle_after is not None for source in sources)
+        self._latest = -1
+        self._noted = {
+            source.pipeline: _Noted(number, _grids(application, source.pipeline))
+            for number, source in enumerate(sources)
+        }
+        self._no_source = _Noted(0, ())
+
+    def note(self, sequence: int, at: int, what: What, source: str, time: int = NO_TIME) -> None:
+        """Note a record; `source` is of no concern for a tick."""
+        noted = self._noted.get(source, self._no_source)
+        later = time > noted.greatest
+        if later:
+            noted.greatest = time
+        if at > self._latest or (later and time >= noted.due) or self._all or what is What.END:
+            self._latest = at
+            self._track.extend((sequence, at, what, noted.number, time))
+            if later:
+                noted.told()
+        elif later:
+            noted.untold = sequence, at
+
+    def finish(self) -> Track:
+        """Return the track, when all records have been noted."""
+        for noted in self._noted.values():
+            if noted.untold is not None:
+                moment = (*noted.untold, What.MESSAGE, noted.number, noted.greatest)
+                self._track.extend(moment)
+                noted.untold = None
+        return self._track
+
+
+class _Noted:
+    """What a tracker knows of a source.
+
+    Args:
+        number: its number.
+        grids: see `_grids`.
+
+    Attributes:
+        greatest: its greatest event time.
+        due: the next event time that may let a window fire.
+        untold: the sequence and the arrival time of the record with the greatest event time, while
+            that is not in the track.
+    """
+
+    def __init__(self, number: int, grids: Sequence[tuple[int, int]] | None) -> None:
+        self.number = number
+        self.greatest = NO_TIME
+        self.due = NEVER
+        self.untold: tuple[int, int] | None = None
+        self._grids = grids
+
+    def told(self) -> None:
+        """Note that the greatest event time is in the track."""
+        self.untold = None
+        if self._grids is not None:
+            last = self.greatest
+            nexts = [last + every - (last - first) % every for first, every in self._grids]
+            self.due = min(nexts, default=FOREVER)
+
+
+def _grids(application: Application, source: str) -> list[tuple[int, int]] | None:
+    """Return when windows behind a source may be due, by its event times.
+
+    Returns:
+        Pairs of (first, every): at the first time, and whenever so much more has passed. `None`: at
+        any time.
+    """
+    grids = []
+    for index in application.window_steps:
+        before = application.ways[index].get(source)
+        windows = windowed(application, index).windows
+        if before is None or isinstance(windows, CountWindows):  # these are due by arrival time
+            continue
+        if not isinstance(windows, RangeWindows):
+            return None
+        grids.append((before + windows.range + windows.delay, windows.slide))
+    return grids

@@ -1,0 +1,123 @@
+"""Watermarks of sources and of window steps (time-3).
+
+Times are nanoseconds. A watermark is an event time, or `NEVER` (there is none yet), or `FOREVER`
+(of a source that has ended).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from wallaroo.topology import Source
+
+NEVER: Final = -math.inf
+FOREVER: Final = math.inf
+NO_TIME: Final = -1
+"""Stands for an event time where there is none."""
+
+
+class SourceTime:
+    """The time of one source.
+
+    Attributes:
+        by_arrival: its messages' event times are their arrival times.
+        idle_after: after so long a silence its watermark moves with the arrival time.
+        greatest: the greatest event time of its messages; `NO_TIME` before the first.
+        last_frame: arrival time of its last frame, dead letter or not; `None` before the first.
+        ended: it gives nothing any more.
+    """
+
+    __slots__ = ("by_arrival", "ended", "greatest", "idle_after", "last_frame")
+
+    def __init__(self, source: Source) -> None:
+        self.by_arrival = source.config.event_time is None
+        self.idle_after = source.config.idle_after
+        self.greatest = NO_TIME
+        self.last_frame: int | None = None
+        self.ended = False
+
+    def watermark(self, now: int, first: int | None) -> float | None:
+        """Return its watermark; `None`: it holds nothing back.
+
+        Args:
+            now: the arrival time of the latest record.
+            first: that of the log's first record; `None` before it.
+        """
+        if self.ended:
+            return FOREVER
+        if self.by_arrival:
+            return now
+        greatest, idle_after = self.greatest, self.idle_after
+        if idle_after is not None:
+            since = first if self.last_frame is None else self.last_frame
+            if since is not None and now - since >= idle_after:
+                return None if greatest == NO_TIME else greatest + now - since
+        return NEVER if greatest == NO_TIME else greatest
+
+    def comes_to(self, target: int, now: int, first: int | None) -> float:
+        """Return the arrival time from which it holds nothing below `target` back.
+
+        That is, if no frame comes until then. `FOREVER`: it holds back until a frame comes.
+        """
+        mark = self.watermark(now, first)
+        if mark is None or mark >= target:
+            return now
+        if self.by_arrival:
+            return target
+        since = first if self.last_frame is None else self.last_frame
+        if self.idle_after is None or since is None:
+            return FOREVER
+        idle = since + self.idle_after
+        return idle if self.greatest == NO_TIME else max(idle, since + target - self.greatest)
+
+
+class Watermarks:
+    """The time of an application.
+
+    Args:
+        sources: the time of each source, by name.
+
+    Attributes:
+        now: the arrival time of the latest record.
+        first: that of the log's first record; `None` before it.
+        sources: as given.
+    """
+
+    def __init__(self, sources: Mapping[str, SourceTime]) -> None:
+        self.now = 0
+        self.first: int | None = None
+        self.sources = sources
+
+    def of(self, ways: Mapping[str, int], now: int | None = None) -> float:
+        """Return the watermark of a step; `NEVER`: there is none.
+
+        Args:
+            ways: the step's sources, with the delays on the way (`Application.ways`).
+            now: an arrival time up to which no frame comes; `None`: that of the latest record.
+        """
+        at = self.now if now is None else now
+        least: float | None = None
+        for name, delay in ways.items():
+            mark = self.sources[name].watermark(at, self.first)
+            if mark is not None and (least is None or mark - delay < least):
+                least = mark - delay
+        return NEVER if least is None else least
+
+    def arrival_of(self, ways: Mapping[str, int], watermark: int) -> int | None:
+        """Return the arrival time at which a step's watermark gets to `watermark` by time alone.
+
+        `None`: it waits for a frame.
+
+        Args:
+            ways: see `of`.
+            watermark: in nanoseconds since 1970.
+        """
+        latest: float = self.now
+        for name, delay in ways.items():
+            reached = self.sources[name].comes_to(watermark + delay, self.now, self.first)
+            latest = max(latest, reached)
+        if latest == FOREVER or self.of(ways, int(latest)) < watermark:
+            return None
+        return int(latest)
