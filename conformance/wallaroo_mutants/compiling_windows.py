@@ -3,59 +3,46 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import wallaroo_reference.compiled.machine
 import wallaroo_reference.compiled.ranges
-import wallaroo_reference.compiled.sessions
 import wallaroo_reference.compiled.windows
 from wallaroo_conformance.killing import Mutant
-from wallaroo_reference.compiled.clocks import Clock, Times
+from wallaroo_reference.compiled.clocks import Times
 from wallaroo_reference.compiled.codegen import Program
-from wallaroo_reference.compiled.counts import Counts
 from wallaroo_reference.compiled.entities import Entities
-from wallaroo_reference.compiled.ranges import RangePanes
-from wallaroo_reference.compiled.windows import (
-    NOTHING,
-    Firing,
-    KeptWindows,
-    judge,
-    key_of,
-    own,
-)
+from wallaroo_reference.compiled.windows import StepWindows, key_of, own
 
 from wallaroo.operations import Collect
 from wallaroo.times import event_time_from
 from wallaroo.topology import Step
+from wallaroo.windowing.kinds import Count, Counts, Incoming, Ranges, Taken
+from wallaroo.windowing.watermarks import NO_TIME, SourceTime
 from wallaroo_mutants.compiling import compiled_mutant
 
 _line = Program.line
 _step = Program._step
 _taken = Counts.take
 _turn = Times.turn
-_updated = KeptWindows.updated
-_take_in = RangePanes.take
-_combined = KeptWindows.combined
+_updated = StepWindows.updated
+_pane_for = Ranges.pane_for
+_combined = StepWindows.combined
 _enter = Entities.enter
-_released_at = Times._released_at
 _held_back_by = Times._held_back_by
-_of_source = Times._of_source
+_watermark = SourceTime.watermark
 
 
-def _only_the_first_copied(self: KeptWindows, parts: Sequence[Any], shared: int = 0) -> Any:
+def _only_the_first_copied(self: StepWindows, parts: Sequence[Any], shared: int = 0) -> Any:
     first = len(parts) - shared
     copied = [own(part) for part in parts[first : first + 1]]
     return _combined(self, [*parts[:first], *copied, *parts[first + 1 :]])
 
 
-def _as_they_were_opened(self: Counts) -> Iterator[Firing]:
-    found: list[Hashable] = []
-    while (time := self._calendar.first()) is not None and time <= self._times.now:
-        found += self._calendar.take(time)
-    for known in sorted(found, key=lambda known: self._open[known].opened):
-        yield self._taken(known)
+def _opened(self: Counts, windows: Count) -> int:
+    return windows.opened
 
 
 def _tuples_visited_once(self: Entities, key: Any, now: int) -> Any:
@@ -67,26 +54,28 @@ def _tuples_visited_once(self: Entities, key: Any, now: int) -> Any:
     return state
 
 
-def _since_the_first_record(self: Times, clock: Clock) -> float:
-    last, clock.last_frame = clock.last_frame, None
+def _since_the_first_record(self: SourceTime, now: int, first: int | None) -> float | None:
+    last = self.last_frame
+    if self.greatest == NO_TIME:
+        self.last_frame = None
     try:
-        return _released_at(self, clock)
+        return _watermark(self, now, first)
     finally:
-        clock.last_frame = last
+        self.last_frame = last
 
 
 def _held_back_further(self: Times, ways: Mapping[str, int]) -> float:
     return _held_back_by(self, ways) - 1
 
 
-def _idle_a_record_later(self: Times, clock: Clock) -> float | None:
-    was = clock.idle_after
-    if was is not None and clock.last_frame == self.now - was:
-        clock.idle_after = None
+def _idle_a_record_later(self: SourceTime, now: int, first: int | None) -> float | None:
+    was = self.idle_after
+    if was is not None and self.last_frame == now - was:
+        self.idle_after = None
     try:
-        return _of_source(self, clock)
+        return _watermark(self, now, first)
     finally:
-        clock.idle_after = was
+        self.idle_after = was
 
 
 def _bools_for_ints(self: Program, indent: int, text: str) -> None:
@@ -106,14 +95,15 @@ def _collects_in_loops_only(
         _step(self, indent, index, step, message, skip)
 
 
-def _begins_with_the_first_two(self: Counts, message: Any, key: Any, time: int) -> Firing | None:
-    window = self._open.get(judge(key))
-    least = None if window is None or window.number == 1 else window.least
-    firing = _taken(self, message, key, time)
-    if window is None or least is None:
-        return firing
-    window.least = least
-    return None if firing is None else (*firing[:2], least, *firing[3:])
+def _begins_with_the_first_two(
+    self: Counts, aggregation: Any, windows: Count | None, incoming: Incoming
+) -> Taken:
+    after, firing, counted = _taken(self, aggregation, windows, incoming)
+    if windows is None or windows.number == 1:
+        return after, firing, counted
+    if firing is not None:
+        firing = firing._replace(start=windows.least)
+    return after and after._replace(least=windows.least), firing, counted
 
 
 def _all_watermarks_first(self: Times, fire: Callable[[int], None]) -> None:
@@ -121,28 +111,24 @@ def _all_watermarks_first(self: Times, fire: Callable[[int], None]) -> None:
     _turn(self, fire)
 
 
-def _late_within_the_delay(self: RangePanes, message: Any, key: Any, time: int) -> Firing | None:
-    judge(key)
-    self.refresh()
-    if (time - self._delay) // self._slide <= self._fired_by(self.watermark):
-        return self.late(message, key, time, self._policy)
-    return _take_in(self, message, key, time)
+def _late_within_the_delay(self: Ranges, time: int, first_open: float) -> tuple[int | None, bool]:
+    if (time - self._delay) // self._slide < first_open:
+        return None, False
+    return _pane_for(self, time, first_open)
 
 
-def _exits_in_windows_are_errors(
-    self: KeptWindows, message: Any, accumulator: Any = NOTHING
-) -> Any:
+def _exits_in_windows_are_errors(self: StepWindows, message: Any, part: Any) -> Any:
     try:
-        return _updated(self, message, accumulator)
+        return _updated(self, message, part)
     except SystemExit as error:
         raise ValueError from error
 
 
-def _itself(value: Any) -> Any:
-    return value
+def _combined_at_once(self: StepWindows, parts: Sequence[Any]) -> Any:
+    return self.combined(parts)
 
 
-def _combined_if_true(self: KeptWindows, parts: Sequence[Any], shared: int = 0) -> Any:
+def _combined_if_true(self: StepWindows, parts: Sequence[Any], shared: int = 0) -> Any:
     combine = self._combine
 
     def combined(earlier: Any, later: Any) -> Any:
@@ -205,31 +191,31 @@ COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
         "window-6",
         "the delay for firing only",
         "the delay added where windows fire, and not where a message is called late",
-        (RangePanes, "take", _late_within_the_delay),
+        (Ranges, "pane_for", _late_within_the_delay),
     ),
     compiled_mutant(
         "dead-3",
         "exits in an aggregation are errors",
         "`except BaseException` around the calls of windows",
-        (KeptWindows, "updated", _exits_in_windows_are_errors),
+        (StepWindows, "updated", _exits_in_windows_are_errors),
     ),
     compiled_mutant(
         "window-5",
         "only the first of shared panes copied",
         "`combine` alters the earlier one, but it may also give the later one",
-        (KeptWindows, "combined", _only_the_first_copied),
+        (StepWindows, "combined", _only_the_first_copied),
     ),
     compiled_mutant(
         "window-8",
         "timeouts in the order of opening",
         "timers in the order in which they were set",
-        (Counts, "due", _as_they_were_opened),
+        (Counts, "end", _opened),
     ),
     compiled_mutant(
         "window-9",
         "sessions half joined",
         "no undo where the second of two calls raises",
-        (wallaroo_reference.compiled.sessions, "own", _itself),
+        (StepWindows, "joined", _combined_at_once),
     ),
     compiled_mutant(
         "key-4",
@@ -253,7 +239,7 @@ COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
         "time-3",
         "idle a record later",
         "`>` where `>=` is meant, for silence",
-        (Times, "_of_source", _idle_a_record_later),
+        (SourceTime, "watermark", _idle_a_record_later),
     ),
     compiled_mutant(
         "route-2",
@@ -265,13 +251,13 @@ COMPILED_WINDOW_MUTANTS: tuple[Mutant, ...] = (
         "time-3",
         "silence counted from the first record",
         "frames without an event time are not heard",
-        (Times, "_released_at", _since_the_first_record),
+        (SourceTime, "watermark", _since_the_first_record),
     ),
     compiled_mutant(
         "window-4",
         "combine asked for its truth",
         "`combine(earlier, later) or earlier`, where 0 is a result",
-        (KeptWindows, "combined", _combined_if_true),
+        (StepWindows, "combined", _combined_if_true),
     ),
     compiled_mutant(
         "time-4",

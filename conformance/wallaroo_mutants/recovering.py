@@ -11,11 +11,11 @@ from wallaroo_reference.checkpoints.collecting import Collector, Packed
 from wallaroo_reference.checkpoints.head import Head
 from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.checkpoints.store import Store
-from wallaroo_reference.compiled.counts import Counts
 from wallaroo_reference.serving.checkpointing import Checkpoints
 from wallaroo_reference.serving.outbox import Outbox
 
 from wallaroo.transport.generators import Generators, LoggedSource
+from wallaroo.windowing.kinds import Counts
 from wallaroo_mutants.engine import edge
 
 
@@ -70,11 +70,11 @@ def _begins_anew(original: Any) -> Any:
 
 
 def _last_time_only(original: Any) -> Any:
-    def make(self: Counts, name: bytes, form: Any) -> None:
+    def made(self: Counts, form: Any, loads: Any) -> Any:
         number, _, _, last, opened, part = form
-        original(self, name, (number, last, last, last, opened, part))
+        return original(self, (number, last, last, last, opened, part), loads)
 
-    return make
+    return made
 
 
 def _at_the_end_only(original: Any) -> Any:
@@ -108,7 +108,7 @@ RECOVERY_MUTANTS: tuple[Mutant, ...] = (
     ),
     edge(
         "recover-1", "bounds of count windows not stored", "the accumulator alone is stored",
-        Counts, "_make", _last_time_only,
+        Counts, "made", _last_time_only,
     ),
 )  # fmt: skip
 

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 import wallaroo_spark.worker.operators
 import wallaroo_spark.worker.replay
 from wallaroo_spark.wire.tracks import What
+from wallaroo_spark.worker.replay import ReplayedTime
 from wallaroo_spark.worker.states import IsolatedStates, TrustingStates
-from wallaroo_spark.worker.watermarks import Tracker, Watermarks
+from wallaroo_spark.worker.tracker import Tracker
 from wallaroo_spark.worker.window_step import WindowStep
 from wallaroo_spark.worker.window_store import WindowStore
 
@@ -101,7 +102,7 @@ _replay = (wallaroo_spark.worker.operators, "replay")
 TIME_FAULTS: dict[str, tuple[Fault, ...]] = {
     "watermark of the shard": ((*_replay, _of_the_shard),),
     "watermark of the batch": ((*_replay, _of_the_batch),),
-    "watermarks forgotten between batches": ((Watermarks, "__init__", _forgotten),),
+    "watermarks forgotten between batches": ((ReplayedTime, "__init__", _forgotten),),
     "ticks lost on the way": ((Tracker, "note", _without(What.TICK)),),
     "ends lost on the way": ((Tracker, "note", _without(What.END)),),
     "tracks not in order": ((wallaroo_spark.worker.operators, "moments", _unsorted),),

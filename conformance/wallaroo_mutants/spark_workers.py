@@ -160,7 +160,7 @@ WORKER_FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "first frame tried again": ((Flow, "take", _decodes_twice),),
     "outputs asked for their bytes": (
-        (wallaroo_spark.worker.nodes, "encoded", _own_methods_asked),
+        (wallaroo_spark.worker.nodes, "written_of", _own_methods_asked),
     ),
     **TIME_FAULTS,
 }  # fmt: skip

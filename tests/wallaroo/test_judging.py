@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.judging import BadResultError, TooManyItemsError, items_of, pair_of
+from wallaroo.judging import BadResultError, TooManyItemsError, items_of, pair_of, written_of
 from wallaroo.trace import Reason
 
 anything = st.recursive(
@@ -125,3 +125,32 @@ def test_compute_2_the_old_protocol_is_iterable_unless_it_says_no():
     assert items_of(ByGetItem()) == [0, 1]
     with pytest.raises(BadResultError):
         items_of(NotIterable())
+
+
+class Text(str):
+    def encode(self, *_args, **_options):
+        return b"?"
+
+
+class Bytes(bytes):
+    def __bytes__(self):
+        return b"?"
+
+
+class Pair(tuple):
+    def __len__(self):
+        return 2
+
+    def __iter__(self):
+        return iter(("other", True))
+
+
+def test_sink_1_what_a_subclass_says_of_itself_does_not_count():
+    assert written_of(Text("a")) == b"a"
+    assert written_of(Bytes(b"a")) == b"a"
+
+
+def test_state_2_a_pair_is_what_the_tuple_holds():
+    assert pair_of(Pair(("a", False))) == ("a", False)
+    with pytest.raises(BadResultError):
+        pair_of(Pair(("a", False, 1)))

@@ -7,7 +7,7 @@ from receiving import eventually
 from wallaroo_spark.live.call_monitor import CallMonitor
 from wallaroo_spark.wire.lineages import Lineage
 from wallaroo_spark.wire.outbox import NO_SINK, order_of
-from wallaroo_spark.worker.call_reporter import CallReporter
+from wallaroo_spark.worker.call_reports import CallReporter
 
 
 @pytest.mark.parametrize(

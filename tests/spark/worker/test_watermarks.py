@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from wallaroo_spark.wire.tracks import NO_TIME, What, moments
-from wallaroo_spark.worker.watermarks import FOREVER, NEVER, Tracker, Watermarks
+from wallaroo_spark.wire.tracks import What, moments
+from wallaroo_spark.worker.replay import ReplayedTime
+from wallaroo_spark.worker.tracker import Tracker
 
 import wallaroo
+from wallaroo.windowing.watermarks import FOREVER, NEVER, NO_TIME
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
@@ -48,9 +50,9 @@ def test_time_3_a_watermark_goes_on_with_the_log_over_batches(timed, seen, delay
         (4, 50, What.END, 0, NO_TIME),
     ]
     known = None
-    found = [Watermarks(built).of({"p": delay})]
+    found = [ReplayedTime(built).of({"p": delay})]
     for _, *moment in log:
-        watermarks = Watermarks(built, known)
+        watermarks = ReplayedTime(built, known)
         watermarks.move(*moment)
         known = watermarks.known
         found.append(watermarks.of({"p": delay}))
@@ -72,10 +74,10 @@ def test_time_3_a_watermark_goes_on_with_the_log_over_batches(timed, seen, delay
     ids=["arrival", "event", "idle at once", "idle later", "no event time", "no record"],
 )
 def test_time_1_when_a_watermark_gets_somewhere_by_time_alone(timed, log, target, due, delay):
-    watermarks = Watermarks(application(**timed))
+    watermarks = ReplayedTime(application(**timed))
     for _, *moment in log:
         watermarks.move(*moment)
-    assert watermarks.when({"p": delay}, target - delay) == due
+    assert watermarks.arrival_of({"p": delay}, target - delay) == due
     if due is not None:
         assert watermarks.of({"p": delay}, due) >= target - delay
         assert watermarks.of({"p": delay}, due - 1) < target - delay
