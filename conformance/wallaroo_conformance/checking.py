@@ -243,13 +243,10 @@ def _check_refusals(search: Search, check: Check) -> Found:
         if not (isinstance(answer, Crash) and answer.refusal):
             failures.append(
                 Failure(
-                    rule=ANSWERS.rule,
-                    law=ANSWERS.name,
-                    says=ANSWERS.says,
-                    cause="run() answers what check() refuses",
-                    case=case,
+                    (ANSWERS,),
+                    case,
                     actual=answer,
-                    text=f"check() said: {search.runner.refusal(case)}",
+                    text=f"run() answers what check() refuses: {search.runner.refusal(case)}",
                 )
             )
             break

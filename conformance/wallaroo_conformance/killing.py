@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from wallaroo.engine import Engine
 from wallaroo_conformance.cases.either import AnyCase
-from wallaroo_conformance.judge.laws.timed import TIMED_LAWS
+from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import RULES, rule_id
 from wallaroo_conformance.language.refusals import check_language
@@ -76,8 +76,10 @@ class Kill:
 
     Args:
         mutant: the mutant.
-        rules: the rules that were found broken, in the order in which they were found.
-        failure: the counterexample for the rule it breaks; else the first one.
+        rules: the rules that its failure names, the most particular first; of a live server and of
+            the language all that were found broken.
+        failure: the first that names the rule which the mutant breaks, filed under it; else the
+            first one.
         cases: cases run.
         seconds: from the first case to the minimal one.
         problem: what the harness said, if it failed.
@@ -96,6 +98,12 @@ class Kill:
         if self.failure is None or self.failure.case is None:
             return None
         return self.failure.case.messages
+
+    @property
+    def place(self) -> int | None:
+        """The place of the rule it breaks among those named, from 1; `None`: it is not named."""
+        named = self.mutant.rule in self.rules
+        return self.rules.index(self.mutant.rule) + 1 if named else None
 
     @property
     def ok(self) -> bool:
@@ -119,7 +127,7 @@ def kill(
     budget: Budget = PROFILES["ci"],
     watcher: Watcher | None = None,
 ) -> Kill:
-    """Check a mutant until the rule it breaks is found broken.
+    """Check a mutant until a failure names the rule it breaks.
 
     A mutant may break other rules too, and these may be found first.
     """
@@ -137,7 +145,7 @@ def kill(
 
 
 def kill_by(cases: Iterable[AnyCase], mutant: Mutant) -> Kill:
-    """Check a mutant on some cases, as they are, until the rule it breaks is found broken.
+    """Check a mutant on some cases, as they are, until a failure names the rule it breaks.
 
     This takes milliseconds, and says whether the mutant still differs from the reference, not
     whether a search finds it.
@@ -150,7 +158,7 @@ def kill_by(cases: Iterable[AnyCase], mutant: Mutant) -> Kill:
             failure = search.failure_of(case)
             if failure is not None:
                 failures.append(failure)
-                if failure.rule == mutant.rule:
+                if mutant.rule in failure.rules:
                     break
     return _kill(mutant, failures, search.runner.cases, begun)
 
@@ -176,7 +184,7 @@ def _killed_by_cases(mutant: Mutant, seed: int, budget: Budget, watcher: Watcher
             found = len(findings.failures)
             search.explain(found + 1)
             # None was added if the time is over.
-            if len(findings.failures) == found or findings.failures[-1].rule == mutant.rule:
+            if len(findings.failures) == found or mutant.rule in findings.failures[-1].rules:
                 break
     except HarnessError as error:
         problem = str(error)
@@ -189,17 +197,18 @@ def _part(rule: str) -> Part:
         return "first"
     if RULES[rule].second_part:
         return "second"
-    return "both" if any(law.rule == rule for law in TIMED_LAWS) else "first"
+    return "both" if any(law.rule == rule for law in LAWS if law.id in OF_TIMED_CASES) else "first"
 
 
 def _kill(
     mutant: Mutant, failures: Sequence[Failure], cases: int, begun: float, problem: str = ""
 ) -> Kill:
-    on_rule = [failure for failure in failures if failure.rule == mutant.rule]
+    on_rule = [failure for failure in failures if mutant.rule in failure.rules]
+    failure = next(iter([*on_rule, *failures]), None)
     return Kill(
         mutant,
-        tuple(dict.fromkeys(failure.rule for failure in failures)),
-        next(iter([*on_rule, *failures]), None),
+        () if failure is None else failure.rules,
+        None if failure is None else failure.filed(mutant.rule),
         cases,
         time.monotonic() - begun,
         problem,

@@ -26,7 +26,8 @@ def test_the_toy_engine_is_what_the_document_says() -> None:
     assert len(told) > 5
     assert set(told) <= {failure.rule for failure in report.failures}
     shown = re.findall(r"```text\n(BROKEN.*?)\n```", TEXT, re.DOTALL)
-    assert shown == [failure_text(report.failures[0], "toy", width=72)]
+    assert len(shown) == 1
+    assert shown[0] in [failure_text(failure, "toy", width=72) for failure in report.failures]
     assert [failure.may_be_same for failure in report.failures] == [
         number > 0 for number in range(len(report.failures))
     ]

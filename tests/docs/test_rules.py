@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from wallaroo_conformance.judge.law import PlainLaw, law
+from wallaroo_conformance.judge.law import Law, law
 from wallaroo_conformance.judge.rules import RULES, Chapter, Rule
 from wallaroo_docs import lineages
 from wallaroo_docs.blocks import SPEC
@@ -36,7 +36,7 @@ def test_who_refers_to_a_rule_that_there_is_not_is_told():
     with pytest.raises(ValueError, match="state-99"):
         law("state-99/new", "decoded", "it holds", "it does not")
     with pytest.raises(ValueError, match="state-99"):
-        PlainLaw("state-99", "new", "it holds", "it does not")
+        Law("state-99", "new", "it holds")
 
 
 def test_every_rule_is_guarded():

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
 from wallaroo.engine import Case
 from wallaroo.topology import Application
 from wallaroo_conformance.cases import building, readable, reducing
-from wallaroo_conformance.cases.case import ConformanceCase, Input
+from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.crossing import crossed
-from wallaroo_conformance.cases.exchanging import exchanges
-from wallaroo_conformance.cases.payloads import PAYLOADS
 from wallaroo_conformance.cases.reading import BadCaseError, case_from_json
 from wallaroo_conformance.cases.timed.building import application_of
 from wallaroo_conformance.cases.timed.case import FORMAT as TIMED_FORMAT
-from wallaroo_conformance.cases.timed.case import Entry, TimedCase, fitting
+from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.cases.timed.crossing import timed_crossed
-from wallaroo_conformance.cases.timed.exchanging import timed_exchanges
 from wallaroo_conformance.cases.timed.readable import (
     timed_application_text,
     timed_input_text,
@@ -81,20 +78,6 @@ def reductions(case: AnyCase) -> list[AnyCase]:
     if isinstance(case, TimedCase):
         return [*timed_reductions(case)]
     return [*reducing.reductions(case)]
-
-
-def exchanged(case: AnyCase) -> list[AnyCase]:
-    """Return cases about as plain as a case, in which one thing has another's place."""
-    if isinstance(case, TimedCase):
-        return [*timed_exchanges(case)]
-    return [*exchanges(case)]
-
-
-def with_a_message(case: AnyCase) -> AnyCase:
-    """Return a case without records with a plain message."""
-    if isinstance(case, TimedCase):
-        return replace(case, inputs=(fitting(Entry(), case.sources),))
-    return replace(case, inputs=(Input(0, PAYLOADS[0]),))
 
 
 def cross(one: AnyCase, other: AnyCase, rng: Random) -> AnyCase:

@@ -40,6 +40,13 @@ def kill_matrix(options: argparse.Namespace) -> int:
         print(_line(came), flush=True)
     good = sum(came.ok for came in kills)
     print(f"{good} of {len(kills)} came out as expected")
+    places = [came.place for came in kills if came.mutant.shown_by == "cases" and came.place]
+    if places:
+        early = [sum(place <= most for place in places) for most in (1, 3)]
+        print(
+            f"of {len(places)} found by cases, {early[0]} have the rule they break named first, "
+            f"{early[1]} among the first three"
+        )
     if options.html is not None:
         options.html.write_text(html([], kills), encoding="utf-8")
         print(f"wrote {options.html}")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from wallaroo.trace import Trace, canonical_json
-from wallaroo_conformance.judge.window_signs import bounds_of, late_alone, lost_whole, window_signs
 
 Kind: TypeAlias = Literal[
     "crash", "ended", "missing", "extra", "changed", "order", "letters", "letter fields",
@@ -26,19 +25,6 @@ KINDS: frozenset[Kind] = frozenset(
         *("windows", "late"),
     }
 )
-
-
-Sign: TypeAlias = str
-"""What is special about dead letters, or outputs, that differ.
-
-``more REASON``, ``lost REASON``: the engine has more of this reason, or fewer; a late message that
-is dropped counts as one, or that fires a window of its own. ``all lost``: of letters of one step,
-sink, reason and error type, it has none. ``told``: a letter that both have differs in a field;
-``told of a window``: so does one without a payload, of what a window or a generator gave; ``told of
-a pipeline``: it differs in its pipeline.
-``outputs lost``: some do not come, and none comes instead. ``window lost``: a window of several
-messages does not. ``same bounds``, ``other ends``, ``new bounds``: of windows (`window_signs`).
-"""
 
 _FIELDS = ("key", "error_type", "payload", "source", "step", "sink", "pipeline")
 """A dead letter's fields, besides lineage and reason."""
@@ -127,77 +113,6 @@ def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
     if one["late"] != other["late"]:
         kinds.add("late")
     return frozenset(kinds)
-
-
-def signs(expected: Trace, actual: Result) -> frozenset[Sign]:
-    """Return what is special about the dead letters and outputs in which two traces differ."""
-    if isinstance(actual, Crash):
-        return frozenset()
-    try:
-        one, other = expected.comparable(), actual.comparable()
-        wanted, given = one["dead_letters"], other["dead_letters"]
-        bounds = [bounds_of(trace) for trace in (expected, actual)]
-        found = {
-            f"{what} {reason}"
-            for what, left in zip(("lost", "more"), _unmatched(one, other), strict=True)
-            for reason in left
-        }
-        # The window of a late message fires at once; a count window of one message may stay open,
-        # and one that fires in its place is not that of a late message.
-        fired = [bounds_of(trace, opened=False) for trace in (expected, actual)]
-        if late_alone(bounds[0], fired[1]):
-            found.add("more late")
-        if late_alone(bounds[1], fired[0]):
-            found.add("lost late")
-        if one["outputs"] != other["outputs"] or one["windows"] != other["windows"]:
-            found |= window_signs(*bounds)
-            if lost_whole(expected, bounds[1]):
-                found.add("window lost")
-        kinds = [Counter(map(_kind_of_letter, letters)) for letters in (wanted, given)]
-        if any(kind not in kinds[1] for kind in kinds[0]):
-            found.add("all lost")
-        if len(wanted) == len(given) and not found:
-            for letter, also in zip(wanted, given, strict=True):
-                if any(letter[name] != also[name] for name in _FIELDS):
-                    found.add(_told(letter, also))
-        if one["outputs"] != other["outputs"] and _fewer(one["outputs"], other["outputs"]):
-            found.add("outputs lost")
-    except Exception:  # noqa: BLE001 - an engine may have put anything into its trace
-        return frozenset()
-    return frozenset(found)
-
-
-def _told(letter: Any, also: Any) -> Sign:
-    """Return the sign of two dead letters that differ in a field."""
-    if letter["pipeline"] != also["pipeline"]:
-        return "told of a pipeline"
-    return "told of a window" if letter["payload"] is None else "told"
-
-
-def _fewer(wanted: list[Any], given: list[Any]) -> bool:
-    """Whether no sink has an output that it must not have."""
-    return len(wanted) == len(given) and all(
-        not Counter(other["outputs"]) - Counter(one["outputs"])
-        for one, other in zip(wanted, given, strict=True)
-    )
-
-
-def _unmatched(one: Any, other: Any) -> tuple[Counter[str], Counter[str]]:
-    """Return how many more dead letters of each reason the one has, and the other."""
-    counts = [Counter(letter["reason"] for letter in form["dead_letters"]) for form in (one, other)]
-    for count, form in zip(counts, (one, other), strict=True):
-        count["late"] += sum(number for _, what, number in form["late"] if what == "dropped")
-    return counts[0] - counts[1], counts[1] - counts[0]
-
-
-def _kind_of_letter(letter: Any) -> tuple[str, ...]:
-    return tuple([str(letter[name]) for name in ("step", "sink", "reason", "error_type")])
-
-
-def end_of(expected: Trace, actual: Result) -> str | None:
-    """Return how the run ends early on the reference, or else on the engine; `None`: on neither."""
-    ended = expected.ended or (None if isinstance(actual, Crash) else actual.ended)
-    return None if ended is None else ended.kind
 
 
 def readable_result(result: Result) -> Result:

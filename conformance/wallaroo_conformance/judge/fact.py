@@ -167,3 +167,6 @@ class Fact(enum.Enum):
 
 
 Facts = frozenset[Fact]
+
+TIMED_FACTS: Facts = frozenset(list(Fact)[list(Fact).index(Fact.TIMED) :])
+"""Facts that only timed cases meet."""

@@ -11,7 +11,7 @@ import json
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, TypeAlias
 
@@ -20,6 +20,7 @@ from wallaroo.trace import Trace
 from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.judge.coverage import CoverageResult
 from wallaroo_conformance.judge.differences import Crash, Result
+from wallaroo_conformance.judge.law import Law
 
 FORMAT = "wallaroo-report/1"
 
@@ -59,13 +60,14 @@ class LawResult:
 
 @dataclass(frozen=True)
 class Failure:
-    """A broken rule, with the smallest case that shows it.
+    """A case on which an engine is wrong, as small as it gets.
+
+    Which of the rules it breaks that the case exercises is not known. So a failure names all of
+    them, the most particular first, and is filed under that one.
 
     Args:
-        rule: the rule.
-        law: the law's name.
-        says: what must hold.
-        cause: what an engine that breaks it probably does.
+        laws: of each of these rules, the law that the case has met. Where there is no case, it is
+            known which law is broken.
         case: the reduced case; `None` where there is none, for live servers.
         expected: the reference's trace.
         actual: what the engine gave instead.
@@ -77,10 +79,7 @@ class Failure:
         stored: the file it was stored in, `None` if it was not.
     """
 
-    rule: str
-    law: str
-    says: str
-    cause: str
+    laws: tuple[Law, ...]
     case: AnyCase | None
     expected: Trace | None = None
     actual: Result | None = None
@@ -90,6 +89,31 @@ class Failure:
     cut_short: bool = False
     jobs: int = 0
     stored: str | None = None
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules that the case exercises, the most particular first."""
+        return tuple([law.rule for law in self.laws])
+
+    @property
+    def rule(self) -> str:
+        """The rule that it is filed under."""
+        return self.laws[0].rule
+
+    @property
+    def law(self) -> str:
+        """The name of the law that it is filed under."""
+        return self.laws[0].name
+
+    @property
+    def says(self) -> str:
+        """What must hold by that law."""
+        return self.laws[0].says
+
+    def filed(self, rules: str) -> Failure:
+        """Return it filed under the first of its rules that fits a pattern, if there is one."""
+        laws = sorted(self.laws, key=lambda law: not fits(law.rule, rules))
+        return replace(self, laws=tuple(laws))
 
     @property
     def crash(self) -> Crash | None:
@@ -104,7 +128,7 @@ class Failure:
             "rule": self.rule,
             "law": self.law,
             "says": self.says,
-            "cause": self.cause,
+            "rules": list(self.rules),
             "case": None if self.case is None else self.case.to_json(),
             "expected": None if self.expected is None else self.expected.to_json(),
             "actual": actual.to_json() if isinstance(actual, Trace) else None,

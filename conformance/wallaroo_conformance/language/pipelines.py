@@ -11,25 +11,18 @@ from wallaroo_conformance.cases.operators.encoding import line
 from wallaroo_conformance.cases.operators.states import Notebook
 from wallaroo_conformance.cases.timed.aggregations import Number
 from wallaroo_conformance.cases.timed.operators import ByLetter, Same, component
-from wallaroo_conformance.judge.law import PlainLaw
+from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.language.refusal import Refusal
 
-_CAUSE = "the language, not the engine"
-
-BUILT = PlainLaw(
+BUILT = Law(
     "graph-1",
     "built",
     "everything that leads to one of the given pipelines is built, and nothing else",
-    _CAUSE,
 )
-_NAMED = PlainLaw("graph-5", "named", "two steps of one name are refused", _CAUSE)
-_SIDES = PlainLaw(
-    "graph-3", "sides", "a merge of a side with a key and one without is refused", _CAUSE
-)
-_FORMS = PlainLaw(
-    "key-3", "forms", "a state computation of the other form of the API is refused", _CAUSE
-)
-_WINDOWS = PlainLaw("window-1", "refused", "impossible windows are refused", _CAUSE)
+_NAMED = Law("graph-5", "named", "two steps of one name are refused")
+_SIDES = Law("graph-3", "sides", "a merge of a side with a key and one without is refused")
+_FORMS = Law("key-3", "forms", "a state computation of the other form of the API is refused")
+_WINDOWS = Law("window-1", "refused", "impossible windows are refused")
 
 
 def _begun(name: str = "orders") -> Any:
@@ -44,7 +37,7 @@ def _range(size: Any = 10) -> Any:
     return wallaroo.range_windows(size)
 
 
-PIPELINE_SLIPS: tuple[tuple[PlainLaw, tuple[Refusal, ...]], ...] = (
+PIPELINE_SLIPS: tuple[tuple[Law, tuple[Refusal, ...]], ...] = (
     (
         _NAMED,
         (

@@ -15,30 +15,20 @@ from wallaroo_conformance.cases.operators.decoding import text
 from wallaroo_conformance.cases.operators.encoding import line
 from wallaroo_conformance.cases.operators.routing import by_text
 from wallaroo_conformance.cases.operators.states import Notebook, Stocked
-from wallaroo_conformance.judge.law import PlainLaw
+from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.results import Failure, LawResult, Status, fits
 from wallaroo_conformance.language.pipelines import BUILT, PIPELINE_SLIPS, all_built
 from wallaroo_conformance.language.refusal import Refusal
 
-_CAUSE = "the language, not the engine"
-
-REFUSED = PlainLaw(
+REFUSED = Law(
     "build-1",
     "refused",
     "a mistake is refused by an error that says where, and what to write instead",
-    _CAUSE,
 )
-AGREEING = PlainLaw(
-    "state-8", "agreeing", "builders and sets of keys that agree are not refused", _CAUSE
-)
-LISTED = PlainLaw(
-    "route-3",
-    "listed",
-    "keys may be listed in any sequence, and an empty one lists none",
-    _CAUSE,
-)
+AGREEING = Law("state-8", "agreeing", "builders and sets of keys that agree are not refused")
+LISTED = Law("route-3", "listed", "keys may be listed in any sequence, and an empty one lists none")
 
-LANGUAGE_LAWS: tuple[PlainLaw, ...] = (
+LANGUAGE_LAWS: tuple[Law, ...] = (
     *(REFUSED, LISTED, AGREEING),
     *(BUILT, *[law for law, _ in PIPELINE_SLIPS]),
 )
@@ -220,7 +210,5 @@ def check_language(rules: str) -> tuple[list[LawResult], list[Failure]]:
         kept = len(found) - len(problems)
         status: Status = "broken" if problems else "kept"
         laws.append(LawResult(law.rule, law.name, law.says, status, kept))
-        failures += [
-            Failure(law.rule, law.name, law.says, law.cause, None, text=text) for text in problems
-        ]
+        failures += [Failure((law,), None, text=text) for text in problems]
     return laws, failures

@@ -20,7 +20,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from wallaroo.cli.logs import logging_to
 from wallaroo.engine import Engine, Isolation, load_engine
-from wallaroo_conformance.judge.law import PlainLaw
+from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.results import Failure, LawResult, Status, fits
 from wallaroo_conformance.live.coming_back import what_outlives_a_kill
 from wallaroo_conformance.live.coming_in import what_comes_in
@@ -36,15 +36,14 @@ from wallaroo_conformance.live.scenario import BrokenRuleError, Scenario, modes_
 from wallaroo_conformance.search.running import crash
 
 
-def _law(rule: str, says: str, cause: str = "see what was done") -> PlainLaw:
-    return PlainLaw(rule, "live", says, cause)
+def _law(rule: str, says: str) -> Law:
+    return Law(rule, "live", says)
 
 
-_LAWS: tuple[PlainLaw, ...] = (
+_LAWS: tuple[Law, ...] = (
     _law(
         "frame-1",
         "the frames depend on the bytes alone, never on how TCP divided them",
-        "a piece of a frame is taken for the whole, or a header that comes in two parts is lost",
     ),
     _law(
         "frame-2",
@@ -53,14 +52,11 @@ _LAWS: tuple[PlainLaw, ...] = (
     _law(
         "frame-3",
         "a header that claims too much closes that connection; others go on",
-        "the claim is believed, or all connections are closed",
     ),
     _law(
         "frame-4",
         "a frame that a connection's end leaves incomplete is dropped and counted; an engine "
         "that dies closes nothing in order",
-        "the incomplete frame is processed or not counted, or an engine's death looks like "
-        "its stop",
     ),
     _law(
         "frame-5",
@@ -73,17 +69,14 @@ _LAWS: tuple[PlainLaw, ...] = (
     _law(
         "sink-2",
         "two sinks at one address have a connection each",
-        "connections are kept by address",
     ),
     _law(
         "sink-3",
         "a sink that went away gets every output, from an output's first byte",
-        "outputs on their way are lost, or sent again from the middle of one",
     ),
     _law(
         "dead-1",
         "dead letters of a live run are counted, and are added at the end of the file",
-        "the counts, the log and the file differ, or the file is overwritten",
     ),
     _law(
         "dead-2",
@@ -93,23 +86,19 @@ _LAWS: tuple[PlainLaw, ...] = (
         "dead-3",
         "live too, SystemExit ends the run with exit 1, names the step, and delivers the "
         "outputs before it",
-        "only the machine knows that the run has ended",
     ),
     _law(
         "dead-4",
         "live too, --on-error stop delivers exactly the outputs before the first dead "
         "letter; exit 1",
-        "messages received with it are processed, or outputs before it are not delivered",
     ),
     _law(
         "time-1",
         "a window that time alone makes due fires, though nothing comes any more",
-        "only input moves time, or nobody looks at the clock",
     ),
     _law(
         "time-5",
         "a stop ends no source: windows that are open do not fire, and are counted",
-        "a stop is taken for the end of the input",
     ),
     _law(
         "stop-1",
@@ -118,16 +107,14 @@ _LAWS: tuple[PlainLaw, ...] = (
     _law(
         "recover-1",
         "after a kill and a restart each frame has had its effect on state once",
-        "state is saved apart from how far the input was read",
     ),
     _law(
         "recover-2",
         "after a kill and a restart sinks have every output; repeats are a stretch",
-        "outputs that were handed on count as delivered",
     ),
 )
 
-LIVE_LAWS: Mapping[str, PlainLaw] = {law.rule: law for law in _LAWS}
+LIVE_LAWS: Mapping[str, Law] = {law.rule: law for law in _LAWS}
 """What must hold for a live server: one law for each rule."""
 
 _SPECIAL = (
@@ -342,11 +329,10 @@ def _any_order(
 
 
 def _failure(rule: str, text: str) -> Failure:
-    law = LIVE_LAWS[rule]
-    return Failure(law.rule, law.name, law.says, law.cause, None, text=text)
+    return Failure((LIVE_LAWS[rule],), None, text=text)
 
 
-def _result(law: PlainLaw, count: int, beyond: str | None, failure: Failure | None) -> LawResult:
+def _result(law: Law, count: int, beyond: str | None, failure: Failure | None) -> LawResult:
     if beyond is not None:
         return LawResult(law.rule, law.name, law.says, "unsupported", 0, 1, beyond)
     if failure is not None and failure.rule == law.rule:

@@ -113,6 +113,7 @@ def _failure(failure: Failure) -> dict[str, Any]:
     case = failure.case
     return {
         "law": failure.law,
+        "rules": list(failure.rules),
         "says": failure.says,
         "crash": None if failure.crash is None else failure.crash.error,
         "case": None if case is None else case.to_json(),

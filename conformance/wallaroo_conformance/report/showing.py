@@ -92,7 +92,7 @@ def side_by_side(one: list[str], other: list[str]) -> list[tuple[str, str, str]]
 
 
 def failure_text(failure: Failure, engine: str, *, option: str = "", width: int = 100) -> str:
-    """Return a failure, whole: rule, application, input, traces, cause, how to replay it.
+    """Return a failure, whole: rules, application, input, traces, how to replay it.
 
     Args:
         failure: the failure.
@@ -107,6 +107,8 @@ def failure_text(failure: Failure, engine: str, *, option: str = "", width: int 
         f"  the rule says: {failure.says}",
         f"  {rule_place(failure.rule)}",
     ]
+    if others := failure.rules[1:]:
+        parts.append(f"  or another rule that this case exercises: {', '.join(others)}")
     if failure.may_be_same:
         parts.append("  may be the same fault as the first that is shown")
     if failure.cut_short:
@@ -130,7 +132,6 @@ def failure_text(failure: Failure, engine: str, *, option: str = "", width: int 
             "",
             _columns(failure, engine, width),
         ]
-    parts.append(f"  likely cause: {failure.cause}")
     if not failure.alone:
         parts.append("  alone it succeeds: the cases of one job are not isolated from each other")
     if failure.stored:

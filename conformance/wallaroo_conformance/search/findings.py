@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 from wallaroo_conformance.cases.either import AnyCase, size
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.coverage import Coverage
-from wallaroo_conformance.judge.differences import Crash, Kind, Result, Sign
-from wallaroo_conformance.judge.law import Evidence, Law
-from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES, exercised
+from wallaroo_conformance.judge.differences import Kind, Result
+from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES, exercised, laws_of
 from wallaroo_conformance.judge.metamorphic import RELATIONS
 from wallaroo_conformance.judge.oracle import Meaning
 from wallaroo_conformance.judge.results import Failure, LawResult, fits
@@ -32,23 +32,15 @@ class Failing:
     meaning: Meaning
     kinds: frozenset[Kind]
     result: Result
-    signs: frozenset[Sign]
 
     @property
     def case(self) -> AnyCase:
         """The case."""
         return self.meaning.case
 
-    @property
-    def evidence(self) -> Evidence:
-        """What it says about its cause."""
-        return Evidence(self.meaning.facts, self.kinds, self.signs)
-
-    def says_as_much_as(self, other: Failing) -> bool:
-        """Whether content differs if it does in another case, and the engine gave a trace too."""
-        if isinstance(self.result, Crash) and not isinstance(other.result, Crash):
-            return False
-        return self.evidence.of_content or not other.evidence.of_content
+    def differs_like(self, other: Failing) -> bool:
+        """Whether it differs in a way in which another case differs too."""
+        return bool(self.kinds & other.kinds)
 
     @property
     def size(self) -> tuple[int, ...]:
@@ -91,9 +83,8 @@ class Findings:
         self.refused: list[AnyCase] = []
         """Cases whose application the engine's `check` refuses; not all of them."""
         self.failing: list[Failing] = []
-        """Failing cases that no law in `blamed` explains; not all of them."""
+        """Failing cases that no failure explains; not all of them."""
         self.failures: list[Failure] = []
-        self.blamed: list[Law] = []
 
     def add_beyond(self, meaning: Meaning, why: str, *, refused: bool) -> None:
         """Note a case that the engine is not given, and why not."""
@@ -111,14 +102,15 @@ class Findings:
         self.kept.update(law.id for law in exercised(meaning.facts))
 
     def add_failing(self, failing: Failing) -> None:
-        """Note a case on which the engine differs; keep it if no blamed law explains it."""
+        """Note a case on which the engine differs; keep it if no failure explains it."""
         self._tried += 1
+        facts = failing.meaning.facts
         for law in self.excusing:
-            if law.explains(failing.evidence):
+            if law.fits(facts, failing.kinds):
                 why = f"a consequence of {law.rule}, which it does not claim"
                 self.add_beyond(failing.meaning, why, refused=False)
                 return
-        self.differed.update(law.id for law in exercised(failing.meaning.facts))
+        self.differed.update(law.id for law in exercised(facts))
         if self.is_explained(failing):
             return
         if self.first_failure is None:
@@ -129,20 +121,28 @@ class Findings:
             self.failing.sort(key=lambda one: one.size)
             del self.failing[_MOST_FAILING:]
 
-    def add_failure(self, failure: Failure, law: Law) -> None:
+    def add_failure(self, failure: Failure) -> None:
         """Note the failure of a failing case, and drop the failing cases that it explains."""
         self.failures.append(failure)
-        self.blamed.append(law)
         self.failing = [one for one in self.failing if not self.is_explained(one)]
 
     def failures_of(self, rules: str) -> list[Failure]:
-        """Return the failures of the rules that fit a pattern."""
-        return [one for one in self.failures if fits(one.rule, rules)]
+        """Return the failures that name a rule which fits a pattern, filed under the first."""
+        filed = [failure.filed(rules) for failure in self.failures]
+        return [failure for failure in filed if fits(failure.rule, rules)]
 
     def is_explained(self, failing: Failing) -> bool:
-        """Whether a law that is blamed already explains the difference."""
-        known = (*self.blamed, *self.excusing)
-        return any(law.explains(failing.evidence) for law in known)
+        """Whether a case fails in the same way as one that is a failure already.
+
+        It does if it exercises the law that the failure is filed under, and differs in something
+        that this law speaks of. Then one fault may be behind both, and it is not shown again.
+        """
+        known = (*[failure.laws[0] for failure in self.failures], *self.excusing)
+        return any(law.fits(failing.meaning.facts, failing.kinds) for law in known)
+
+    def laws_of(self, failing: Failing) -> tuple[Law, ...]:
+        """Return the laws that a failing case may have broken, the most particular first."""
+        return laws_of(failing.meaning.facts, failing.kinds, self.kept + self.differed)
 
     def unmet(self, law: Law) -> bool:
         """Whether no case has exercised `law` yet, and some may: not all are beyond the engine."""
@@ -157,7 +157,10 @@ class Findings:
         """
         stated = [(law.rule, law.name, law.says) for law in LAWS]
         stated += [(relation.rule, relation.name, relation.says) for relation in _RELATIONS]
-        found = [self._law_result(*one, unsupported) for one in stated if fits(one[0], rules)]
+        broken = {failure.laws[0].id for failure in self.failures_of(rules)}
+        found = [
+            self._law_result(*one, unsupported, broken) for one in stated if fits(one[0], rules)
+        ]
         return self._without_refused_rules(found)
 
     def _without_refused_rules(self, results: list[LawResult]) -> list[LawResult]:
@@ -177,11 +180,11 @@ class Findings:
         ]
 
     def _law_result(
-        self, rule: str, name: str, says: str, unsupported: Mapping[str, str]
+        self, rule: str, name: str, says: str, unsupported: Mapping[str, str], broken: Set[str]
     ) -> LawResult:
         law_id = f"{rule}/{name}"
         kept, beyond = self.kept[law_id], self.beyond[law_id]
-        if any(failure.rule == rule and failure.law == name for failure in self.failures):
+        if law_id in broken:
             return LawResult(rule, name, says, "broken", kept, beyond)
         if rule in unsupported:
             return LawResult(rule, name, says, "unsupported", kept, beyond, unsupported[rule])
@@ -195,6 +198,6 @@ class Findings:
         if beyond and not self.differed[law_id]:
             why = self.why_beyond.get(law_id, "")
             return LawResult(rule, name, says, "unsupported", 0, beyond, why)
-        hidden = ", ".join(law.id for law in self.blamed)
+        hidden = ", ".join(sorted(broken))
         note = f"hidden by {hidden}" if hidden else ""
         return LawResult(rule, name, says, "not exercised", 0, beyond, note)

@@ -163,14 +163,6 @@ class Generation:
         mixed = self._part == "both" and stage != "random" and not self.spare_timed
         return _TIMED if mixed else 0.0
 
-    def around(self, count: int) -> list[AnyCase]:
-        """Return at most `count` cases of each tour, one of each sort if possible."""
-        tones = _TOURS[self._modes]
-        timed = _chosen(_timed_tours(tones), count)
-        if self._part == "second":
-            return list(timed)
-        return [*timed, *_chosen(_tours(tones), count)]
-
     def more(self, part: Part, count: int = _FIRST_CHUNK) -> list[AnyCase]:
         """Return cases to look through for laws that no case has exercised yet.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from typing import TypeGuard
 
@@ -15,8 +15,9 @@ from wallaroo.trace import Trace
 from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.claims import Claims
-from wallaroo_conformance.judge.differences import Crash, Result, differences, signs
+from wallaroo_conformance.judge.differences import Crash, Result, differences
 from wallaroo_conformance.judge.divergences import Divergence, known
+from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.metamorphic import RELATIONS, Variant
 from wallaroo_conformance.judge.oracle import Meaning, Oracle
 from wallaroo_conformance.judge.results import Failure
@@ -147,24 +148,17 @@ class Judge:
 
         Args:
             cases: the cases.
-            like: pass over those which say less than this one, where content differs, and those on
-                which the engine raises, where it does not.
+            like: pass over those which do not differ in a way in which this one does.
         """
-        return next(self._all_failing(cases, like), None)
-
-    def all_failing(self, cases: Sequence[AnyCase], like: Failing) -> list[Failing]:
-        """Return all cases that fail for a reason not yet known; as `first_failing`."""
-        return list(self._all_failing(cases, like))
-
-    def _all_failing(self, cases: Sequence[AnyCase], like: Failing | None) -> Iterator[Failing]:
         given = [meaning for meaning in self.oracle.ask(cases) if self._beyond(meaning) is None]
         results = self.runner.run([meaning.case for meaning in given])
         for meaning, result in zip(given, results, strict=False):
             failing = self.failing(meaning, result)
-            if failing is None or (like is not None and not failing.says_as_much_as(like)):
+            if failing is None or (like is not None and not failing.differs_like(like)):
                 continue
             if not self.findings.is_explained(failing):
-                yield failing
+                return failing
+        return None
 
     def failing(self, meaning: Meaning, result: Result) -> Failing | None:
         """Return how an answer is wrong, or `None`; a rule that is not claimed cannot be broken."""
@@ -172,7 +166,7 @@ class Judge:
             return None
         compared = self.claims.comparable(meaning.trace, result)
         kinds = differences(*compared)
-        return Failing(meaning, kinds, result, signs(*compared)) if kinds else None
+        return Failing(meaning, kinds, result) if kinds else None
 
     def _refused(self, result: Result) -> TypeGuard[Crash]:
         """Whether an answer is the refusal of an engine that refuses in `run`."""
@@ -227,13 +221,11 @@ class Judge:
             # Both answers are the reference's, and still they disagree: the reference is wrong.
             self.findings.failures.append(
                 Failure(
-                    rule=relation.rule,
-                    law=relation.name,
-                    says=relation.says,
-                    cause="the reference breaks it too",
-                    case=variant.case,
+                    (Law(relation.rule, relation.name, relation.says),),
+                    variant.case,
                     expected=answer,
                     actual=result,
+                    text="both traces are those of the reference, which breaks it too",
                     may_be_same=bool(self.findings.failures),
                 )
             )

@@ -9,11 +9,9 @@ from typing import Any
 from wallaroo.engine import Engine, load_engine
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.cases.either import AnyCase
-from wallaroo_conformance.judge.blaming import blame
 from wallaroo_conformance.judge.claims import Claims
-from wallaroo_conformance.judge.differences import Crash, Result, differences, end_of, signs
-from wallaroo_conformance.judge.law import Evidence
-from wallaroo_conformance.judge.laws import LAWS
+from wallaroo_conformance.judge.differences import Crash, Result, differences
+from wallaroo_conformance.judge.laws import laws_of
 from wallaroo_conformance.judge.oracle import Meaning, Oracle
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.running import Runner
@@ -59,16 +57,10 @@ def replayed(example: Counterexample, engine: Engine) -> Replayed:
     options = runner.options_for(case)
     if not kinds:
         return Replayed(case, meaning, actual, options=options)
-    found = Evidence(meaning.facts, kinds, signs(*compared))
     for excusing in claims.excusing():
-        if excusing.explains(found):
+        if excusing.fits(meaning.facts, kinds):
             why = f"it differs, as a consequence of {excusing.rule}, which it does not claim"
             return Replayed(case, meaning, beyond=why)
-    law = blame(found, end_of(meaning.trace, actual))
-    for known in LAWS:
-        if (known.rule, known.name) == (example.rule, example.law) and known.exercised_by(
-            meaning.facts
-        ):
-            law = known
-    failure = Failure(law.rule, law.name, law.says, law.cause, case, meaning.trace, actual)
+    laws = laws_of(meaning.facts, kinds, {})
+    failure = Failure(laws, case, meaning.trace, actual).filed(example.rule)
     return Replayed(case, meaning, actual, failure=failure, options=options)

@@ -41,7 +41,6 @@ _OWN_CASES = 3 / 4
 _MOSTLY_REFUSED = 4  # an engine that takes less than one in this many timed cases gets few of them
 _MOST_COMPARED = 16  # steps of the top-up for relations
 _FEW = 16  # cases
-_AROUND = 128  # cases of each tour, which take a second or two
 _LOOKED_AT = 64  # cases, in such a step: they cost time even if none of them is of use
 _MOST_USEFUL = 32  # of the cases looked through in one step of the top-up, those that are run
 
@@ -288,8 +287,6 @@ class Search:
             rules: pattern of these rules. What breaks others has to be explained too, to be known
                 as theirs.
         """
-        if self._early and not self._ended:
-            self._look_around()
         failures = self.findings.failures
         while self.findings.failing and len(self.findings.failures_of(rules)) < most:
             why = "" if len(failures) < MOST_FAILURES else f"{len(failures)} failures are enough"
@@ -303,20 +300,10 @@ class Search:
             self._tell("reducing")
             self._explainer.explain_smallest()
 
-    def _look_around(self) -> None:
-        """Run some of each tour if few cases have failed.
-
-        Which of them fail says much about the law that is broken, and a search that gives up early
-        may not have run any. If cases without time fail too, the fault is not one of time.
-        """
-        if 0 < len(self.findings.failing) < _FEW:
-            self._tell("looking around")
-            self._try_chosen(self._generation.around(_AROUND))
-
     def show_unreduced(self) -> None:
         """Make a failure of the smallest failing case as it is: there is no time to reduce it."""
         if self.findings.failing:
-            self._explainer.show_smallest()
+            self._explainer.explain_smallest(reduce=False)
 
     def law_results(self, rules: str = "*") -> list[LawResult]:
         """Return the result of each law whose rule fits the pattern."""
@@ -335,7 +322,7 @@ class Search:
                 0.0 if budget is None else self._deadline.spent,
                 None if budget is None else budget.seconds,
                 self.findings.kept,
-                [law.id for law in self.findings.blamed],
+                [failure.laws[0].id for failure in self.findings.failures],
                 len(self.findings.failing),
             )
         )

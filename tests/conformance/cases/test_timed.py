@@ -22,7 +22,6 @@ from wallaroo_conformance.cases.timed.case import (
     TimedStep,
     WindowSpec,
 )
-from wallaroo_conformance.cases.timed.exchanging import timed_exchanges
 from wallaroo_conformance.cases.timed.marks import MARKS
 from wallaroo_conformance.cases.timed.operators import (
     EVENT_TIMES,
@@ -141,13 +140,6 @@ def test_reductions_are_simpler_and_can_be_run() -> None:
             assert size(simpler) < size(case)
             assert from_json(json.loads(simpler.canonical_json())) == simpler
             REFERENCE.run(engine_case(simpler))
-
-
-def test_exchanges_can_be_run() -> None:
-    for case in CASES[:12]:
-        for other in timed_exchanges(case):
-            assert from_json(json.loads(other.canonical_json())) == other
-            REFERENCE.run(engine_case(other))
 
 
 def test_what_is_behind_a_merge_is_there_for_each_side_when_it_is_undone() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from wallaroo_conformance.judge.differences import differences, signs
+from wallaroo_conformance.judge.differences import differences
 
-from wallaroo.trace import DeadLetter, OpenWindow, Reason, Trace
+from wallaroo.trace import OpenWindow, Trace
 
 SINK = ("first", 0)
 
@@ -30,34 +29,6 @@ def test_open_windows_that_differ_in_their_keys_alone_are_no_other_windows() -> 
 
     assert differences(opened("a", 0), opened((), 0)) == {"keys"}
     assert differences(opened("a", 0), opened("a", 5)) == {"windows"}
-
-
-def letter(number: int, reason: Reason = Reason.RAISED, **fields: Any) -> DeadLetter:
-    made = DeadLetter(
-        *((number,), "first", "first", "check", 0, None, None, reason),
-        *("ValueError", "text", b""),
-    )
-    return replace(made, **fields)
-
-
-def letters(*given: DeadLetter) -> Trace:
-    return Trace({SINK: ()}, given, ())
-
-
-def test_signs_say_what_is_special_about_dead_letters_that_differ() -> None:
-    both = letters(letter(0), letter(1))
-    assert signs(both, both) == set()
-    assert signs(both, letters(letter(0))) == {"lost raised"}
-    assert signs(both, letters()) == {"lost raised", "all lost"}
-    late = letter(2, Reason.LATE)
-    assert signs(both, letters(letter(0), letter(1), late)) == {"more late"}
-    assert signs(letters(late), Trace({SINK: ()}, (), (), late={("w", "dropped"): 1})) == {
-        "all lost"
-    }
-    assert signs(both, letters(letter(0), letter(1, key="k"))) == {"told"}
-    assert signs(both, letters(letter(0), letter(1, pipeline="v"))) == {"told of a pipeline"}
-    no_payload = letters(letter(0, payload=None))
-    assert signs(no_payload, letters(letter(0))) == {"told of a window"}
 
 
 def test_outputs_that_cannot_be_hashed_are_compared_all_the_same() -> None:

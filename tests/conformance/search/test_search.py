@@ -48,14 +48,6 @@ def test_what_every_search_has_comes_between_chance_and_what_is_led() -> None:
     assert len(generation.next_chunk(6)) == 3
 
 
-def test_around_few_failures_are_cases_of_both_tours() -> None:
-    around = Generation(0, BOTH, most=100, few=True).around(20)
-    assert sum(isinstance(case, TimedCase) for case in around) == 20
-    assert len(around) == 40
-    second = Generation(0, BOTH, most=100, few=True, part="second").around(20)
-    assert [type(case) for case in second] == [TimedCase] * 20
-
-
 def test_half_of_the_later_cases_are_led() -> None:
     search = Search(ReferenceEngine(), part="second", give_up_early=True)
     search.search(Budget(32, variant_every=0))
