@@ -112,7 +112,7 @@ def test_a_crash_is_told_as_a_crash_with_its_traceback() -> None:
     report = check_engine(Falling(), Check(Budget(100), counterexamples=None))
     text = failure_text(report.failures[0], "falling")
     assert text.startswith("CRASHED  frame-2")
-    assert "or another rule that this case exercises: order-2" in text
+    assert "or another rule that this case exercises: " in text
     assert "the engine raised ConnectionError: the worker is gone" in text
     assert "in run\n" in text
     assert __file__ in text

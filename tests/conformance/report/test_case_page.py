@@ -28,7 +28,7 @@ def test_the_way_of_the_messages_ends_where_the_engines_part() -> None:
     [pipeline] = read_counterexample(FALSY).case.pipelines  # type: ignore[union-attr]  # no timed one
     longer = replace(pipeline, steps=(*pipeline.steps, StepSpec("identity")))
     case = replace(read_counterexample(FALSY).case, pipelines=(longer,))
-    page = unescape(case_page(Counterexample(case), MUTANT, path="case.json"))
+    page = unescape(case_page(Counterexample(case, rule="compute-1"), MUTANT, path="case.json"))
     before, behind = page.split("What is behind it", 1)
     assert before.count("≠ here they part") == 1
     assert "gives" in before
