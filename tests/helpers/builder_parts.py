@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 import wallaroo
@@ -135,3 +137,27 @@ def refused(call, *parts):
         assert part in text, text
     assert "\n" not in text
     return text
+
+
+def with_attributes(base, **attributes):
+    """Return a class ``Odd`` that differs from `base` in these attributes."""
+    return type("Odd", (base,), attributes)
+
+
+def each(values, call, *said):
+    """Return a mistake for each value: what makes it, and the words of its error."""
+    return [(partial(call, value), *said) for value in values]
+
+
+def table(rows, call, *said):
+    """Return a mistake for each row: a value, and further words of its error."""
+    return [(partial(call, value), *said, *more) for value, *more in rows]
+
+
+def mistakes(rules, *parts):
+    """Return parameters of a test, ``call`` and ``said``, for all mistakes of these parts."""
+    return [
+        pytest.param(call, said, id=f"{rules} {part.__name__} {number}")
+        for part in parts
+        for number, (call, *said) in enumerate(part())
+    ]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 
-import pytest
-from small_windows import decode_event, when
+from small_windows import decode_event
 
 from wallaroo import (
     GenSourceConfig,
     TCPSinkConfig,
     TCPSourceConfig,
-    WallarooParameterError,
     config,
     tcp_parse_input_addrs,
 )
@@ -57,35 +55,6 @@ def test_config_later_arguments_have_no_effect_which_is_said_once(caplog, monkey
         "TCPSourceConfig: the argument valid",
         "GenSourceConfig: the argument parallelism",
     ]
-
-
-@pytest.mark.parametrize("idle_after", [0, -1, 1.5, True, "1"])
-def test_config_idle_after_that_is_no_duration(idle_after):
-    with pytest.raises(WallarooParameterError, match="TCPSourceConfig: idle_after"):
-        TCPSourceConfig("127.0.0.1", 0, decode_event, event_time=when, idle_after=idle_after)
-    with pytest.raises(WallarooParameterError, match="GenSourceConfig: idle_after"):
-        GenSourceConfig(Numbers(), event_time=when, idle_after=idle_after)
-
-
-@pytest.mark.parametrize("event_time", [5, "time", object()])
-def test_config_an_event_time_that_is_no_function(event_time):
-    with pytest.raises(WallarooParameterError, match=r"TCPSourceConfig: .*event_time"):
-        TCPSourceConfig("127.0.0.1", 0, decode_event, event_time=event_time)
-
-
-@pytest.mark.parametrize(
-    ("make", "names"),
-    [
-        (lambda: TCPSourceConfig("127.0.0.1", 0), "HOST, PORT, DECODER"),
-        (lambda: TCPSourceConfig(), "HOST, PORT, DECODER"),
-        (lambda: TCPSourceConfig("127.0.0.1", 0, decode_event, other=1), "HOST, PORT, DECODER"),
-        (lambda: GenSourceConfig(), "GENERATOR"),
-        (lambda: GenSourceConfig(Numbers(), Numbers()), "GENERATOR"),
-    ],
-)
-def test_config_missing_and_unknown_arguments(make, names):
-    with pytest.raises(WallarooParameterError, match=rf"Write: wallaroo\.\w+\({names}\)"):
-        make()
 
 
 def test_config_a_sink_s_parallelism_is_accepted():

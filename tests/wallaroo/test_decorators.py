@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import wallaroo
-from wallaroo import WallarooParameterError
 
 DECORATED = '''
 """A user's module."""
@@ -183,84 +182,8 @@ print(testing.run(application, {"p": [b"a"]}).output, [s.name for s in applicati
     assert done.stderr == b""
 
 
-# -- what decorators refuse ----------------------------------------------------------------------
-
-
 def one(message):
     return message
-
-
-def two(message, state):
-    return message, True
-
-
-NAMED = [
-    wallaroo.computation,
-    wallaroo.computation_multi,
-    wallaroo.state_computation,
-    wallaroo.state_computation_multi,
-]
-
-
-@pytest.mark.parametrize("decorator", NAMED)
-@pytest.mark.parametrize("name", ["", None, 5, b"n"])
-def test_build_1_a_decorated_computation_has_a_name(decorator, name):
-    with pytest.raises(WallarooParameterError, match=r'write: @wallaroo\.\w+\(name="…"\)'):
-        decorator(name=name)
-
-
-@pytest.mark.parametrize("decorator", NAMED)
-def test_build_1_the_decorator_without_parentheses(decorator):
-    with pytest.raises(WallarooParameterError) as caught:
-        decorator(one)
-    assert f'@wallaroo.{decorator.__name__}(name="…")' in str(caught.value)
-
-
-@pytest.mark.parametrize("decorator", NAMED[:2])
-def test_build_1_a_computation_takes_one_argument(decorator):
-    with pytest.raises(WallarooParameterError, match=r"two\(message, state\) does not"):
-        decorator(name="n")(two)
-
-
-@pytest.mark.parametrize("decorator", NAMED[2:])
-def test_build_1_a_state_computation_takes_two_arguments(decorator):
-    with pytest.raises(WallarooParameterError, match=r"one\(message\) does not"):
-        decorator(name="n")(one)
-
-
-@pytest.mark.parametrize(
-    "decorate",
-    [
-        wallaroo.encoder,
-        wallaroo.partition,
-        wallaroo.decoder(header_length=4, length_fmt=">I"),
-        wallaroo.computation(name="n"),
-        wallaroo.state_computation(name="n"),
-    ],
-)
-@pytest.mark.parametrize("thing", [None, "text", 5, object, wallaroo.encoder(one)])
-def test_build_1_decorators_decorate_functions(decorate, thing):
-    with pytest.raises(WallarooParameterError, match="decorates a function"):
-        decorate(thing)
-
-
-@pytest.mark.parametrize("decorate", [wallaroo.encoder, wallaroo.partition])
-def test_build_1_encoder_and_partition_take_one_argument(decorate):
-    with pytest.raises(WallarooParameterError, match=r"two\(message, state\) does not take that"):
-        decorate(two)
-
-
-def test_frame_1_a_decoder_without_its_arguments_says_what_to_write():
-    with pytest.raises(WallarooParameterError, match=r"@wallaroo.decoder\(header_length=4, "):
-        wallaroo.decoder(one)
-    with pytest.raises(WallarooParameterError, match="write header_length=4, length_fmt='>I'"):
-        wallaroo.decoder(2)
-
-
-@pytest.mark.parametrize("length", [0, 9, -1, "4", None, 4.0, True])
-def test_frame_1_a_decorators_header_is_1_to_8_bytes(length):
-    with pytest.raises(WallarooParameterError, match="from 1 to 8"):
-        wallaroo.decoder(header_length=length, length_fmt=">I")
 
 
 @pytest.mark.parametrize("length", range(1, 9))
@@ -268,29 +191,6 @@ def test_frame_1_every_header_length_has_a_format(length):
     formats = {1: "B", 2: "<H", 3: ">xH", 4: ">i", 5: ">Bxxxx", 6: ">Ixx", 7: ">xxxI", 8: "!Q"}
     decoder = wallaroo.decoder(header_length=length, length_fmt=formats[length])(one)
     assert decoder.payload_length(bytes(length)) == 0
-
-
-@pytest.mark.parametrize(
-    ("length", "length_fmt"),
-    [
-        (4, ">H"),
-        (2, ">I"),
-        (4, "nonsense"),
-        (4, ""),
-        (4, None),
-        (4, 5),
-        (4, ">HH"),
-        (4, "4x"),
-        (4, "4s"),
-        (4, ">f"),
-        (8, ">d"),
-        (1, "?"),
-        (1, "c"),
-    ],
-)
-def test_frame_1_a_format_yields_one_whole_number_of_the_headers_size(length, length_fmt):
-    with pytest.raises(WallarooParameterError, match="length_fmt="):
-        wallaroo.decoder(header_length=length, length_fmt=length_fmt)
 
 
 def test_decorators_wrap_builtins_that_tell_no_signature():

@@ -30,17 +30,17 @@ HARD_NAMES = [
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload: bytes) -> bytes:
+def decode(payload):
     return payload
 
 
 @wallaroo.encoder
-def encode(message: bytes) -> bytes:
+def encode(message):
     return message
 
 
 @wallaroo.partition
-def first_byte(message: bytes) -> bytes:
+def first_byte(message):
     return message[:1]
 
 
@@ -48,27 +48,27 @@ class Count:
     pass
 
 
-def source() -> wallaroo.TCPSourceConfig:
+def source():
     return wallaroo.TCPSourceConfig("127.0.0.1", 0, decode)
 
 
-def sink(port: int = 7002) -> wallaroo.TCPSinkConfig:
+def sink(port=7002):
     return wallaroo.TCPSinkConfig("127.0.0.1", port, encode)
 
 
-def step(name: str) -> object:
+def step(name):
     @wallaroo.state_computation(name=name)
-    def compute(message: bytes, state: Count) -> tuple[bytes, bool]:
+    def compute(message, state):
         return message, True
 
     return compute
 
 
-def market_spread() -> wallaroo.Application:
+def market_spread():
     return load_application(EXAMPLES / "market_spread.py", placeholders=True)
 
 
-def crossing() -> wallaroo.Application:
+def crossing():
     """Three pipelines that visit two partitions in different orders, some twice."""
     ab = wallaroo.ApplicationBuilder("crossing")
     for name, visited in (("one", "ABA"), ("two", "BA"), ("three", "CAB")):
@@ -80,50 +80,50 @@ def crossing() -> wallaroo.Application:
 
 
 class Total:
-    def initial_accumulator(self) -> int:
+    def initial_accumulator(self):
         return 0
 
-    def update(self, message: bytes, total: int) -> int:
+    def update(self, message, total):
         return total + 1
 
-    def combine(self, earlier: int, later: int) -> int:
+    def combine(self, earlier, later):
         return earlier + later
 
-    def output(self, key: object, total: int) -> bytes:
+    def output(self, key, total):
         return b"%d" % total
 
 
-def totals(name: str) -> object:
+def totals(name):
     class Named(Total):
-        def name(self) -> str:
+        def name(self):
             return name
 
     return Named()
 
 
 class Beat:
-    def initial_value(self) -> bytes:
+    def initial_value(self):
         return b"x"
 
-    def apply(self, last: bytes) -> bytes | None:
+    def apply(self, last):
         return None
 
 
-def when(message: bytes) -> int:
+def when(message):
     return 0
 
 
 @wallaroo.state_computation(name="kept", state=Count, expire_after=wallaroo.hours(1))
-def kept(message: bytes, state: Count) -> bytes:
+def kept(message, state):
     return message
 
 
 @wallaroo.computation(name="pass on")
-def pass_on(message: bytes) -> bytes:
+def pass_on(message):
     return message
 
 
-def branched() -> wallaroo.Application:
+def branched():
     """Branches of which one merges with another pipeline, windows, and three ends."""
     clicks = wallaroo.source(
         "clicks",
@@ -148,7 +148,7 @@ def branched() -> wallaroo.Application:
     )
 
 
-def diamond() -> wallaroo.Application:
+def diamond():
     """A pipeline that branches and is merged with itself, and one that merges with it."""
     begin = wallaroo.source("one", source())
     other = wallaroo.source("two", source())
@@ -156,12 +156,12 @@ def diamond() -> wallaroo.Application:
     return wallaroo.build_application("diamond", there.merge(other).to_sink(sink()))
 
 
-def named(name: str) -> wallaroo.Application:
+def named(name):
     ab = wallaroo.ApplicationBuilder(name).new_pipeline(name, source())
     return ab.to_state_partition(step(name), Count, name, first_byte).to_sink(sink()).build()
 
 
-def test_the_tree_shows_pipelines_and_who_shares_a_partition() -> None:
+def test_the_tree_shows_pipelines_and_who_shares_a_partition():
     assert tree(market_spread()) == dedent(
         """\
         application Market Spread
@@ -178,7 +178,7 @@ def test_the_tree_shows_pipelines_and_who_shares_a_partition() -> None:
     )
 
 
-def test_the_tree_shows_branches_merges_keys_windows_and_times() -> None:
+def test_the_tree_shows_branches_merges_keys_windows_and_times():
     assert tree(branched()) == dedent(
         """\
         application branched
@@ -210,7 +210,7 @@ def test_the_tree_shows_branches_merges_keys_windows_and_times() -> None:
     )
 
 
-def test_graph_3_what_follows_a_merge_stands_once() -> None:
+def test_graph_3_what_follows_a_merge_stands_once():
     assert tree(diamond()) == dedent(
         """\
         application diamond
@@ -229,7 +229,7 @@ def test_graph_3_what_follows_a_merge_stands_once() -> None:
     )
 
 
-def test_mermaid_shows_each_way_and_each_end() -> None:
+def test_mermaid_shows_each_way_and_each_end():
     lines = [line.strip() for line in mermaid(branched()).splitlines()]
     assert [line for line in lines if "done" in line] == [
         'done8(("done"))',
@@ -246,7 +246,7 @@ def test_mermaid_shows_each_way_and_each_end() -> None:
     assert 'node12["merge<br><b>clicks and beats</b>"]' in lines
 
 
-def test_mermaid_ties_a_shared_partition_to_each_of_its_steps() -> None:
+def test_mermaid_ties_a_shared_partition_to_each_of_its_steps():
     lines = [line.strip() for line in mermaid(market_spread()).splitlines()]
     assert lines[0] == "flowchart LR"
     assert [line for line in lines if "-.-" in line] == ["node1 -.- state0", "node4 -.- state0"]
@@ -264,7 +264,7 @@ def test_mermaid_ties_a_shared_partition_to_each_of_its_steps() -> None:
 
 
 @pytest.mark.parametrize("name", HARD_NAMES)
-def test_no_name_breaks_mermaid(name: str) -> None:
+def test_no_name_breaks_mermaid(name):
     for line in mermaid(named(name)).splitlines():
         labels = re.findall(r'"([^"]*)"', line)
         assert line.count('"') == 2 * len(labels)
@@ -275,7 +275,7 @@ def test_no_name_breaks_mermaid(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HARD_NAMES)
-def test_no_name_breaks_svg(name: str) -> None:
+def test_no_name_breaks_svg(name):
     root = ET.fromstring(svg(named(name)))
     shown = name.replace("\n", "\\n").replace("\ud800", "\\ud800")
     assert root.findtext(f"{SVG}title") == f"Topology of {shown}"
@@ -284,7 +284,7 @@ def test_no_name_breaks_svg(name: str) -> None:
     ]
 
 
-def test_svg_shows_a_shared_partition_once_with_a_tie_from_each_pipeline() -> None:
+def test_svg_shows_a_shared_partition_once_with_a_tie_from_each_pipeline():
     root = ET.fromstring(svg(market_spread()))
     kinds = [group.get("class") for group in root.iter(f"{SVG}g")]
     assert kinds == ["source", "stateful", "sink", "source", "stateful", "partition shared"]
@@ -292,7 +292,7 @@ def test_svg_shows_a_shared_partition_once_with_a_tie_from_each_pipeline() -> No
     assert len(ties) == 2
 
 
-def test_svg_is_described_for_those_who_do_not_see_it() -> None:
+def test_svg_is_described_for_those_who_do_not_see_it():
     root = ET.fromstring(svg(market_spread()))
     assert root.get("role") == "img"
     labelled_by = (root.get("aria-labelledby") or "").split()
@@ -300,7 +300,7 @@ def test_svg_is_described_for_those_who_do_not_see_it() -> None:
     assert root.findtext(f"{SVG}desc") == tree(market_spread())
 
 
-def test_steps_that_share_a_partition_are_level() -> None:
+def test_steps_that_share_a_partition_are_level():
     plan = layout(market_spread())
     application = market_spread()
     x = [box.x for box, node in zip(plan.nodes, application.nodes, strict=True)]
@@ -308,8 +308,8 @@ def test_steps_that_share_a_partition_are_level() -> None:
 
 
 @pytest.mark.parametrize("make", [market_spread, crossing, branched, diamond])
-def test_boxes_do_not_overlap_and_no_line_crosses_one(make: object) -> None:
-    plan = layout(make())  # type: ignore[operator]
+def test_boxes_do_not_overlap_and_no_line_crosses_one(make):
+    plan = layout(make())
     boxes = [*plan.nodes, *plan.partitions]
     for number, one in enumerate(boxes):
         assert 0 <= one.x < one.right <= plan.width
@@ -328,7 +328,7 @@ def test_boxes_do_not_overlap_and_no_line_crosses_one(make: object) -> None:
                 assert not (inside_y and across), (corners, box)
 
 
-def test_a_long_name_is_shortened_and_kept_in_the_tooltip() -> None:
+def test_a_long_name_is_shortened_and_kept_in_the_tooltip():
     name = "a very long name " * 20
     root = ET.fromstring(svg(named(name)))
     texts = [text.text or "" for text in root.iter(f"{SVG}text")]
@@ -338,8 +338,8 @@ def test_a_long_name_is_shortened_and_kept_in_the_tooltip() -> None:
 
 
 @pytest.mark.parametrize("make", [market_spread, crossing, branched, diamond])
-def test_every_flow_of_the_plan_is_in_the_picture(make: object) -> None:
-    application = make()  # type: ignore[operator]
+def test_every_flow_of_the_plan_is_in_the_picture(make):
+    application = make()
     plan = layout(application)
     root = ET.fromstring(svg(application))
     paths = [path.get("d", "") for path in root.iter(f"{SVG}path") if path.get("class") == "flow"]
@@ -349,7 +349,7 @@ def test_every_flow_of_the_plan_is_in_the_picture(make: object) -> None:
     assert sum(path.count("Q") for path in paths) == bends
 
 
-def test_the_tree_names_the_windows_that_a_builder_gave_a_name_of_their_own() -> None:
+def test_the_tree_names_the_windows_that_a_builder_gave_a_name_of_their_own():
     windows = wallaroo.count_windows(2).over(Total())
     builder = wallaroo.ApplicationBuilder("named").new_pipeline("p", source())
     application = builder.to_window(windows, first_byte, "pairs").to_sink(sink()).build()

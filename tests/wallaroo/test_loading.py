@@ -6,7 +6,6 @@ import json
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -40,29 +39,29 @@ def application_setup(args):
 ADDRESSES = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002"]
 
 
-def write(path: Path, text: str = APPLICATION) -> Path:
+def write(path, text=APPLICATION):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(dedent(text), encoding="utf-8")
     return path
 
 
 @pytest.fixture(autouse=True)
-def _paths_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def _paths_as_before(monkeypatch):
     monkeypatch.setattr(sys, "path", sys.path[:])
 
 
-def setup_returning(expression: str) -> str:
+def setup_returning(expression):
     return f"import wallaroo\ndef application_setup(args):\n    return {expression}\n"
 
 
-def test_a_file_is_loaded_with_its_arguments(tmp_path: Path) -> None:
+def test_a_file_is_loaded_with_its_arguments(tmp_path):
     application = load_application(str(write(tmp_path / "copy_it.py")), ADDRESSES)
     assert application.name == "copy"
     assert application.sources["copy"].config.address == "127.0.0.1:7010"
     assert application.sinks["copy", 0].config.address == "127.0.0.1:7002"
 
 
-def test_a_file_named_as_a_standard_module_shadows_nothing(tmp_path: Path) -> None:
+def test_a_file_named_as_a_standard_module_shadows_nothing(tmp_path):
     loaded = load_module(str(write(tmp_path / "json.py")))
     assert loaded.name.startswith("wallaroo_app_json")
     assert sys.modules["json"] is json
@@ -72,21 +71,21 @@ def test_a_file_named_as_a_standard_module_shadows_nothing(tmp_path: Path) -> No
     subprocess.run([sys.executable, "-c", fresh], check=True, timeout=60)
 
 
-def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
+def test_two_files_of_one_name_are_two_modules(tmp_path):
     one = load_module(str(write(tmp_path / "a" / "same.py")))
     two = load_module(str(write(tmp_path / "b" / "same.py")))
     assert one.name != two.name
     assert load_module(str(tmp_path / "a" / "same.py")).module is one.module
 
 
-def test_two_files_whose_names_differ_in_punctuation_are_two_modules(tmp_path: Path) -> None:
+def test_two_files_whose_names_differ_in_punctuation_are_two_modules(tmp_path):
     files = ["of-a_kind.py", "of_a-kind.py", "of_a_kind.py", "of_a_kind_2.py"]
     names = [load_module(str(write(tmp_path / name))).name for name in files]
     plain = "wallaroo_app_of_a_kind"
     assert names == [plain, f"{plain}_2", f"{plain}_3", f"{plain}_2_2"]
 
 
-def test_what_a_file_defines_has_the_same_name_in_another_folder(tmp_path: Path) -> None:
+def test_what_a_file_defines_has_the_same_name_in_another_folder(tmp_path):
     script = "import sys, pickle; from wallaroo.loading import load_module; "
     dump = script + "m = load_module(sys.argv[1]).module; open(sys.argv[2], 'wb').write("
     dump += "pickle.dumps(m.Count()))"
@@ -99,7 +98,7 @@ def test_what_a_file_defines_has_the_same_name_in_another_folder(tmp_path: Path)
         subprocess.run(command, check=True, timeout=60)
 
 
-def test_a_file_that_could_not_be_imported_keeps_its_name(tmp_path: Path) -> None:
+def test_a_file_that_could_not_be_imported_keeps_its_name(tmp_path):
     broken = write(tmp_path / "a" / "mending.py", "1 / 0")
     with pytest.raises(ApplicationLoadError):
         load_module(str(broken))
@@ -108,13 +107,13 @@ def test_a_file_that_could_not_be_imported_keeps_its_name(tmp_path: Path) -> Non
     assert load_module(str(broken)).name != other.name
 
 
-def test_what_a_file_defines_pickles_by_reference(tmp_path: Path) -> None:
+def test_what_a_file_defines_pickles_by_reference(tmp_path):
     loaded = load_module(str(write(tmp_path / "portable.py")))
     assert sys.modules[loaded.name] is loaded.module
     assert pickle.loads(pickle.dumps(loaded.module.decode)) is loaded.module.decode
 
 
-def test_a_file_finds_modules_and_data_beside_it(tmp_path: Path) -> None:
+def test_a_file_finds_modules_and_data_beside_it(tmp_path):
     write(tmp_path / "sibling_of_the_symbols.py", "SYMBOLS = 'symbols.txt'")
     write(tmp_path / "symbols.txt", "AAPL")
     path = write(
@@ -130,9 +129,7 @@ def test_a_file_finds_modules_and_data_beside_it(tmp_path: Path) -> None:
     assert (loaded.path, loaded.directory) == (path, tmp_path)
 
 
-def test_a_module_is_found_on_the_current_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_is_found_on_the_current_directory(tmp_path, monkeypatch):
     write(tmp_path / "package_of_applications" / "copy_by_name.py")
     monkeypatch.chdir(tmp_path)
     loaded = load_module("package_of_applications.copy_by_name")
@@ -142,7 +139,7 @@ def test_a_module_is_found_on_the_current_directory(
     assert application.name == "copy"
 
 
-def test_a_given_name_is_the_name(tmp_path: Path) -> None:
+def test_a_given_name_is_the_name(tmp_path):
     loaded = load_file(write(tmp_path / "named.py"), "a_name_chosen_elsewhere")
     assert loaded.module.decode.__module__ == "a_name_chosen_elsewhere"
 
@@ -151,9 +148,7 @@ def test_a_given_name_is_the_name(tmp_path: Path) -> None:
     ("inputs", "outputs"),
     [("[(a, b)]", "[(c, d)]"), ("[(a, _), (b, _)]", "[(c, d)]"), ("a, b, c", "*_, d")],
 )
-def test_placeholders_are_as_many_as_the_application_unpacks(
-    tmp_path: Path, inputs: str, outputs: str
-) -> None:
+def test_placeholders_are_as_many_as_the_application_unpacks(tmp_path, inputs, outputs):
     lines = APPLICATION.replace(
         "    host, port =",
         f"    {inputs} = wallaroo.tcp_parse_input_addrs(args)\n"
@@ -164,7 +159,7 @@ def test_placeholders_are_as_many_as_the_application_unpacks(
     assert application.sources["copy"].config.address == "127.0.0.1:0"
 
 
-def test_placeholders_leave_given_addresses_alone(tmp_path: Path) -> None:
+def test_placeholders_leave_given_addresses_alone(tmp_path):
     path = str(write(tmp_path / "given.py"))
     application = load_application(path, ["-i", "127.0.0.1:7010"], placeholders=True)
     assert application.sources["copy"].config.address == "127.0.0.1:7010"
@@ -173,7 +168,7 @@ def test_placeholders_leave_given_addresses_alone(tmp_path: Path) -> None:
     assert application.sinks["copy", 0].config.address == "127.0.0.1:7002"
 
 
-def test_without_placeholders_the_missing_option_is_named(tmp_path: Path) -> None:
+def test_without_placeholders_the_missing_option_is_named(tmp_path):
     with pytest.raises(WallarooParameterError, match="wants --in") as caught:
         load_application(str(write(tmp_path / "missing.py")))
     assert any("line 13, in application_setup" in note for note in caught.value.__notes__)
@@ -194,19 +189,19 @@ def test_without_placeholders_the_missing_option_is_named(tmp_path: Path) -> Non
         ("class E(Exception):\n def __str__(s): 1/0\nraise E", "E: (its text cannot be shown)"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, expected: str) -> None:
+def test_what_is_wrong_with_a_file_is_said(tmp_path, text, expected):
     with pytest.raises(ApplicationLoadError) as caught:
         load_application(str(write(tmp_path / "broken.py", text)))
     assert expected in str(caught.value)
 
 
-def test_a_genuine_error_is_shown_once_with_placeholders(tmp_path: Path) -> None:
+def test_a_genuine_error_is_shown_once_with_placeholders(tmp_path):
     text = setup_returning("int('x')")
     with pytest.raises(ApplicationLoadError, match="ValueError: invalid literal"):
         load_application(str(write(tmp_path / "genuine.py", text)), placeholders=True)
 
 
-def test_a_genuine_error_after_unpacking_addresses_is_the_one_shown(tmp_path: Path) -> None:
+def test_a_genuine_error_after_unpacking_addresses_is_the_one_shown(tmp_path):
     lines = APPLICATION.replace(
         "    host, port =",
         "    one, two = wallaroo.tcp_parse_input_addrs(args)\n    int('x')\n    host, port =",
@@ -215,7 +210,7 @@ def test_a_genuine_error_after_unpacking_addresses_is_the_one_shown(tmp_path: Pa
         load_application(str(write(tmp_path / "both.py", lines)), placeholders=True)
 
 
-def test_a_file_that_failed_is_tried_again(tmp_path: Path) -> None:
+def test_a_file_that_failed_is_tried_again(tmp_path):
     path = write(tmp_path / "mended.py", "1 / 0")
     with pytest.raises(ApplicationLoadError):
         load_module(str(path))
@@ -234,15 +229,13 @@ def test_a_file_that_failed_is_tried_again(tmp_path: Path) -> None:
         ("colorsys", "has no application_setup"),
     ],
 )
-def test_what_cannot_be_found_is_said(app: str, expected: str) -> None:
+def test_what_cannot_be_found_is_said(app, expected):
     with pytest.raises(ApplicationLoadError) as caught:
         load_application(app)
     assert expected in str(caught.value)
 
 
-def test_a_file_with_another_ending_and_a_directory_are_told_as_such(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_with_another_ending_and_a_directory_are_told_as_such(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("votes.txt", "votes_app", "my-votes"):
         write(tmp_path / name)
@@ -256,8 +249,8 @@ def test_a_file_with_another_ending_and_a_directory_are_told_as_such(
 
 
 def test_a_standard_module_is_no_application_and_the_file_of_its_name_is_pointed_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ApplicationLoadError, match=r"build\(\)$"):
         load_application("queue", [])

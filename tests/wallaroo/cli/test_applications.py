@@ -40,29 +40,27 @@ def application_setup(args):
 """
 
 
-def output(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+def output(capsys, *arguments, code=0):
     assert main(list(arguments)) == code
     return capsys.readouterr().out
 
 
-def test_check_prints_the_topology(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_prints_the_topology(capsys):
     assert output(capsys, "check", WORD_COUNT).startswith("application Word Count\n├─ pipeline")
     checked = output(capsys, "check", WORD_COUNT, "--in", "127.0.0.1:7010", "--engine", "reference")
     assert "127.0.0.1:7010 (decoder" in checked
 
 
-def test_check_names_an_engine_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_names_an_engine_that_is_not_there(capsys):
     assert main(["check", WORD_COUNT, "--engine", "steam"]) == 2
     assert "no engine is called 'steam'; installed: " in capsys.readouterr().err
 
 
-def test_graph_prints_mermaid(capsys: pytest.CaptureFixture[str]) -> None:
+def test_graph_prints_mermaid(capsys):
     assert output(capsys, "graph", WORD_COUNT).startswith("flowchart LR\n")
 
 
-def test_graph_draws_into_a_file_or_stdout(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_graph_draws_into_a_file_or_stdout(tmp_path, capsys):
     path = tmp_path / "words.svg"
     assert output(capsys, "graph", WORD_COUNT, "--svg", str(path)) == ""
     assert path.read_text(encoding="utf-8") == output(capsys, "graph", WORD_COUNT, "--svg", "-")
@@ -70,12 +68,12 @@ def test_graph_draws_into_a_file_or_stdout(
     assert capsys.readouterr().err.endswith("such.svg: No such file or directory\n")
 
 
-def test_graph_prints_the_generated_source(capsys: pytest.CaptureFixture[str]) -> None:
+def test_graph_prints_the_generated_source(capsys):
     source = output(capsys, "graph", WORD_COUNT, "--compiled")
     compile(source, "generated", "exec")
 
 
-def test_route_4_numbers_are_those_of_the_keys(capsys: pytest.CaptureFixture[str]) -> None:
+def test_route_4_numbers_are_those_of_the_keys(capsys):
     text = output(capsys, "route", WORD_COUNT, "a", "!", "--partitions", "5")
     assert [line.split()[-2:] for line in text.splitlines()[1:]] == [
         ["'a'", str(partition_number("a", 5))],
@@ -83,13 +81,11 @@ def test_route_4_numbers_are_those_of_the_keys(capsys: pytest.CaptureFixture[str
     ]
 
 
-def test_route_without_a_key_shows_all_that_are_listed(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_route_without_a_key_shows_all_that_are_listed(capsys):
     assert len(output(capsys, "route", WORD_COUNT, "--partitions", "5").splitlines()) == 28
 
 
-def test_route_3_and_5_keys_without_a_place_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_route_3_and_5_keys_without_a_place_are_told(capsys):
     text = output(capsys, "route", WORD_COUNT, "a", "word", "--partitions", "5", code=1)
     assert "unknown-key: not one of its 27 keys" in text
     text = output(capsys, "route", WORD_COUNT, "bytes:a", "--partitions", "5", code=1)
@@ -99,7 +95,7 @@ def test_route_3_and_5_keys_without_a_place_are_told(capsys: pytest.CaptureFixtu
     assert text.splitlines()[2].split()[-2:] == ["97", str(partition_number(97, 5))]
 
 
-def test_route_6_the_one_entity_has_a_number_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_route_6_the_one_entity_has_a_number_too(capsys):
     text = output(capsys, "route", LOG_STATUS, "--partitions", "5")
     assert text.splitlines()[1].endswith(f"its one entity  {partition_number((), 5)}")
 
@@ -115,9 +111,7 @@ def test_route_6_the_one_entity_has_a_number_too(capsys: pytest.CaptureFixture[s
         (["(1, 'a', (b'',))", "--literal"], (1, "a", (b"",))),
     ],
 )
-def test_route_reads_keys(
-    tmp_path: Path, arguments: list[str], key: object, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_route_reads_keys(tmp_path, arguments, key, capsys):
     path = tmp_path / "any_key.py"
     path.write_text(
         "import wallaroo\n"
@@ -146,21 +140,19 @@ def test_route_reads_keys(
         (["True", "--literal"], "not bool; convert it: int(key) (route-2"),
     ],
 )
-def test_route_2_what_is_no_key_is_told(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_route_2_what_is_no_key_is_told(arguments, said, capsys):
     assert main(["route", WORD_COUNT, *arguments, "--partitions", "7"]) == 1
     assert said in capsys.readouterr().err
 
 
-def test_engines_tells_what_each_can_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_engines_tells_what_each_can_do(capsys):
     lines = output(capsys, "engines").splitlines()
     assert lines[0].split()[:3] == ["engine", "modes", "partitions"]
     [reference] = [line for line in lines if line.startswith("reference")]
     assert "isolated, trusting" in reference
 
 
-def test_engines_tells_what_is_missing(tmp_path: Path) -> None:
+def test_engines_tells_what_is_missing(tmp_path):
     info = tmp_path / "steam-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(
@@ -184,13 +176,8 @@ def test_engines_tells_what_is_missing(tmp_path: Path) -> None:
     ("name", "options", "tests"), [("votes", [], 5), ("hours", ["--windows"], 6)]
 )
 def test_new_writes_an_application_whose_test_passes(
-    name: str,
-    options: list[str],
-    tests: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    name, options, tests, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     # Another test may have loaded an application of that name, whose folder is then on the path.
     monkeypatch.delitem(sys.modules, name, raising=False)
@@ -218,13 +205,7 @@ def test_new_writes_an_application_whose_test_passes(
         (["--windows"], b"09:00 ann => 2\n09:01 bob => 1\n"),
     ],
 )
-def test_new_writes_the_same_words_for_every_name(
-    options: list[str],
-    piped: bytes,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_new_writes_the_same_words_for_every_name(options, piped, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     texts = []
     for name in ("fraud", "word_count_2"):
@@ -241,9 +222,7 @@ def test_new_writes_the_same_words_for_every_name(
     assert done.stdout == piped
 
 
-def test_new_overwrites_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_new_overwrites_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "test_votes.py").write_text("mine")
     assert main(["new", "votes"]) == 1
@@ -261,16 +240,12 @@ def test_new_overwrites_nothing(
         ("pytest", "my_pytest"),
     ],
 )
-def test_new_suggests_a_name(
-    name: str, suggestion: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_new_suggests_a_name(name, suggestion, capsys):
     assert main(["new", name]) == 2
     assert capsys.readouterr().err.endswith(f"try: wallaroo new {suggestion}\n")
 
 
-def test_route_says_what_an_application_without_state_or_without_listed_keys_has(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_route_says_what_an_application_without_state_or_without_listed_keys_has(tmp_path, capsys):
     stateless = tmp_path / "stateless.py"
     stateless.write_text(STATELESS)
     assert main(["route", str(stateless), "a", "--partitions", "5"]) == 1
@@ -283,9 +258,7 @@ def test_route_says_what_an_application_without_state_or_without_listed_keys_has
     assert "give a KEY to see its number" in text
 
 
-def test_graph_of_an_engine_that_generates_no_source(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_graph_of_an_engine_that_generates_no_source(capsys, monkeypatch):
     monkeypatch.delattr(ReferenceEngine, "compiled_source")
     assert main(["graph", WORD_COUNT, "--compiled"]) == 1
     assert "generates no source to print" in capsys.readouterr().err

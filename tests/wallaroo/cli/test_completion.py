@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -33,7 +32,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 @functools.cache
-def completion(shell: str) -> str:
+def completion(shell):
     return subprocess.run(
         [sys.executable, "-m", "wallaroo", "--completion", shell],
         capture_output=True,
@@ -45,7 +44,7 @@ def completion(shell: str) -> str:
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
 @pytest.mark.parametrize("line", LINES)
-def test_a_shell_completes(tmp_path: Path, shell: str, line: str) -> None:
+def test_a_shell_completes(tmp_path, shell, line):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     (tmp_path / "script").write_text(completion(shell))
@@ -62,7 +61,7 @@ def test_a_shell_completes(tmp_path: Path, shell: str, line: str) -> None:
     assert set(done.stdout.split()) == LINES[line], done.stderr
 
 
-def test_zsh_takes_the_script(tmp_path: Path) -> None:
+def test_zsh_takes_the_script(tmp_path):
     if shutil.which("zsh") is None:
         pytest.skip("zsh is not installed")
     (tmp_path / "script").write_text(completion("zsh"))
@@ -82,7 +81,7 @@ def test_zsh_takes_the_script(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("_shtab_wallaroo\n", "")
 
 
-def test_another_shell_is_refused() -> None:
+def test_another_shell_is_refused():
     done = subprocess.run(
         [sys.executable, "-m", "wallaroo", "--completion", "tcl"],
         capture_output=True,

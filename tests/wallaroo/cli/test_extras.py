@@ -17,7 +17,7 @@ WORD_COUNT = str(ROOT / "examples" / "word_count.py")
 
 
 @pytest.fixture
-def bare(tmp_path: Path):
+def bare(tmp_path):
     """Run a command line where only the distribution itself is installed, without its extras."""
     installed = distribution("wallaroo-streams")
     info = tmp_path / "wallaroo_streams-0.1.0.dist-info"
@@ -26,7 +26,7 @@ def bare(tmp_path: Path):
         (info / name).write_text(installed.read_text(name))
     path = os.pathsep.join([str(tmp_path), *[str(ROOT / source) for source in SOURCES]])
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments):
         return subprocess.run(
             [sys.executable, "-S", "-m", "wallaroo", *arguments],
             env={**os.environ, "PYTHONPATH": path},
@@ -54,7 +54,7 @@ def bare(tmp_path: Path):
         (["--completion", "bash"], "cli", "shtab"),
     ],
 )
-def test_one_line_names_what_to_install(bare, arguments, extra, package) -> None:
+def test_one_line_names_what_to_install(bare, arguments, extra, package):
     done = bare(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     [line] = done.stderr.splitlines()
@@ -72,7 +72,7 @@ def test_one_line_names_what_to_install(bare, arguments, extra, package) -> None
 )
 def test_a_package_of_which_only_the_metadata_is_there_is_one_line_too(
     bare, tmp_path, arguments, extra, package
-) -> None:
+):
     for requirement in distribution("wallaroo-streams").requires:
         name = re.match(r"[\w.-]+", requirement)[0]
         info = tmp_path / f"{name.replace('-', '_')}-1.0.dist-info"
@@ -85,7 +85,7 @@ def test_a_package_of_which_only_the_metadata_is_there_is_one_line_too(
     assert f"try: pip install 'wallaroo-streams[{extra}]'" in line
 
 
-def test_help_lists_as_usable_what_is(bare) -> None:
+def test_help_lists_as_usable_what_is(bare):
     helped = bare("--help")
     usable, _, rest = helped.stdout.partition("commands that need more packages:")
     assert "check an engine" not in usable
@@ -97,7 +97,7 @@ def test_help_lists_as_usable_what_is(bare) -> None:
     assert "commands that are broken" not in rest
 
 
-def test_what_needs_no_extra_works(bare) -> None:
+def test_what_needs_no_extra_works(bare):
     assert bare("check", WORD_COUNT).stdout.startswith("application Word Count")
     listed = bare("engines")
     assert listed.returncode == 0

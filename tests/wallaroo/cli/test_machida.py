@@ -32,11 +32,11 @@ TUTORIALS = {
 
 @pytest.mark.parametrize("form", TUTORIALS)
 @pytest.mark.parametrize("found_on", ["current directory", "PYTHONPATH"])
-def test_a_tutorials_command_line_works(tmp_path: Path, form: str, found_on: str) -> None:
+def test_a_tutorials_command_line_works(tmp_path, form, found_on):
     shutil.copy(EXAMPLES / "word_count.py", tmp_path)
     received: list[bytes] = []
 
-    def sink() -> None:
+    def sink():
         connection, _ = listener.accept()
         with connection:
             while data := connection.recv(4096):
@@ -89,9 +89,7 @@ def test_a_tutorials_command_line_works(tmp_path: Path, form: str, found_on: str
     assert b"".join(received) == b"one => 1\ntwo => 1\none => 2\n"
 
 
-def test_what_it_does_not_know_goes_to_the_application(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_it_does_not_know_goes_to_the_application(tmp_path, monkeypatch, capsys):
     (tmp_path / "machida_tells_its_arguments.py").write_text(
         "def application_setup(args):\n    raise ValueError(args)\n"
     )
@@ -125,11 +123,8 @@ PUBLISHED = [
 
 @pytest.mark.parametrize("option", PUBLISHED)
 def test_every_published_option_is_taken_and_named_and_none_reaches_the_application(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    option: str,
-) -> None:
+    tmp_path, monkeypatch, capsys, option
+):
     (tmp_path / "machida_tells_its_arguments.py").write_text(
         "def application_setup(args):\n    raise ValueError(args)\n"
     )
@@ -149,9 +144,7 @@ def test_every_published_option_is_taken_and_named_and_none_reaches_the_applicat
 @pytest.mark.parametrize(
     "worker", ["--join a:1 -t", "-j a:1", "--name worker2", "-n worker2 -w 2", "--worker-count 2"]
 )
-def test_a_second_workers_command_line_says_what_to_do(
-    capsys: pytest.CaptureFixture[str], worker: str
-) -> None:
+def test_a_second_workers_command_line_says_what_to_do(capsys, worker):
     assert main(f"--application-module shop --in a:1 --out b:1 {worker}".split()) == 2
     error = capsys.readouterr().err
     assert "this starts one more worker of a cluster" in error
@@ -159,22 +152,20 @@ def test_a_second_workers_command_line_says_what_to_do(
     assert "wallaroo run shop --engine spark" in error
 
 
-def test_the_first_of_several_workers_does_the_work_of_all(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_first_of_several_workers_does_the_work_of_all(capsys):
     assert main(["--application-module", "no_such_module_anywhere", "-w", "2", "-t"]) == 2
     _, hint, _ = capsys.readouterr().err.splitlines()
     assert hint.startswith("machida: one process does the work of all workers here")
 
 
-def test_the_module_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_module_must_be_named(capsys):
     assert main([]) == 2
     assert "machida: the following arguments are required: --application-module" in (
         capsys.readouterr().err
     )
 
 
-def test_a_module_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_module_that_is_not_there_is_told(capsys):
     assert main(["--application-module", "no_such_module_anywhere"]) == 2
     assert "there is no module 'no_such_module_anywhere' in the current directory or on" in (
         capsys.readouterr().err
@@ -183,11 +174,8 @@ def test_a_module_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:{taken}", "no_such_host.invalid:1", "nonsense"])
 def test_without_a_place_for_the_live_page_the_application_runs_all_the_same(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    address: str,
-) -> None:
+    tmp_path, monkeypatch, capsys, address
+):
     (tmp_path / "machida_has_no_page.py").write_text(
         "def application_setup(args):\n    raise ValueError('it ran')\n"
     )

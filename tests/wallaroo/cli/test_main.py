@@ -37,13 +37,13 @@ def greet(options):
 """
 
 
-def wallaroo(*arguments: str, **kwargs: object) -> subprocess.CompletedProcess[str]:
+def wallaroo(*arguments, **kwargs):
     command = [sys.executable, "-m", "wallaroo", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, **kwargs)
 
 
 @pytest.fixture
-def _extensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _extensions(tmp_path, monkeypatch):
     """An installed package with a command that works and one whose package is missing."""
     (tmp_path / "greeting_command.py").write_text(EXTENSION)
     info = tmp_path / "greeting-1.0.dist-info"
@@ -56,20 +56,18 @@ def _extensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("wallaroo ")
 
 
-def test_without_a_command_there_is_help_and_exit_code_2(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_a_command_there_is_help_and_exit_code_2(capsys):
     assert main([]) == 2
     assert "graph" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("_extensions")
-def test_a_package_adds_a_command_and_a_missing_one_harms_no_other() -> None:
+def test_a_package_adds_a_command_and_a_missing_one_harms_no_other():
     helped = wallaroo("--help")
     assert "from an extension" in helped.stdout
     assert "lost cannot be used here: ModuleNotFoundError: No module named 'no" in helped.stdout
@@ -81,7 +79,7 @@ def test_a_package_adds_a_command_and_a_missing_one_harms_no_other() -> None:
 
 
 @pytest.mark.usefixtures("_extensions")
-def test_a_command_may_pass_arguments_on() -> None:
+def test_a_command_may_pass_arguments_on():
     greeted = wallaroo(
         "--log-level", "error", "greet", "you", "--in", "a:1", "-x", "--", "--y", "--"
     )
@@ -90,12 +88,12 @@ def test_a_command_may_pass_arguments_on() -> None:
 
 
 @pytest.mark.usefixtures("_extensions")
-def test_a_command_that_exits_with_a_text_is_not_silent() -> None:
+def test_a_command_that_exits_with_a_text_is_not_silent():
     ended = wallaroo("greet", "nobody")
     assert (ended.returncode, ended.stderr) == (1, "wallaroo: there is\\nnobody\n")
 
 
-def test_global_options_may_stand_after_the_command() -> None:
+def test_global_options_may_stand_after_the_command():
     assert parse(["engines", "--log-level", "debug"]).log_level == "debug"
     assert parse(["--log-json", "engines"]).log_json
     assert parse(["engines"]).log_level == "info"
@@ -118,18 +116,14 @@ def test_global_options_may_stand_after_the_command() -> None:
         (["run", WORD_COUNT, "--checkpoint-interval", "-1"], "expected seconds, more than 0"),
     ],
 )
-def test_a_wrong_call_is_one_line_and_exit_code_2(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_call_is_one_line_and_exit_code_2(arguments, said, capsys):
     assert main(arguments) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert said in line
     assert "--help)" in line
 
 
-def test_a_failure_is_one_line_and_exit_code_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failure_is_one_line_and_exit_code_1(tmp_path, capsys):
     path = tmp_path / "broken.py"
     path.write_text("def application_setup(args):\n    raise ValueError('a\\nb\\x1b[31m')\n")
     assert main(["check", str(path)]) == 1
@@ -139,9 +133,7 @@ def test_a_failure_is_one_line_and_exit_code_1(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_with_log_json_a_failure_is_one_record(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_with_log_json_a_failure_is_one_record(tmp_path, capsys):
     for level, traceback in [("error", False), ("debug", True)]:
         missing = str(tmp_path / "none.py")
         assert main(["check", missing, "--log-json", "--log-level", level]) == 2
@@ -152,9 +144,7 @@ def test_with_log_json_a_failure_is_one_record(
         assert ("exception" in record) is traceback
 
 
-def test_build_1_the_error_says_where_in_the_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_build_1_the_error_says_where_in_the_file(tmp_path, capsys):
     path = tmp_path / "wrong.py"
     path.write_text(
         "import wallaroo\ndef application_setup(args):\n"
@@ -166,7 +156,7 @@ def test_build_1_the_error_says_where_in_the_file(
     assert "line 3, in application_setup)" in line
 
 
-def test_help_imports_nothing_large() -> None:
+def test_help_imports_nothing_large():
     code = (
         "import sys; from wallaroo.cli.main import main; main(['--help']); "
         "print([m for m in sys.modules if m in ('pyspark', 'locust', 'hypothesis')])"
@@ -177,7 +167,7 @@ def test_help_imports_nothing_large() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_reader_that_goes_away_is_no_trouble() -> None:
+def test_a_reader_that_goes_away_is_no_trouble():
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as closed:
@@ -190,7 +180,7 @@ def test_a_reader_that_goes_away_is_no_trouble() -> None:
 
 
 @pytest.mark.usefixtures("_extensions")
-def test_a_reader_that_leaves_rich_is_no_trouble_either() -> None:
+def test_a_reader_that_leaves_rich_is_no_trouble_either():
     pytest.importorskip("rich")
     reader, writer = os.pipe()
     os.close(reader)
@@ -202,13 +192,13 @@ def test_a_reader_that_leaves_rich_is_no_trouble_either() -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_output_that_knows_ascii_only_is_no_trouble() -> None:
+def test_output_that_knows_ascii_only_is_no_trouble():
     done = wallaroo("check", WORD_COUNT, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\u251c\\u2500 pipeline Split and Count" in done.stdout
 
 
-def test_records_are_one_line_each_with_nothing_a_terminal_obeys() -> None:
+def test_records_are_one_line_each_with_nothing_a_terminal_obeys():
     stream = io.StringIO()
     logger = logging.getLogger("wallaroo.test")
     with logging_to(stream, "info", as_json=False):
@@ -217,7 +207,7 @@ def test_records_are_one_line_each_with_nothing_a_terminal_obeys() -> None:
     assert stream.getvalue()[8:] == " warning: a\\nb\\x1b[31m é\n"
 
 
-def test_json_records_are_one_object_a_line() -> None:
+def test_json_records_are_one_object_a_line():
     stream = io.StringIO()
     logger = logging.getLogger("wallaroo.test")
     with logging_to(stream, "debug", as_json=True):

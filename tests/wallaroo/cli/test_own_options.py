@@ -29,7 +29,7 @@ def application_setup(args):
 
 
 @pytest.fixture
-def takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def takes(tmp_path, monkeypatch):
     """An application that takes options of its own, and tells its arguments."""
     monkeypatch.setattr(sys, "path", sys.path[:])
     (tmp_path / "options_beside_it.py").write_text("OPTIONS = ['--beside']\n")
@@ -54,16 +54,14 @@ def takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         (["route", WORD_COUNT, "--partitions", "2", "--litral"], "did you mean --literal? ("),
     ],
 )
-def test_what_nobody_takes_is_refused_with_the_nearest(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_nobody_takes_is_refused_with_the_nearest(arguments, said, capsys):
     assert main(arguments) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert said in line
     assert f"see wallaroo {arguments[0]} --help)" in line
 
 
-def test_an_option_of_another_engine_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_of_another_engine_names_it(capsys):
     pytest.importorskip("pyspark")
     assert main(["run", WORD_COUNT, "--trigger", "1"]) == 2
     assert "the spark engine has it: --engine spark" in capsys.readouterr().err
@@ -79,28 +77,22 @@ def test_an_option_of_another_engine_names_it(capsys: pytest.CaptureFixture[str]
         ["-5", "-"],
     ],
 )
-def test_what_the_applications_code_names_is_its_own(
-    takes: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_applications_code_names_is_its_own(takes, arguments, capsys):
     assert main(["run", takes, *arguments]) == 1
     assert f"ValueError: {arguments}" in capsys.readouterr().err
 
 
-def test_its_own_mistyped_options_are_refused_too(
-    takes: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_its_own_mistyped_options_are_refused_too(takes, capsys):
     assert main(["check", takes, "--symbol", "f.txt"]) == 2
     assert "there is no option --symbol; did you mean --symbols?" in capsys.readouterr().err
 
 
-def test_after_two_dashes_everything_is_its_own(
-    takes: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_after_two_dashes_everything_is_its_own(takes, capsys):
     assert main(["run", takes, "--json", "--", "--stdn", "-x", "--"]) == 1
     assert "ValueError: ['--json', '--stdn', '-x', '--']" in capsys.readouterr().err
 
 
-def test_the_examples_options_work_as_published() -> None:
+def test_the_examples_options_work_as_published():
     symbols = str(EXAMPLES / "data" / "symbols.txt")
     assert main(["check", str(EXAMPLES / "market_spread.py"), "--symbols", symbols]) == 0
     assert main(["check", str(EXAMPLES / "log_status.py"), "--json"]) == 0
@@ -122,9 +114,7 @@ def test_the_examples_options_work_as_published() -> None:
     ],
     ids=" ".join,
 )
-def test_what_is_not_there_is_exit_code_2(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_there_is_exit_code_2(arguments, capsys):
     assert main(arguments) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 
@@ -141,7 +131,7 @@ HEADED = [
 
 
 @pytest.mark.parametrize("arguments", HEADED, ids=" ".join)
-def test_head_ends_every_command_quietly(arguments: list[str]) -> None:
+def test_head_ends_every_command_quietly(arguments):
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as closed:

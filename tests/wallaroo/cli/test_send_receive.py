@@ -11,9 +11,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -24,7 +22,7 @@ from wallaroo.frames import frame, frames
 class Listener:
     """Takes one connection on a port of the system's choice, and everything that comes on it."""
 
-    def __init__(self, take: int | None = None, *, reset: bool = False) -> None:
+    def __init__(self, take=None, *, reset=False):
         self.received = b""
         self._take = take
         self._reset = reset
@@ -33,7 +31,7 @@ class Listener:
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
-    def _run(self) -> None:
+    def _run(self):
         connection, _ = self._socket.accept()
         with connection, self._socket:
             if self._reset:
@@ -45,19 +43,19 @@ class Listener:
                     return
                 self.received += data
 
-    def result(self) -> bytes:
+    def result(self):
         self._thread.join(timeout=30)
         assert not self._thread.is_alive()
         return self.received
 
 
-def write(path: Path, content: bytes) -> str:
+def write(path, content):
     path.write_bytes(content)
     return str(path)
 
 
 @contextmanager
-def receiving(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], tuple[str, int]]]:
+def receiving(*arguments):
     """Run ``wallaroo receive`` and yield it with the address it listens on."""
     command = [sys.executable, "-m", "wallaroo", "receive", "--listen", "127.0.0.1:0", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -71,15 +69,13 @@ def receiving(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], tuple[
             process.kill()
 
 
-def say(address: tuple[str, int], *pieces: bytes) -> None:
+def say(address, *pieces):
     with socket.create_connection(address, timeout=30) as connection:
         for piece in pieces:
             connection.sendall(piece)
 
 
-def test_send_makes_a_frame_of_each_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_send_makes_a_frame_of_each_line(tmp_path, capsys):
     listener = Listener()
     path = write(tmp_path / "lines", b"one\n\ntwo\r\n \xff\0\nlast")
     assert main(["send", path, "--to", listener.address]) == 0
@@ -88,7 +84,7 @@ def test_send_makes_a_frame_of_each_line(
     assert said.startswith(f"sent 5 messages (33 bytes) to {listener.address} in ")
 
 
-def test_send_sends_frames_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_send_sends_frames_as_they_are(tmp_path, capsys):
     content = frames([b"a" * 200_000, b"", b"\n"]) + b"\0\0\0\x05cut"
     listener = Listener()
     assert main(["send", write(tmp_path / "f", content), "--frames", "--to", listener.address]) == 0
@@ -98,7 +94,7 @@ def test_send_sends_frames_as_they_are(tmp_path: Path, capsys: pytest.CaptureFix
     assert said.startswith("sent 3 messages (200,020 bytes)")
 
 
-def test_send_repeats_at_a_rate(tmp_path: Path) -> None:
+def test_send_repeats_at_a_rate(tmp_path):
     listener = Listener()
     path = write(tmp_path / "lines", b"a\nb\n")
     arguments = ["send", path, "--to", listener.address, "--repeat", "3", "--rate", "1000"]
@@ -106,14 +102,14 @@ def test_send_repeats_at_a_rate(tmp_path: Path) -> None:
     assert listener.result() == frames([b"a", b"b"] * 3)
 
 
-def test_send_reads_standard_input() -> None:
+def test_send_reads_standard_input():
     listener = Listener()
     command = [sys.executable, "-m", "wallaroo", "send", "-", "--to", listener.address]
     subprocess.run(command, input=b"a\nb", check=True, capture_output=True, timeout=60)
     assert listener.result() == frames([b"a", b"b"])
 
 
-def test_send_waits_for_the_listener(tmp_path: Path) -> None:
+def test_send_waits_for_the_listener(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     command = [sys.executable, "-m", "wallaroo", "send", write(tmp_path / "lines", b"a\n")]
@@ -134,9 +130,7 @@ UNKNOWN = (
 )
 
 
-def test_frame_4_send_says_what_it_had_sent_when_the_connection_is_lost(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_frame_4_send_says_what_it_had_sent_when_the_connection_is_lost(tmp_path, capsys):
     listener = Listener(take=1000)
     path = write(tmp_path / "lines", b"x" * 996 + b"\n")
     arguments = ["send", path, "--to", listener.address, "--repeat", "1000000"]
@@ -150,9 +144,7 @@ def test_frame_4_send_says_what_it_had_sent_when_the_connection_is_lost(
     listener.result()
 
 
-def test_frame_4_send_fails_when_the_connection_is_reset_after_all_was_sent(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_frame_4_send_fails_when_the_connection_is_reset_after_all_was_sent(tmp_path, capsys):
     listener = Listener(reset=True)
     assert main(["send", write(tmp_path / "lines", b"a\n"), "--to", listener.address]) == 1
     assert listener.result() == frame(b"a")
@@ -162,7 +154,7 @@ def test_frame_4_send_fails_when_the_connection_is_reset_after_all_was_sent(
     )
 
 
-def test_frame_4_send_believes_no_close_that_came_before_its_last_bytes() -> None:
+def test_frame_4_send_believes_no_close_that_came_before_its_last_bytes():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         command = [sys.executable, "-m", "wallaroo", "send", "-", "--to", address]
@@ -174,9 +166,7 @@ def test_frame_4_send_believes_no_close_that_came_before_its_last_bytes() -> Non
     assert UNKNOWN in said.decode()
 
 
-def test_send_to_nobody_fails_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_send_to_nobody_fails_in_one_line(tmp_path, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
     path = write(tmp_path / "lines", b"")
@@ -189,15 +179,13 @@ def test_send_to_nobody_fails_in_one_line(
     assert "no --repeat with -" in capsys.readouterr().err
 
 
-def test_send_to_a_host_that_there_is_not_fails_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_send_to_a_host_that_there_is_not_fails_in_one_line(tmp_path, capsys):
     path = write(tmp_path / "lines", b"a\n")
     assert main(["send", path, "--to", "nowhere.invalid:7010"]) == 1
     assert "there is no host 'nowhere.invalid': " in capsys.readouterr().err
 
 
-def test_send_repeats_no_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_send_repeats_no_pipe(tmp_path, capsys):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = os.open(pipe, os.O_RDWR)  # so that nobody waits for the other end
@@ -208,9 +196,7 @@ def test_send_repeats_no_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert f"{pipe} can be read once: no --repeat with it" in capsys.readouterr().err
 
 
-def test_send_tells_a_receiver_that_does_not_close(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_send_tells_a_receiver_that_does_not_close(tmp_path, capsys):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         path = write(tmp_path / "lines", b"a\n")
@@ -221,7 +207,7 @@ def test_send_tells_a_receiver_that_does_not_close(
     )
 
 
-def test_receive_prints_lines_until_there_are_enough() -> None:
+def test_receive_prints_lines_until_there_are_enough():
     with receiving("--expect", "3") as (process, address):
         say(address, b"on", b"e\ntwo\n")
         say(address, b"three\nfour\n")
@@ -230,13 +216,13 @@ def test_receive_prints_lines_until_there_are_enough() -> None:
     assert errors == b"received 3 of 3 messages\n"
 
 
-def test_receive_ends_a_connections_last_line() -> None:
+def test_receive_ends_a_connections_last_line():
     with receiving("--expect", "1") as (process, address):
         say(address, b"no newline")
         assert process.communicate(timeout=30)[0] == b"no newline\n"
 
 
-def test_receive_takes_connections_at_once_and_mixes_no_lines() -> None:
+def test_receive_takes_connections_at_once_and_mixes_no_lines():
     with (
         receiving("--expect", "4") as (process, address),
         socket.create_connection(address) as one,
@@ -251,7 +237,7 @@ def test_receive_takes_connections_at_once_and_mixes_no_lines() -> None:
     assert sorted(output.splitlines()) == [b"1", b"2", b"one one", b"two two"]
 
 
-def test_receive_framed_writes_payloads_as_lines(tmp_path: Path) -> None:
+def test_receive_framed_writes_payloads_as_lines(tmp_path):
     path = tmp_path / "out"
     with receiving("--framed", "--expect", "3", "--output", str(path)) as (process, address):
         say(address, frame(b"a")[:3], frame(b"a")[3:] + frames([b"", b"has one\n"]))
@@ -259,7 +245,7 @@ def test_receive_framed_writes_payloads_as_lines(tmp_path: Path) -> None:
     assert path.read_bytes() == b"a\n\nhas one\n\n", "a payload's own newline is kept"
 
 
-def test_receive_framed_tells_what_is_no_frame_and_goes_on() -> None:
+def test_receive_framed_tells_what_is_no_frame_and_goes_on():
     with receiving("--framed", "--expect", "1") as (process, address):
         with socket.create_connection(address, timeout=30) as garbage:
             garbage.sendall(b"\xff\xff\xff\xff and more")
@@ -275,7 +261,7 @@ def test_receive_framed_tells_what_is_no_frame_and_goes_on() -> None:
     assert b"it ended 7 bytes into a frame" in errors
 
 
-def test_receive_gives_up_on_a_line_without_an_end() -> None:
+def test_receive_gives_up_on_a_line_without_an_end():
     with receiving("--expect", "1") as (process, address):
         with socket.create_connection(address, timeout=30) as endless:
             with contextlib.suppress(ConnectionError):
@@ -289,7 +275,7 @@ def test_receive_gives_up_on_a_line_without_an_end() -> None:
     assert b"it sent 67,108,864 bytes without a newline; for bytes that are not" in errors
 
 
-def test_receive_refuses_connections_that_are_too_many() -> None:
+def test_receive_refuses_connections_that_are_too_many():
     with (
         receiving("--expect", "2", "--max-connections", "1") as (process, address),
         socket.create_connection(address, timeout=30) as one,
@@ -309,20 +295,20 @@ def test_receive_refuses_connections_that_are_too_many() -> None:
     assert b"refused 1 connections\n" in errors
 
 
-def test_receive_raw_counts_bytes() -> None:
+def test_receive_raw_counts_bytes():
     with receiving("--raw", "--expect", "5") as (process, address):
         say(address, b"\0\xff\n", b"abc")
         assert process.communicate(timeout=30)[0] == b"\0\xff\nab"
 
 
-def test_receive_fails_when_too_little_came_in_time(capfd: pytest.CaptureFixture[str]) -> None:
+def test_receive_fails_when_too_little_came_in_time(capfd):
     assert main(["receive", "--listen", "127.0.0.1:0", "--expect", "1", "--timeout", "0.05"]) == 1
     assert "received 0 of 1 messages" in capfd.readouterr().err
     assert main(["receive", "--listen", "127.0.0.1:0", "--timeout", "0.05"]) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_receive_stops_on_a_signal(number: signal.Signals) -> None:
+def test_receive_stops_on_a_signal(number):
     with receiving() as (process, address):
         say(address, b"one\n")
         assert process.stdout is not None
@@ -332,7 +318,7 @@ def test_receive_stops_on_a_signal(number: signal.Signals) -> None:
     assert (process.returncode, errors) == (0, b"received 1 messages\n")
 
 
-def test_receive_on_a_port_in_use_fails_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_receive_on_a_port_in_use_fails_in_one_line(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         assert main(["receive", "--listen", address]) == 1
@@ -340,7 +326,7 @@ def test_receive_on_a_port_in_use_fails_in_one_line(capsys: pytest.CaptureFixtur
     assert line == f"wallaroo: cannot listen on {address}: Address already in use"
 
 
-def test_receive_stops_when_its_reader_goes_away() -> None:
+def test_receive_stops_when_its_reader_goes_away():
     with receiving() as (process, address):
         assert process.stdout is not None
         process.stdout.close()
@@ -350,7 +336,7 @@ def test_receive_stops_when_its_reader_goes_away() -> None:
         assert b"Traceback" not in process.stderr.read()
 
 
-def test_send_shows_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
+def test_send_shows_a_bar_on_a_terminal_only(tmp_path):
     pytest.importorskip("rich", reason="progress bars are drawn by rich")
     listener = Listener()
     path = write(tmp_path / "lines", b"a\n" * 1000)

@@ -1,13 +1,24 @@
-"""Histograms: the error is below 1 %, and two of them are added."""
+"""Many values in bounded memory: histograms, the busiest keys, lines, latencies."""
+
+from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.metrics.sketches import Histogram, bounds_of, bucket_of
+from wallaroo.metrics.figures import Latency
+from wallaroo.metrics.sketches import (
+    LENGTH,
+    Busiest,
+    Histogram,
+    Timelines,
+    bounds_of,
+    bucket_of,
+)
 
 VALUES = st.lists(st.integers(0, 2**40), min_size=1, max_size=200)
 
@@ -72,3 +83,57 @@ def test_how_many_are_not_above_a_limit():
 
 def test_without_values_there_are_no_quantiles():
     assert Histogram().quantiles([0.5]) == [None]
+
+
+@given(st.lists(st.lists(st.integers(0, 60), max_size=30), max_size=30))
+def test_counts_are_too_low_by_no_more_than_is_said(batches):
+    busiest, exact = Busiest(places=4), Counter()
+    for batch in batches:
+        busiest.add(Counter(batch))
+        exact.update(batch)
+    found = dict(busiest.top(100))
+    assert busiest.visits == exact.total()
+    assert busiest.error <= exact.total() / 4
+    for key, count in exact.items():
+        assert count - busiest.error <= found.get(key, 0) <= count
+
+
+def test_memory_does_not_grow_with_the_number_of_keys():
+    busiest = Busiest(places=20)
+    for number in range(3000):
+        busiest.add({"hot": 1, number: 1, -number - 1: 1})
+    assert len(busiest.top(10**6)) <= 4 * 20 + 3
+    assert busiest.top(1)[0][0] == "hot"
+
+
+def test_old_values_go():
+    lines = Timelines()
+    for second in range(LENGTH + 5):
+        lines.add(second, {"a": second})
+    form = lines.to_json()
+    assert form["times"] == list(range(5, LENGTH + 5))
+    assert form["values"]["a"] == form["times"]
+
+
+def test_a_line_that_begins_later_has_no_values_before():
+    lines = Timelines()
+    lines.add(1, {"a": 1})
+    lines.add(2, {"a": 2, "b": 5})
+    lines.add(3, {"b": 6})
+    assert lines.to_json()["values"] == {"a": [1, 2, None], "b": [None, 5, 6]}
+
+
+def test_there_are_no_more_lines_than_wanted():
+    lines = Timelines(most=2)
+    lines.add(1, {str(number): number for number in range(10)})
+    assert sorted(lines.last()["values"]) == ["0", "1"]
+
+
+def test_a_duration_counts_before_and_after_its_second_is_over():
+    latency = Latency()
+    latency.add(5_000, 2)
+    assert latency.whole().count == 2
+    assert latency.tick().count == 2
+    assert latency.whole().count == 2
+    latency.add(7_000, 1)
+    assert (latency.whole().count, latency.recent().count) == (3, 2)
