@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import wallaroo_spark.worker.operators
 import wallaroo_spark.worker.replay
-from wallaroo_spark.wire.tracks import What
+from wallaroo_spark.wire.job import What
 from wallaroo_spark.worker.replay import ReplayedTime
 from wallaroo_spark.worker.states import IsolatedStates, TrustingStates
 from wallaroo_spark.worker.tracker import Tracker

@@ -21,7 +21,7 @@ from wallaroo.errors import UnsupportedTopology
 from wallaroo.records import Frame, Record
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
-from wallaroo_reference.compiled.linking import compiled_source, compiles
+from wallaroo_reference.compiled.codegen import compiled_source, compiles
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.machine import Machine

@@ -11,7 +11,7 @@ import pytest
 from wallaroo_conformance.cases.counterexamples import stored
 from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.tour import tour
-from wallaroo_reference.compiled.linking import compiled_source, compiles
+from wallaroo_reference.compiled.codegen import compiled_source, compiles
 from wallaroo_reference.compiled.measured import MeasuredCompiled
 from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
 from wallaroo_reference.isolated.measured import MeasuredInterpreter

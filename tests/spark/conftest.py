@@ -7,8 +7,8 @@ from pathlib import Path
 import pyspark
 import pytest
 from receiving import Receiver
-from wallaroo_spark.jvm.class_archive import archive_for
 from wallaroo_spark.jvm.java import find_java, options_for
+from wallaroo_spark.jvm.process import archive_for
 from wallaroo_spark.jvm.settings import SessionSettings
 
 from wallaroo.engine import load_engine

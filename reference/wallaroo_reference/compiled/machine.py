@@ -40,12 +40,11 @@ from wallaroo.trace import (
 from wallaroo.windowing.kinds import windowed
 from wallaroo.windows import RangeWindows
 from wallaroo_reference.compiled.clocks import Times
-from wallaroo_reference.compiled.codegen import Program
+from wallaroo_reference.compiled.codegen import Program, link
 from wallaroo_reference.compiled.codegen_text import Spot
 from wallaroo_reference.compiled.entities import Entities
 from wallaroo_reference.compiled.failing import dead_letter_at, line_that_raised, lineage_in
 from wallaroo_reference.compiled.keyed_windows import KeyedWindows
-from wallaroo_reference.compiled.linking import link
 from wallaroo_reference.compiled.ranges import RangePanes
 from wallaroo_reference.compiled.windows import StepWindows, key_of, own
 from wallaroo_reference.dead_letter import dead_letter_from

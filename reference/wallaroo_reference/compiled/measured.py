@@ -22,9 +22,8 @@ from wallaroo.records import End, Tick, Value
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage
 from wallaroo.windowing.kinds import windowed
-from wallaroo_reference.compiled.codegen import Program
+from wallaroo_reference.compiled.codegen import Program, file_of, link
 from wallaroo_reference.compiled.entities import Entities
-from wallaroo_reference.compiled.linking import file_of, link
 from wallaroo_reference.compiled.machine import Compiled
 
 

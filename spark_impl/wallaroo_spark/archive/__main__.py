@@ -1,4 +1,4 @@
-"""Starts Spark once, so that Java writes the archive of its classes (`jvm.class_archive`)."""
+"""Starts Spark once, so that Java writes the archive of its classes (`jvm.process`)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ from wallaroo_spark.plans.feed import FeedServer
 from wallaroo_spark.plans.reports import first_end
 from wallaroo_spark.plans.stream import streaming_rows
 from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, Report, pack
-from wallaroo_spark.wire.outbox import Finished, Order
+from wallaroo_spark.wire.lineages import Order
+from wallaroo_spark.wire.outbox import Finished
 from wallaroo_spark.wire.rows import collected
 from wallaroo_spark.worker.modules import Shipment
 

@@ -19,9 +19,8 @@ from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.jvm.shipping import shipment_of_this_process
 from wallaroo_spark.plans.batch import run_batch
 from wallaroo_spark.plans.reports import first_end
-from wallaroo_spark.wire.job import CaseSpec, Frames, Report
+from wallaroo_spark.wire.job import Address, CaseSpec, Frames, Report
 from wallaroo_spark.wire.outbox import Finished
-from wallaroo_spark.wire.shards import Address
 from wallaroo_spark.worker.modules import Shipment
 from wallaroo_spark.worker.plan import plan
 

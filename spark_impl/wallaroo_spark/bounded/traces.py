@@ -16,10 +16,18 @@ from wallaroo.trace import Entity, OpenWindow, Trace, sorted_entities, sorted_wi
 from wallaroo.user_code.failure import describe_error
 from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
-from wallaroo_spark.wire.job import MOST_ATTEMPTS, SEGMENT_BYTES, CaseSpec, Frames, Kind, Run, pack
-from wallaroo_spark.wire.lineages import numbering
-from wallaroo_spark.wire.outbox import Finished, Order
-from wallaroo_spark.wire.shards import Address
+from wallaroo_spark.wire.job import (
+    MOST_ATTEMPTS,
+    SEGMENT_BYTES,
+    Address,
+    CaseSpec,
+    Frames,
+    Kind,
+    Run,
+    pack,
+)
+from wallaroo_spark.wire.lineages import Order, numbering
+from wallaroo_spark.wire.outbox import Finished
 from wallaroo_spark.worker.plan import Plan
 from wallaroo_spark.worker.states import entity_of
 from wallaroo_spark.worker.stored import Form

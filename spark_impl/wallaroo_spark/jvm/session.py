@@ -8,15 +8,43 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from wallaroo_spark.jvm import pyspark_private
-from wallaroo_spark.jvm.announcement import announced_start
 from wallaroo_spark.jvm.process import Jvm, OwnJvm, SparkStartError, SubmittingJvm
 from wallaroo_spark.jvm.settings import SessionSettings
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, remove_abandoned
+
+_MOMENT = 1.0  # seconds
+
+
+@contextmanager
+def announced_start() -> Iterator[None]:
+    """Write one line to stderr if the block takes more than a moment; nothing in a test run."""
+    if "PYTEST_VERSION" in os.environ:
+        yield
+        return
+    timer = threading.Timer(_MOMENT, _say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _say() -> None:
+    print(
+        "Spark is starting, once for this process; it takes some seconds",
+        file=sys.stderr,
+        flush=True,
+    )
+
 
 Started = Callable[["Session"], None]
 
@@ -92,7 +120,7 @@ class Session:
 
     @property
     def archive(self) -> Path:
-        """Path of the archive of Spark's classes (`jvm.class_archive`)."""
+        """Path of the archive of Spark's classes (`jvm.process`)."""
         assert isinstance(self._jvm, OwnJvm)
         return self._jvm.archive
 

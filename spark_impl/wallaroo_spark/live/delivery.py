@@ -21,10 +21,9 @@ from wallaroo.transport.threads import LoopThread
 from wallaroo.user_code.output import show
 from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
-from wallaroo_spark.wire.job import Held, Report
+from wallaroo_spark.wire.job import Address, Held, Report
 from wallaroo_spark.wire.lineages import numbering
 from wallaroo_spark.wire.outbox import End, Finished
-from wallaroo_spark.wire.shards import Address
 
 
 class RunEndedError(Exception):

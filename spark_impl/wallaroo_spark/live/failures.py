@@ -13,7 +13,7 @@ from pathlib import Path
 
 from wallaroo.transport.checkpoint import damaged
 from wallaroo_spark.live.checkpoint import ENGINE
-from wallaroo_spark.live.checksums import damaged_files, misfit
+from wallaroo_spark.live.spark_part import damaged_files, misfit
 from wallaroo_spark.worker.stored import StateError
 
 _ERROR = re.compile(

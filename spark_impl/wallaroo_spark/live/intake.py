@@ -132,3 +132,29 @@ class Intake:
                 self._retry_later()
 
         asyncio.get_running_loop().call_later(_RETRY, retry)
+
+
+_LOOK = 0.05  # most seconds between looks at the clock, which may be set
+
+
+async def write_ticks(
+    clock: Callable[[], int],
+    due: Callable[[], int | None],
+    backlog: Callable[[], int],
+    take: Callable[[Tick], None],
+) -> None:
+    """Write ticks until cancelled.
+
+    Args:
+        clock: returns the time, in nanoseconds since 1970.
+        due: returns when something is due, once all that was received is processed.
+        backlog: returns the number of records that are not processed.
+        take: takes a tick; from then on it is in the backlog.
+    """
+    while True:
+        at = due()
+        now = clock()
+        if at is not None and at <= now and not backlog():
+            take(Tick(now))
+        wait = _LOOK if at is None or at <= now else min((at - now) / 1e9, _LOOK)
+        await asyncio.sleep(wait)

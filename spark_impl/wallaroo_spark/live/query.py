@@ -27,7 +27,7 @@ from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.plans.feed import FeedServer
 from wallaroo_spark.plans.stream import streaming_rows
 from wallaroo_spark.wire.job import Report
-from wallaroo_spark.wire.outbox import just_before
+from wallaroo_spark.wire.lineages import just_before
 from wallaroo_spark.wire.rows import collected
 
 _LOOK = 0.1  # seconds between checks whether the query still runs

@@ -23,13 +23,19 @@ from wallaroo.transport.stored import Change, Overview, changed, copied_beside, 
 from wallaroo_spark.jvm.java import JavaNotFoundError
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import ENGINE, RESUME
-from wallaroo_spark.live.checksums import damaged_files, misfit
 from wallaroo_spark.live.failures import explained
 from wallaroo_spark.live.layout import LAYOUT, Layout, LayoutMissingError, read_layout
 from wallaroo_spark.live.resume import read_resume
-from wallaroo_spark.live.spark_part import missing_files, read_spark_part, seen_from, settle
+from wallaroo_spark.live.spark_part import (
+    damaged_files,
+    misfit,
+    missing_files,
+    read_spark_part,
+    seen_from,
+    settle,
+)
 from wallaroo_spark.plans.states import levels_in, store_segments, stored_segments
-from wallaroo_spark.wire.shards import Address
+from wallaroo_spark.wire.job import Address
 from wallaroo_spark.worker.segments import Entities, MemoryMap, stored
 from wallaroo_spark.worker.states import entity_of
 from wallaroo_spark.worker.stored import Stored, rewrapped, unwrapped

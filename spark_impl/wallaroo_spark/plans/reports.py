@@ -9,9 +9,8 @@ import wallaroo.trace
 from wallaroo.keys import decode_key
 from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.trace import DeadLetter, Ended, Reason
-from wallaroo_spark.wire.columns import Outputs, outputs_in_order
-from wallaroo_spark.wire.lineages import Lineage
-from wallaroo_spark.wire.outbox import NO_SINK, End, Finished, Letter, Order, order_of
+from wallaroo_spark.wire.lineages import NO_SINK, Lineage, Order, order_of
+from wallaroo_spark.wire.outbox import End, Finished, Letter, Outputs, outputs_in_order
 
 Numbered: TypeAlias = Callable[[Lineage], wallaroo.trace.Lineage]
 """See `wallaroo_spark.wire.lineages.numbering`."""

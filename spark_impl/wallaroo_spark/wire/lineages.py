@@ -1,4 +1,6 @@
-"""Lineages on workers: behind a window, the window stands where its number will be.
+"""Lineages on workers, and the order of calls.
+
+Behind a window, the window stands where its number will be.
 
 What the windows of a step give in a turn is numbered in order of the windows' ends and keys
 (time-4). The keys of a step are spread over shards, and no shard knows what the others fire. So on
@@ -13,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import wallaroo.trace
+from wallaroo.trace import lineage_order
 
 Turn: TypeAlias = tuple[int, int]
 """A window step's turn: the record's sequence, and the step's negative number."""
@@ -49,3 +52,24 @@ def numbering(
         return (*turn, number, *lineage[_IN_TURN + 1 :])
 
     return numbered
+
+
+Order = tuple[Lineage, int, int]
+"""The order of calls: what a lineage is sorted by, the node, the sink's index or -1.
+
+Nodes stand in topological order, so a message of one lineage meets them in order of their indices;
+positions in pipelines are not such an order, since a merge leads from one pipeline into another.
+"""
+
+NO_SINK = -1
+
+
+def order_of(lineage: Lineage, node: int, sink: int = NO_SINK) -> Order:
+    """Return the place of a call in that order: a message of that lineage at a node."""
+    return lineage_order(lineage), node, sink
+
+
+def just_before(order: Order) -> Order:
+    """Return a limit that allows all calls before `order`, but not `order` itself."""
+    lineage, node, sink = order
+    return lineage, node, sink - 1

@@ -2,32 +2,184 @@
 
 It consists of plain values, so workers and the driver can read it without the application's
 modules.
+
+An object for each message would cost more, to make and to pickle, than all other work on the
+message. So a *run* holds lists of equal length, and when it is pickled its lineages are one array
+of numbers (a list, where windows stand in them). A run is in order of lineage: a flow processes
+messages in that order, depth first, and appends their results. Several runs have to be merged,
+because Spark keeps no order among rows. Lineages are compared by `wallaroo.trace.lineage_order`
+everywhere.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import chain, islice, pairwise, repeat
+from typing import Any, NamedTuple, TypeAlias
 
 from wallaroo.trace import lineage_order
 from wallaroo.user_code.failure import Failure
-from wallaroo_spark.wire.columns import Messages, Outputs
-from wallaroo_spark.wire.lineages import Fired, Lineage, Turn
-
-Order = tuple[Lineage, int, int]
-"""The order of calls: what a lineage is sorted by, the node, the sink's index or -1.
-
-Nodes stand in topological order, so a message of one lineage meets them in order of their indices;
-positions in pipelines are not such an order, since a merge leads from one pipeline into another.
-"""
-
-NO_SINK = -1
+from wallaroo_spark.wire.lineages import Fired, Lineage, Order, Turn, order_of
 
 
-def order_of(lineage: Lineage, node: int, sink: int = NO_SINK) -> Order:
-    """Return the place of a call in that order: a message of that lineage at a node."""
-    return lineage_order(lineage), node, sink
+class Context(NamedTuple):
+    """The times of a message; carried along only in applications where time decides.
+
+    Args:
+        arrived: the arrival time of its record.
+        time: its event time.
+        given: a window gave it, or the message it was made from; its dead letters have no payload.
+            A truth value; 0 or 1 after it was sent to another process.
+    """
+
+    arrived: int
+    time: int
+    given: bool
+
+
+Arrival = tuple[Lineage, int, bytes, Any, Context | None]
+"""(lineage, the state step's node, encoded key, frozen message, context)."""
+
+
+@dataclass(slots=True)
+class Messages:
+    """Messages on their way to one state step.
+
+    Args:
+        node: the state step's index in the topology.
+        lineages: the messages' lineages.
+        keys: the messages' encoded keys.
+        messages: frozen (`wallaroo.copying`).
+        contexts: the messages' contexts; empty where time decides nothing.
+    """
+
+    node: int
+    lineages: list[Lineage] = field(default_factory=list)
+    keys: list[bytes] = field(default_factory=list)
+    messages: list[Any] = field(default_factory=list)
+    contexts: list[Context] = field(default_factory=list)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        columns = (self.keys, self.messages, _packed_contexts(self.contexts))
+        return _messages, (self.node, *_packed(self.lineages), *columns)
+
+
+@dataclass(slots=True)
+class Outputs:
+    """Encoded outputs of one sink.
+
+    Args:
+        node: the sink's index in the topology.
+        lineages: the lineages of the outputs' messages.
+        outputs: encoded.
+    """
+
+    node: int
+    lineages: list[Lineage] = field(default_factory=list)
+    outputs: list[bytes] = field(default_factory=list)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _outputs, (self.node, *_packed(self.lineages), self.outputs)
+
+
+def arrivals(runs: Iterable[Messages]) -> list[Arrival]:
+    """Return the messages of all runs in the order in which an entity meets them (order-1)."""
+    ordered = sorted([run for run in runs if run.lineages], key=_first)
+    found = list(
+        chain.from_iterable(
+            [
+                zip(
+                    run.lineages,
+                    repeat(run.node),
+                    run.keys,
+                    run.messages,
+                    run.contexts or repeat(None),
+                )
+                for run in ordered
+            ]
+        )
+    )
+    if _overlap(ordered):
+        # Nodes stand in topological order: an index orders the steps that a message meets.
+        found.sort(key=lambda arrival: (lineage_order(arrival[0]), arrival[1]))
+    return found
+
+
+def outputs_in_order(runs: Iterable[Outputs]) -> list[tuple[Lineage, bytes]]:
+    """Return one sink's outputs from all runs, in their order (order-1), with their lineages."""
+    ordered = sorted([run for run in runs if run.lineages], key=_first)
+    found = list(
+        chain.from_iterable([zip(run.lineages, run.outputs, strict=True) for run in ordered])
+    )
+    if _overlap(ordered):
+        found.sort(key=lambda output: lineage_order(output[0]))
+    return found
+
+
+def _first(run: Messages | Outputs) -> Lineage:
+    return lineage_order(run.lineages[0])
+
+
+def _overlap(ordered: list[Any]) -> bool:
+    return any(
+        lineage_order(one.lineages[-1]) >= lineage_order(other.lineages[0])
+        for one, other in pairwise(ordered)
+    )
+
+
+_Widths: TypeAlias = "int | array[int]"
+"""How many numbers each lineage has; one `int` where all have the same number."""
+
+
+def _packed(lineages: list[Lineage]) -> tuple[_Widths, Iterable[Any]]:
+    """Return lineages as one array of numbers; as a list, where windows stand in them.
+
+    Usually a node's messages have gone through the same multi steps. Behind a merge or a window
+    they may have gone through different ones.
+    """
+    widths = list(map(len, lineages)) or [1]
+    same = widths.count(widths[0]) == len(widths)
+    items: Iterable[Any]
+    try:
+        items = array("q", chain.from_iterable(lineages))
+    except TypeError:
+        items = list(chain.from_iterable(lineages))
+    return widths[0] if same else array("q", widths), items
+
+
+def _packed_contexts(contexts: list[Context]) -> Iterable[int]:
+    """Return contexts as one array of numbers."""
+    try:
+        return array("q", chain.from_iterable(contexts))
+    except OverflowError:  # the event time of a message that a window of the far future gives
+        return list(chain.from_iterable(contexts))
+
+
+def _unpacked(widths: _Widths, items: Iterable[Any]) -> list[Lineage]:
+    if isinstance(widths, int):
+        return list(zip(*[iter(items)] * widths, strict=True))
+    rest = iter(items)
+    return [tuple(islice(rest, width)) for width in widths]
+
+
+def _messages(
+    node: int,
+    widths: _Widths,
+    items: Iterable[Any],
+    keys: list[bytes],
+    messages: list[Any],
+    contexts: Iterable[int],
+) -> Messages:
+    times = _unpacked(len(Context._fields), contexts)
+    found = list(map(Context._make, times))
+    return Messages(node, _unpacked(widths, items), keys, messages, found)
+
+
+def _outputs(node: int, widths: _Widths, items: Iterable[Any], outputs: list[bytes]) -> Outputs:
+    return Outputs(node, _unpacked(widths, items), outputs)
 
 
 class Letter(NamedTuple):
@@ -67,12 +219,6 @@ class End(NamedTuple):
     def lineage(self) -> Lineage:
         """The lineage of the call's message."""
         return self.order[0][:-1]  # without the number that `lineage_order` appends
-
-
-def just_before(order: Order) -> Order:
-    """Return a limit that allows all calls before `order`, but not `order` itself."""
-    lineage, node, sink = order
-    return lineage, node, sink - 1
 
 
 @dataclass

@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterable
 
 from wallaroo.metrics.following import Visit, Visits, error_of
-from wallaroo_spark.wire.columns import Messages
 from wallaroo_spark.wire.job import Run, Specs
-from wallaroo_spark.wire.outbox import Order
+from wallaroo_spark.wire.lineages import Order
+from wallaroo_spark.wire.outbox import Messages
 
 
 class CallReporter:

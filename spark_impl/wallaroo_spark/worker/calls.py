@@ -15,9 +15,8 @@ from typing import Any, NoReturn, cast
 from wallaroo.judging import DeadLetterError, raised_by_user_code
 from wallaroo.keys import SINGLE_KEY, encode_key
 from wallaroo.trace import Reason
-from wallaroo_spark.wire.columns import Context
-from wallaroo_spark.wire.lineages import Lineage
-from wallaroo_spark.wire.outbox import End, Letter, Order, Outbox, order_of
+from wallaroo_spark.wire.lineages import Lineage, Order, order_of
+from wallaroo_spark.wire.outbox import Context, End, Letter, Outbox
 from wallaroo_spark.worker.call_reports import CallFollower, CallReporter
 from wallaroo_spark.worker.captured_output import Printer
 from wallaroo_spark.worker.program import Place, Program

@@ -23,11 +23,9 @@ from wallaroo.records import End
 from wallaroo.topology import Sink, Source, Step
 from wallaroo.trace import Reason
 from wallaroo.windowing.watermarks import NO_TIME
-from wallaroo_spark.wire.columns import Arrival, Context
-from wallaroo_spark.wire.job import Kind, Run
+from wallaroo_spark.wire.job import Kind, Run, What
 from wallaroo_spark.wire.lineages import Lineage, Turn
-from wallaroo_spark.wire.outbox import Outbox
-from wallaroo_spark.wire.tracks import What
+from wallaroo_spark.wire.outbox import Arrival, Context, Outbox
 from wallaroo_spark.worker import nodes
 from wallaroo_spark.worker.calls import Calls, Made, RunEnded
 from wallaroo_spark.worker.nodes import TakeItems, TakeMessage, VisitEntity

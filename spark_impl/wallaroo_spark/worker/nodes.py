@@ -20,8 +20,8 @@ from wallaroo.operations import Branch, KeyBy, Stateful, Stateless, Windowed
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Sink
 from wallaroo.trace import Reason
-from wallaroo_spark.wire.columns import Messages, Outputs
 from wallaroo_spark.wire.lineages import Lineage
+from wallaroo_spark.wire.outbox import Messages, Outputs
 from wallaroo_spark.worker.calls import SINGLE, Calls, Made
 from wallaroo_spark.worker.plan import Component
 from wallaroo_spark.worker.program import Place

@@ -16,21 +16,24 @@ from types import MappingProxyType
 
 from wallaroo.canonical import structure_or_kind
 from wallaroo.engine import TaskFault
-from wallaroo_spark.wire.columns import Arrival, Messages, arrivals
 from wallaroo_spark.wire.job import (
     FINISHED,
+    Address,
     CaseSpec,
     HeadBlock,
     Held,
     LevelBlock,
+    Moment,
     Report,
     Row,
     Specs,
+    Track,
+    moments,
     pack,
+    shard_ids,
+    shard_of,
 )
-from wallaroo_spark.wire.outbox import Finished, Outbox
-from wallaroo_spark.wire.shards import Address, shard_ids, shard_of
-from wallaroo_spark.wire.tracks import Moment, Track, moments
+from wallaroo_spark.wire.outbox import Arrival, Finished, Messages, Outbox, arrivals
 from wallaroo_spark.worker.call_reports import CallFollower, CallReporter, follower_of
 from wallaroo_spark.worker.calls import Calls
 from wallaroo_spark.worker.captured_output import Printer, printing

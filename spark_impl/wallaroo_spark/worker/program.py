@@ -11,7 +11,7 @@ from wallaroo.copying import copies_by
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Operation, Stateful, Windowed
 from wallaroo.topology import Application, Node, Sink, Source, Step
 from wallaroo_spark.wire.job import CaseSpec
-from wallaroo_spark.wire.outbox import NO_SINK
+from wallaroo_spark.wire.lineages import NO_SINK
 from wallaroo_spark.worker.plan import plan
 from wallaroo_spark.worker.routing import Keys
 

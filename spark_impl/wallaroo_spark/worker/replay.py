@@ -15,9 +15,8 @@ from typing import Any
 from wallaroo.topology import Application
 from wallaroo.trace import lineage_order
 from wallaroo.windowing.watermarks import SourceTime, Watermarks
-from wallaroo_spark.wire.columns import Arrival
-from wallaroo_spark.wire.job import Held
-from wallaroo_spark.wire.tracks import Moment, What
+from wallaroo_spark.wire.job import Held, Moment, What
+from wallaroo_spark.wire.outbox import Arrival
 from wallaroo_spark.worker.flow import Flow
 from wallaroo_spark.worker.plan import Component
 from wallaroo_spark.worker.program import Program

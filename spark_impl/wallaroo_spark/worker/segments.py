@@ -24,8 +24,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from wallaroo_spark.wire.job import SEGMENT_BYTES
-from wallaroo_spark.wire.shards import Address
+from wallaroo_spark.wire.job import SEGMENT_BYTES, Address
 
 _ENTRY_BYTES = 16  # what a dict entry costs beside id and state
 _KEY = struct.Struct(">IHII")

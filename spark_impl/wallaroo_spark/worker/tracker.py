@@ -9,7 +9,7 @@ from wallaroo.topology import Application
 from wallaroo.windowing.kinds import windowed
 from wallaroo.windowing.watermarks import FOREVER, NEVER, NO_TIME
 from wallaroo.windows import CountWindows, RangeWindows
-from wallaroo_spark.wire.tracks import Track, What
+from wallaroo_spark.wire.job import Track, What
 
 
 class Tracker:

@@ -16,9 +16,8 @@ from wallaroo.topology import Application
 from wallaroo.trace import OpenWindow, Reason
 from wallaroo.windowing.kinds import Accumulating, Firing, Incoming, kind_of, windowed
 from wallaroo.windowing.watermarks import NEVER, Watermarks
-from wallaroo_spark.wire.columns import Context
-from wallaroo_spark.wire.lineages import Fired, Lineage, Turn
-from wallaroo_spark.wire.outbox import order_of
+from wallaroo_spark.wire.lineages import Fired, Lineage, Turn, order_of
+from wallaroo_spark.wire.outbox import Context
 from wallaroo_spark.worker.calls import Calls, RunEnded
 from wallaroo_spark.worker.nodes import TakeMessage
 from wallaroo_spark.worker.segments import Entities

@@ -8,7 +8,7 @@ import pytest
 from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.generating import generate, generate_timed
 from wallaroo_reference.checkpoints.blobs import DamagedBlobError, decode
-from wallaroo_reference.compiled.linking import compiles
+from wallaroo_reference.compiled.codegen import compiles
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
 

@@ -25,7 +25,7 @@ from drawn_applications import (
 from hypothesis import event, given
 from hypothesis import strategies as st
 from wallaroo_reference.compiled import machine as compiled
-from wallaroo_reference.compiled.linking import compiled_source
+from wallaroo_reference.compiled.codegen import compiled_source
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.isolated.interpreter import Interpreter

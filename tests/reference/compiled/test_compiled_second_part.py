@@ -20,7 +20,7 @@ from drawn_timed_applications import (
 )
 from hypothesis import event, given
 from hypothesis import strategies as st
-from wallaroo_reference.compiled.linking import compiled_source
+from wallaroo_reference.compiled.codegen import compiled_source
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.compiled.ranges import RangePanes
 from wallaroo_reference.engine import CompiledEngine, ReferenceEngine

@@ -274,7 +274,7 @@ def test_an_unknown_option_is_refused(spark_engine):
 def test_shards_are_spread_evenly(spark_engine):
     from pyspark.sql.functions import spark_partition_id
     from wallaroo_spark.jvm.session import session
-    from wallaroo_spark.wire.shards import shard_ids
+    from wallaroo_spark.wire.job import shard_ids
 
     spark = session().spark
     for shards in (1, 2, 5, 16):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from receiving import eventually
 from wallaroo_spark.live.call_monitor import CallMonitor
-from wallaroo_spark.wire.lineages import Lineage
-from wallaroo_spark.wire.outbox import NO_SINK, order_of
+from wallaroo_spark.wire.lineages import NO_SINK, Lineage, order_of
 from wallaroo_spark.worker.call_reports import CallReporter
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from wallaroo_spark.live.ticks import write_ticks
+from wallaroo_spark.live.intake import write_ticks
 
 from wallaroo.records import Tick
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from wallaroo_spark.wire.columns import Messages, Outputs, arrivals, outputs_in_order
+from wallaroo_spark.wire.outbox import Messages, Outputs, arrivals, outputs_in_order
 
 
 def messages(node, *lineages):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wallaroo_spark.wire.shards import Address
+from wallaroo_spark.wire.job import Address
 from wallaroo_spark.worker.segments import Entities, MemoryMap, stored
 
 ADDRESS = Address(0, 0, 0)

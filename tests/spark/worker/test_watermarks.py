@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from wallaroo_spark.wire.tracks import What, moments
+from wallaroo_spark.wire.job import What, moments
 from wallaroo_spark.worker.replay import ReplayedTime
 from wallaroo_spark.worker.tracker import Tracker
 

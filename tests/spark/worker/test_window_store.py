@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from wallaroo_spark.wire.shards import Address
+from wallaroo_spark.wire.job import Address
 from wallaroo_spark.worker.segments import Entities, MemoryMap
 from wallaroo_spark.worker.window_store import WindowStore
 
