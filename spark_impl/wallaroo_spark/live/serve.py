@@ -38,6 +38,7 @@ from wallaroo_spark.jvm.process import SubmittingJvm
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, temporary_parent
 from wallaroo_spark.live.checkpoint import ENGINE, Checkpoint
 from wallaroo_spark.live.delivery import Delivery
+from wallaroo_spark.live.figures import Figures
 from wallaroo_spark.live.intake import Intake, write_ticks
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
@@ -49,7 +50,7 @@ from wallaroo_spark.live.resume import (
     sources_to_come,
     write_resume,
 )
-from wallaroo_spark.live.watch import Figures, Watch
+from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.worker.plan import plan
 

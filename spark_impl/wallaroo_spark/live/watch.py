@@ -1,4 +1,4 @@
-"""The figures of a live run on Spark, brought to its registry in the driver.
+"""Brings the counts of a live run on Spark to its figures, in the driver.
 
 Spark processes the input in micro-batches, so a batch's outputs are all delivered at one time. The
 latency of a read is counted from its arrival until the batch that it belongs to is delivered.
@@ -12,17 +12,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL, KeptFigures
 from wallaroo.metrics.following import Followed, Visits
 from wallaroo.metrics.registry import Registry
-from wallaroo.topology import Application, SinkId
+from wallaroo.topology import SinkId
 from wallaroo.transport.edges import OutputSink
 from wallaroo.transport.input_log import Kind, Run
-from wallaroo_spark.live.checkpoint import Checkpoint
-from wallaroo_spark.live.delivery import Delivery, Holding
-from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.wire.job import Report
-from wallaroo_spark.worker.plan import plan
 
 _TOGETHER = 0.001  # seconds: reads that arrive within this count as one
 _MOST = 50_000  # reads whose arrival is known one by one
@@ -165,72 +160,3 @@ class Watch:
                     sink.oldest = None
         self._metrics.backlog = max(0, self._backlog())
         self._held(self._metrics)
-
-
-_SIZE = 30.0  # seconds between looks at the checkpoint's size
-
-
-class Figures:
-    """Copies what a run knows to its figures.
-
-    Args:
-        application: the application.
-        feed: knows the log, and what Spark has committed.
-        delivery: knows what the workers hold.
-        checkpoint: the run's.
-        waiting: returns the number of records that were read and are not in the log.
-    """
-
-    def __init__(
-        self,
-        application: Application,
-        feed: LogFeed,
-        delivery: Delivery,
-        checkpoint: Checkpoint,
-        waiting: Callable[[], int],
-    ) -> None:
-        self._application = application
-        self._components = plan(application).components
-        self._feed = feed
-        self._delivery = delivery
-        self._checkpoint = checkpoint
-        self._waiting = waiting
-        self._size_due = 0.0
-
-    def copy(self, metrics: Registry) -> None:
-        """Copy what is known now; in any thread.
-
-        If several state partitions or window steps are held together, each has no figure of its
-        own. After a restart nothing is known of partition numbers that have had no message since.
-        """
-        held = self._delivery.held_by_component
-        for component in self._components:
-            holding = held.get(component.index, Holding())
-            all_told = len(holding.numbers) == component.divided(self._checkpoint.partitions)
-            known = all_told or not self._checkpoint.restarts
-            if len(component.members) == 1 and component.partitions:
-                partition = metrics.partitions[component.partitions[0]]
-                partition.entities = holding.entities if known else None
-            if len(component.windows) == 1:
-                windows = metrics.windows[component.windows[0]]
-                windows.open = holding.windows if known else None
-        for index, windows_of_step in metrics.windows.items():
-            name = getattr(self._application.nodes[index], "name", "")
-            late = list(self._delivery.late.items())
-            windows_of_step.late = {what: count for (step, what), count in late if step == name}
-        self._tell_of_disk(metrics)
-
-    def _tell_of_disk(self, metrics: Registry) -> None:
-        log, kept = self._feed.log, metrics.kept or KeptFigures()
-        full = LOG_IS_FULL if self._feed.full else ""
-        metrics.held_back = DISK_IS_FULL if self._waiting() else full
-        kept.log_bytes = log.size
-        kept.log_records = log.next_sequence - log.first_sequence
-        kept.log_written = log.written
-        kept.checkpoint_written = self._feed.committed_at
-        kept.restarts = self._checkpoint.restarts
-        now = metrics.monotonic()
-        if now >= self._size_due:  # Spark's part has thousands of files
-            kept.checkpoint_bytes = self._checkpoint.size()
-            self._size_due = now + _SIZE
-        metrics.kept = kept
