@@ -140,7 +140,7 @@ def kill(
             _, failures = check_live(mutant.make(), "*", seed, patience=patience)
         else:
             _, failures = check_language("*")
-    rules = tuple(dict.fromkeys(failure.rule for failure in failures))
+    rules = tuple(dict.fromkeys(rule for failure in failures for rule in failure.rules))
     return Kill(mutant, rules, failures[0] if failures else None, 1, time.monotonic() - begun)
 
 

@@ -16,7 +16,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-Address = tuple[str, int]
+from wallaroo_conformance.live.applications import Address
+
+RECEIVE_BUFFER = 1 << 16
+"""Bytes that the system is asked to keep for a sink that does not read."""
 
 _LONGEST_READ = 1 << 16
 _CHUNKS_APART = 6  # chunks that are sent so far apart that they are read one by one
@@ -37,13 +40,12 @@ def wait_until(reached: Callable[[], bool], patience: float) -> bool:
 
 
 def header(decoder: Any, length: int) -> bytes:
-    """Return a header that `decoder` reads as `length`.
+    """Return a header that a decoder reads as `length`.
 
     Raises:
         OverflowError: its headers are too short for that.
     """
-    decoder = decoder() if isinstance(decoder, type) else decoder
-    size = decoder.header_length()
+    size = decoder.header_length
     orders: tuple[Literal["big", "little"], ...] = ("big", "little")
     for order in orders:
         made = length.to_bytes(size, order)
@@ -56,15 +58,22 @@ class Sender:
     """A connection to a source.
 
     Args:
+        source: the source's name.
         address: where the source listens.
         patience: seconds that connecting and sending may take.
+
+    Attributes:
+        source: the source's name.
+        begun: the payload of a frame whose beginning has been sent.
+        kept_back: the rest of that frame; empty: no frame is begun.
     """
 
-    def __init__(self, address: Address, patience: float) -> None:
-        self._patience = patience
+    def __init__(self, source: str, address: Address, patience: float) -> None:
+        self.source = source
+        self.begun = b""
+        self.kept_back = b""
         self._socket = socket.create_connection(address, timeout=patience)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.held = b""  # the rest of a frame whose beginning has been sent
 
     def send(self, data: bytes, chunks: Sequence[int] = ()) -> None:
         """Send bytes, in chunks of these sizes, over and over; empty: all at once."""
@@ -97,18 +106,6 @@ class Sender:
         """Reset the connection, as if this process had died."""
         _reset(self._socket)
 
-    def is_open(self) -> bool:
-        """Return whether the connection is open: the other side has neither closed nor reset it."""
-        self._socket.setblocking(False)
-        try:
-            return bool(self._socket.recv(_LONGEST_READ))
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        finally:
-            self._socket.settimeout(self._patience)
-
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
@@ -135,19 +132,13 @@ def _unread(connection: socket.socket) -> int:
 
 
 class SinkPeer:
-    """Listens at a sink's address, and keeps what each of its connections brought.
+    """Listens at a sink's address, and keeps what each of its connections brought."""
 
-    Args:
-        receive_buffer: bytes that the system keeps for it before it reads them; `None`: the
-            system's choice.
-    """
-
-    def __init__(self, receive_buffer: int | None = None) -> None:
-        self._receive_buffer = receive_buffer
+    def __init__(self) -> None:
         self._reading = threading.Event()
         self._reading.set()
         self._lock = threading.Lock()
-        self._stretches: list[bytearray] = []
+        self._brought: list[bytearray] = []
         self._server: socket.socket | None = None
         self._connections: list[socket.socket] = []
         self._readers: list[threading.Thread] = []
@@ -157,16 +148,20 @@ class SinkPeer:
         self.address: Address = self._server.getsockname()
 
     @property
-    def stretches(self) -> list[bytes]:
+    def brought(self) -> list[bytes]:
         """What each connection brought, in the order in which they came."""
         with self._lock:
-            return [bytes(stretch) for stretch in self._stretches if stretch]
+            return [bytes(data) for data in self._brought if data]
+
+    def missing(self, outputs: Sequence[bytes]) -> str:
+        """Return what is wrong with how `outputs` came, or nothing: see `missing`."""
+        return missing(outputs, self.brought)
 
     @property
     def size(self) -> int:
         """Bytes that all connections brought."""
         with self._lock:
-            return sum(map(len, self._stretches))
+            return sum(map(len, self._brought))
 
     @property
     def connections(self) -> int:
@@ -198,14 +193,14 @@ class SinkPeer:
         with self._lock:
             if not self._connections:
                 return
-            connection, stretch = self._connections.pop(), self._stretches[-1]
+            connection, data = self._connections.pop(), self._brought[-1]
             _take_nothing_more(connection)
             waiting = b""
             while len(waiting) < (size := _unread(connection)):
                 # Look only: reading would make room for more.
                 waiting = connection.recv(size, socket.MSG_PEEK)
             _reset(connection)
-            stretch += waiting
+            data += waiting
 
     @property
     def present(self) -> bool:
@@ -248,8 +243,8 @@ class SinkPeer:
         """Return a socket that holds the port: nobody else gets it, and connections are refused."""
         server = socket.socket()
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if self._receive_buffer is not None:  # connections inherit it
-            server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer)
+        # Connections inherit it.
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         server.bind(("127.0.0.1", port))
         return server
 
@@ -265,24 +260,24 @@ class SinkPeer:
                 connection, _ = server.accept()
             except OSError:  # it has gone away
                 return
-            stretch = bytearray()
+            data = bytearray()
             with self._lock:
-                self._stretches.append(stretch)
+                self._brought.append(data)
                 self._connections.append(connection)
-            reader = threading.Thread(target=self._read, args=[connection, stretch], daemon=True)
+            reader = threading.Thread(target=self._read, args=[connection, data], daemon=True)
             self._readers.append(reader)
             reader.start()
 
-    def _read(self, connection: socket.socket, stretch: bytearray) -> None:
+    def _read(self, connection: socket.socket, data: bytearray) -> None:
         with connection:
-            while self._takes(connection, stretch):
+            while self._receive(connection, data):
                 pass
         with self._lock:
             if connection in self._connections:
                 self._connections.remove(connection)
 
-    def _takes(self, connection: socket.socket, stretch: bytearray) -> bool:
-        """Wait for bytes and add them to `stretch`; return whether more can come."""
+    def _receive(self, connection: socket.socket, data: bytearray) -> bool:
+        """Wait for bytes and add them to `data`; return whether more can come."""
         self._reading.wait()
         try:
             ready = select.poll()
@@ -291,8 +286,50 @@ class SinkPeer:
             with self._lock:
                 if not self._reading.is_set():
                     return True  # `hold` was called meanwhile, and nothing is taken after that
-                data = connection.recv(_LONGEST_READ)
-                stretch += data
+                read = connection.recv(_LONGEST_READ)
+                data += read
         except (OSError, ValueError):  # another thread has closed it
             return False
-        return bool(data)
+        return bool(read)
+
+
+def missing(outputs: Sequence[bytes], brought: Sequence[bytes]) -> str:
+    """Return what is wrong with how `outputs` came, or nothing (sink-3, recover-2).
+
+    Each connection begins at an output's first byte, no later than where the one before it ended;
+    its last output may be cut off. All outputs must have come.
+
+    Args:
+        outputs: what must come.
+        brought: what came, by connection.
+    """
+    reached = {0}
+    for number, data in enumerate(brought):
+        ends = {
+            max(start, end)
+            for start in range(max(reached) + 1)
+            if (end := _end(outputs, start, data)) is not None
+        }
+        if not ends:
+            got = f"{data[:60]!r}{'…' if len(data) > 60 else ''}"
+            return f"connection {number} brought {got}, which is no part of what must come"
+        reached = {max(one, end) for one in reached for end in ends}
+    if len(outputs) in reached:
+        return ""
+    came = max(reached)
+    return f"{came} of {len(outputs)} outputs came; the next is {outputs[came]!r}"
+
+
+def _end(outputs: Sequence[bytes], start: int, data: bytes) -> int | None:
+    """Return how far outputs are complete if `data` begins with number `start`."""
+    position = 0
+    for number in range(start, len(outputs)):
+        if position == len(data):
+            return number
+        output = outputs[number]
+        came = data[position : position + len(output)]
+        position += len(came)
+        if came != output:
+            cut_off = position == len(data) and output.startswith(came)
+            return number if cut_off else None
+    return len(outputs) if position == len(data) else None

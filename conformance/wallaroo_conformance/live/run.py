@@ -1,329 +1,431 @@
-"""A live run of an application made for this run; only its edges are special.
+"""A live run: an application that an engine serves, its peers, and what must come out.
 
-Payloads and outputs are plain bytes. A payload decides what a component does with it: `UNREADABLE`
-is refused by the decoder, `BAD` by the computation, `UNWRITABLE` by the encoder; at `QUIT` the
-process exits.
+Each step waits until the server has received what was sent. So the order in which frames of several
+connections are received is the order of the log, and the reference says what must come of it.
 """
 
 from __future__ import annotations
 
-import sys
+import json
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn, Self
 
-import wallaroo
-from wallaroo.engine import Case, Engine, Handle, ServeOptions, Summary
-from wallaroo.topology import Application
+from wallaroo.engine import Case, Engine, Handle, Isolation, ServeOptions, Summary
+from wallaroo.topology import SinkId
 from wallaroo.trace import Trace
+from wallaroo_conformance.live.applications import LiveApplication
 from wallaroo_conformance.live.peers import Sender, SinkPeer, header, wait_until
-from wallaroo_conformance.live.scenario import BrokenRuleError
-from wallaroo_conformance.live.stretches import missing
 
-UNREADABLE, BAD, UNWRITABLE, QUIT = b"unreadable", b"bad", b"unwritable", b"quit"
+TOO_LARGE = 1 << 30
+"""Bytes that a refused header claims: far over any `max_size`, and it fits four bytes."""
 
-RECEIVE_BUFFER = 1 << 16
-"""Bytes that the system is asked to keep for a sink that does not read."""
+EARLIER_LETTER = {"error": "of an earlier run"}
+"""What the file of dead letters has in it before the run."""
 
-_HOST = "127.0.0.1"
+_RECOVERY = ("recover-1", "recover-2")
 _CLOSING = 2.0  # seconds that a server has for a stop when something broke
+_INTERVAL = 0.02  # seconds between checkpoints; short, so that a killed engine has stored something
+_STORED = 10 * _INTERVAL  # seconds after which it has probably stored what came before
+_SHOWN = 8  # payloads of a step that are shown, of a few bytes each
 
 
-def _decoded(payload: bytes) -> Any:
-    if type(payload) is not bytes or payload == UNREADABLE:  # decode-1
-        raise ValueError("this payload cannot be read")
-    return payload
+class BrokenRuleError(Exception):
+    """In a live run, something was not as the rules say.
 
+    Args:
+        rules: ids of the rules that speak of it, the most particular first.
+        text: what happened.
+        story: what had been done, step by step.
+    """
 
-@wallaroo.decoder(header_length=1, length_fmt="B")
-def one(payload: bytes) -> Any:
-    """Decode; a header is one byte."""
-    return _decoded(payload)
-
-
-@wallaroo.decoder(header_length=2, length_fmt=">H")
-def two(payload: bytes) -> Any:
-    """Decode; a header is two bytes."""
-    return _decoded(payload)
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">i")
-def signed(payload: bytes) -> Any:
-    """Decode; a header may claim a negative length."""
-    return _decoded(payload)
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def plain(payload: bytes) -> Any:
-    """Decode; a header is four bytes."""
-    return _decoded(payload)
-
-
-@wallaroo.decoder(header_length=8, length_fmt=">Q")
-def eight(payload: bytes) -> Any:
-    """Decode; a header is eight bytes."""
-    return _decoded(payload)
-
-
-@wallaroo.encoder
-def _line(message: Any) -> bytes:
-    return bytes(message) + b"\n"
-
-
-@wallaroo.encoder
-def _loud_line(message: Any) -> bytes:
-    if message == UNWRITABLE:
-        raise ValueError("this message cannot be written")
-    return bytes(message) + b"!\n"
-
-
-@wallaroo.computation(name="check")
-def _check(message: Any) -> Any:
-    if message == BAD:
-        raise ValueError("this message is bad")
-    if message == QUIT:
-        sys.exit("this message ends the run")
-    return message
+    def __init__(self, rules: Sequence[str], text: str, story: Sequence[str]) -> None:
+        super().__init__(f"{', '.join(rules)}: {text}")
+        self.rules = tuple(rules)
+        self.text = "\n".join([text, "what was done:", *[f"  {line}" for line in story]])
 
 
 @dataclass(frozen=True)
-class Pipe:
-    """A pipeline of a run.
-
-    Args:
-        decoder: its source's.
-        max_size: the largest payload that its source takes, in bytes.
-        sinks: how many; the first one's encoder never fails.
-        one_address: its sinks share an address.
-        steps: computations behind the one that checks payloads.
-    """
-
-    decoder: Any = plain
-    max_size: int = 1 << 20
-    sinks: int = 1
-    one_address: bool = False
-    steps: tuple[Any, ...] = ()
-
-
-class Run:
-    """An application, served; a context manager.
+class Setting:
+    """What is the same for several runs.
 
     Args:
         engine: the engine that serves.
         reference: the engine that says what must come out.
-        pipes: by name.
-        options: how to serve.
+        isolation: the mode.
         patience: seconds that any one thing may take.
+    """
+
+    engine: Engine
+    reference: Engine
+    isolation: Isolation
+    patience: float
+
+
+class LiveRun:
+    """An application, served; a context manager.
+
+    Args:
+        setting: who serves, and how.
+        application: what is served.
+        recovers: serve with a checkpoint, so that it can be killed and started again.
+        letters: serve with a file of dead letters, which is not empty.
+        options: other options of `ServeOptions`.
     """
 
     def __init__(
         self,
-        engine: Engine,
-        reference: Engine,
-        pipes: Mapping[str, Pipe],
-        options: ServeOptions,
-        patience: float,
+        setting: Setting,
+        application: LiveApplication,
+        *,
+        recovers: bool = False,
+        letters: bool = False,
+        **options: Any,
     ) -> None:
-        self.patience = patience
+        self.setting = setting
+        self.patience = setting.patience
+        self.recovers = recovers
         self.log: list[tuple[str, bytes]] = []
-        self._pipes = pipes
-        self._reference = reference
-        self._story: list[str] = [f"serve the sources {', '.join(pipes)}, {options.isolation}"]
-        self._senders: list[Sender] = []
-        self._known: tuple[list[tuple[str, bytes]], Trace] | None = None  # a log and its trace
-        self.peers = {
-            (name, number): SinkPeer(receive_buffer=RECEIVE_BUFFER)
-            for name, pipe in pipes.items()
-            for number in range(1 if pipe.one_address else pipe.sinks)
-        }
-        self._application = self._built()
-        self.handle: Handle = engine.serve(self._application, options)
+        self.senders: list[Sender] = []  # those that are connected
+        self._live = application
+        self._story = [f"serve, {setting.isolation}" + ", with a checkpoint" * recovers]
+        self._connections = 0  # made so far
+        self._dropped: Counter[str] = Counter()  # unfinished frames, by source
+        self._refused: Counter[str] = Counter()  # headers that claimed too much, by source
+        self._restarted, self._killed = False, False
+        self._reference_trace: tuple[list[tuple[str, bytes]], Trace] | None = None
+        self._directory = tempfile.TemporaryDirectory(
+            prefix="wallaroo-conformance-", ignore_cleanup_errors=True
+        )
+        self.letters = Path(self._directory.name) / "dead"
+        if letters:
+            self.letters.write_text(json.dumps(EARLIER_LETTER) + "\n", encoding="utf-8")
+            options["dead_letters"] = self.letters
+        if recovers:
+            checkpoint = Path(self._directory.name) / "checkpoint"
+            options["options"] = {"checkpoint": checkpoint, "checkpoint_interval": _INTERVAL}
+        options = {"isolation": setting.isolation, "stop_timeout": self.patience, **options}
+        self.peers = {sink: SinkPeer() for sink in application.sinks}
+        self._application = application.build({s: p.address for s, p in self.peers.items()})
+        self.sources = list(self._application.sources)
+        self.handle: Handle = setting.engine.serve(self._application, ServeOptions(**options))
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         for peer in self.peers.values():
             peer.read_on()
-        for sender in self._senders:
+        for sender in self.senders:
             sender.close()
-        if self.handle.wait(0) is None:  # a check failed: let the server close what it has open
+        if (
+            not self._killed and self.handle.wait(0) is None
+        ):  # a check failed: let the server close what it has open
             self.handle.stop()
             self.handle.wait(_CLOSING)
         self.handle.kill()
+        self._directory.cleanup()
         for peer in self.peers.values():
             peer.close()
 
-    # -- what is sent ------------------------------------------------------------------------
+    # -- what is sent ----------------------------------------------------------------------------
 
     def connect(self, source: str) -> Sender:
         """Return a new connection to a source."""
-        self._senders.append(Sender(self.handle.addresses[source], self.patience))
-        return self._senders[-1]
+        self.note(f"connect to {source}")
+        self._connections += 1
+        self.senders.append(Sender(source, self.handle.addresses[source], self.patience))
+        return self.senders[-1]
 
     def framed(self, source: str, payloads: Sequence[bytes]) -> bytes:
         """Return payloads behind the headers that the source's decoder reads."""
-        decoder = self._pipes[source].decoder
-        return b"".join([header(decoder, len(payload)) + payload for payload in payloads])
+        return b"".join([self.claim(source, len(payload)) + payload for payload in payloads])
+
+    def claim(self, source: str, length: int = TOO_LARGE) -> bytes:
+        """Return a header of a source that claims so many bytes.
+
+        Raises:
+            OverflowError: its headers are too short for that.
+        """
+        return header(self._application.sources[source].config.decoder, length)
+
+    def hand_over(
+        self,
+        sender: Sender,
+        payloads: Sequence[bytes],
+        chunks: Sequence[int] = (),
+        end: bytes = b"",
+    ) -> None:
+        """Send frames, and behind them bytes that are no frame, without waiting."""
+        shown = [payload[:_SHOWN] for payload in payloads[:_SHOWN]]
+        self.note(
+            f"{sender.source}: send {len(payloads)} frames, their payloads begin with {shown}"
+            + f", in chunks of {list(chunks)} bytes" * bool(chunks)
+            + f", behind them {end!r:.40}" * bool(end)
+        )
+        self.log += [(sender.source, payload) for payload in payloads]
+        try:
+            sender.send(self.framed(sender.source, payloads) + end, chunks)
+        except OSError as error:
+            rules = ("frame-3", "frame-5") if self._refused else ("frame-5",)
+            self.broken(rules, f"a connection ended that was to go on: {error}")
 
     def send(
         self,
-        rule: str,
-        source: str,
+        sender: Sender | str,
         payloads: Sequence[bytes],
         chunks: Sequence[int] = (),
         *,
-        behind: bytes = b"",
-        sender: Sender | None = None,
+        end: bytes = b"",
+        rules: tuple[str, ...] = (),
     ) -> Sender:
-        """Send frames, in chunks, and what is behind them; the frames must be received.
+        """Send frames, and wait until they are received.
 
         Args:
-            rule: what is broken if they are not.
-            source: whose they are.
+            sender: the connection; a source's name: a new one to it.
             payloads: the frames'.
-            chunks: sizes of the chunks, over and over; empty: all at once.
-            behind: bytes that bring no frame.
-            sender: the connection; `None`: a new one.
+            chunks: sizes of the pieces in which they are sent, over and over; empty: all at once.
+            end: bytes that are sent with them and are no frame.
+            rules: that speak of it if they are not received; empty: those about frames.
         """
-        sizes = [len(payload) for payload in payloads[:8]]
-        and_so_on = f" and {len(payloads) - 8} more" if len(payloads) > 8 else ""
-        self.note(f"send {source} payloads of {sizes}{and_so_on} bytes, behind them {behind!r}")
-        self.log += [(source, payload) for payload in payloads]
-        sender = sender or self.connect(source)
-        try:
-            sender.send(self.framed(source, payloads) + behind, chunks)
-        except OSError as error:
-            self.broken(rule, f"the connection has ended while frames were sent: {error}")
-        self.received(rule)
+        if isinstance(sender, str):
+            sender = self.connect(sender)
+        self.hand_over(sender, payloads, chunks, end)
+        self.received(rules or self._frame_rules(payloads, chunks))
         return sender
 
-    def refused(self, source: str, payloads: Sequence[bytes], data: bytes) -> None:
-        """Send frames and, in the same write, a header that claims too much (frame-3)."""
-        sender = self.send("frame-3", source, payloads, behind=data)
-        if (end := sender.end()) != "reset":
-            self.broken("frame-3", f"the connection is not reset: its end is {end}")
-        self.received("frame-3", at_once=True)
+    def begin(
+        self, sender: Sender, payload: bytes, kept_back: int, before: Sequence[bytes] = ()
+    ) -> None:
+        """Send whole frames, and with them a frame without its last bytes."""
+        data = self.framed(sender.source, [payload])
+        kept_back = 1 + kept_back % (len(data) - 1)
+        self.send(sender, before, end=data[:-kept_back])
+        sender.begun, sender.kept_back = payload, data[-kept_back:]
 
-    def finished(self, sender: Sender) -> None:
-        """Half-close: the source closes its side when all that was sent is received (frame-4)."""
+    def complete(self, sender: Sender) -> None:
+        """Send the last bytes of the frame that was begun."""
+        self.note(f"{sender.source}: send the rest of {sender.begun!r:.40}")
+        self.log.append((sender.source, sender.begun))
+        rest, sender.kept_back = sender.kept_back, b""
+        sender.send(rest)
+        self.received(self._frame_rules((), rest))
+
+    def finish(self, sender: Sender) -> None:
+        """Half-close: the source closes its side when all is received; what is begun is dropped."""
+        self.note(f"{sender.source}: half-close" + ", inside a frame" * bool(sender.kept_back))
+        self.senders.remove(sender)
+        self._dropped[sender.source] += bool(sender.kept_back)
         sender.finish()
-        if (end := sender.end()) != "in order":
-            self.broken("frame-4", f"after a half-close the connection's end is {end}")
-        self.received("frame-4", at_once=True)
+        end = sender.end()
+        sender.close()
+        if end != "in order":
+            self.broken(("frame-4",), f"after a half-close the connection's end is {end}")
+        self.received(("frame-4",), at_once=True)
 
-    def received(self, rule: str, *, at_once: bool = False) -> None:
+    def reset(self, sender: Sender) -> None:
+        """Reset a connection, as if its sender had died."""
+        self.note(f"{sender.source}: reset the connection")
+        self.senders.remove(sender)
+        self._dropped[sender.source] += bool(sender.kept_back)
+        sender.reset()
+
+    def refuse(self, sender: Sender, header: bytes, before: Sequence[bytes] = ()) -> None:
+        """Send frames and with them a header that claims too much: the connection is reset."""
+        self._refused[sender.source] += 1
+        self.send(sender, before, end=header, rules=("frame-3",))
+        self.senders.remove(sender)
+        end = sender.end()
+        sender.close()
+        if end != "reset":
+            self.broken(("frame-3", "frame-4"), f"the connection is not reset: its end is {end}")
+        self.received(("frame-3",), at_once=True)
+
+    def _frame_rules(
+        self, payloads: Sequence[bytes], chunks: Sequence[int] | bytes
+    ) -> tuple[str, ...]:
+        """Return the rules that speak of frames that are not received."""
+        alone = chunks or self._connections == 1
+        rules: tuple[str, ...] = ("frame-1", "frame-5") if alone else ("frame-5", "frame-1")
+        if b"" in payloads:
+            rules = ("frame-2", *rules)
+        return ("frame-3", *rules) if self._refused else rules
+
+    def received(self, rules: tuple[str, ...], *, at_once: bool = False) -> None:
         """Wait until what was sent, and no more, has been received."""
+        if self._restarted or self._live.generated:  # then progress does not count frames alone
+            self.delivered(rules)
+            return
         wanted = len(self.log)
-        patience = 0 if at_once else self.patience
-        wait_until(lambda: self.handle.progress().received >= wanted, patience)
-        if (found := self.handle.progress().received) != wanted:
-            self.broken(rule, f"{found} frames received, {wanted} were sent")
+        wait_until(
+            lambda: self.handle.progress().received >= wanted, 0 if at_once else self.patience
+        )
+        if (received := self.handle.progress().received) != wanted:
+            self.broken(rules, f"{received} frames received, {wanted} were sent")
 
-    # -- what comes out ------------------------------------------------------------------------
+    # -- sinks and kills -------------------------------------------------------------------------
 
-    def expected(self, taken: int | None = None) -> Trace:
-        """Return the trace of the first `taken` frames sent (`None`: of all)."""
-        log = self.log[:taken]
-        if self._known is None or self._known[0] != log:  # it may be long, and is asked for often
-            self._known = log, self._reference.run(Case(self._application, log))
-        return self._known[1]
+    def sink_goes(self, sink: SinkId) -> None:
+        """Let a sink go away, once it has read what there is."""
+        self.delivered(("sink-3", "order-2"))
+        self.peers[sink].go_away()
+        self.note(f"the sink {sink} goes away")
 
-    def delivered(self, rule: str, taken: int | None = None, *, over: bool = False) -> None:
-        """Wait until the sinks that are there have the outputs of the first `taken` frames sent.
+    def sink_returns(self, sink: SinkId) -> None:
+        """Let a sink come back; once all sinks have all outputs, none is pending."""
+        self.peers[sink].come_back()
+        self.note(f"the sink {sink} is back")
+        self.delivered(("sink-3",))
+        if self._restarted or not all(peer.present for peer in self.peers.values()):
+            return
+        if not wait_until(lambda: not self.handle.progress().pending, self.patience):
+            pending = self.handle.progress().pending
+            self.broken(("sink-3",), f"all outputs have come, and {pending} are still pending")
 
-        When the run is over, they must have nothing else.
+    def let_it_store(self) -> None:
+        """Wait until the server has probably stored its state."""
+        time.sleep(_STORED)
+        self.note(f"{_STORED:g} s pass")
+
+    def kill(self) -> None:
+        """Kill the server: no sender may see its connection closed in order (frame-4)."""
+        self.note("kill")
+        self.handle.kill()
+        self._killed = True
+        ends = [sender.end() for sender in self.senders]
+        for sender in self.senders:
+            sender.close()
+        self.senders.clear()
+        if "in order" in ends:
+            self.broken(("frame-4",), "a connection is closed as if all was received, not reset")
+
+    def kill_and_restart(self) -> None:
+        """Kill the server while it works, and start it again from the same checkpoint."""
+        self.kill()
+        self.note("restart")
+        self.handle = self.handle.restart()
+        self._restarted, self._killed = True, False
+
+    # -- what comes out --------------------------------------------------------------------------
+
+    def expected(self, frames: int | None = None) -> Trace:
+        """Return the trace of the first `frames` frames sent (`None`: of all)."""
+        log = self.log[:frames]
+        if self._reference_trace is None or self._reference_trace[0] != log:  # it may be long
+            trace = self.setting.reference.run(Case(self._application, log))
+            self._reference_trace = log, trace
+        return self._reference_trace[1]
+
+    def delivered(
+        self, rules: tuple[str, ...], frames: int | None = None, *, over: bool = False
+    ) -> None:
+        """Wait until the sinks that are there have the outputs of the first `frames` frames sent.
+
+        Args:
+            rules: that speak of it if they have not; after a restart those about recovery do.
+            frames: how many; `None`: all.
+            over: the run is over, so they must have nothing else.
         """
-        for sink, outputs in self.expected(taken).outputs.items():
-            peer = self.peers.get(sink)
-            if peer is None or self._pipes[sink[0]].one_address or not peer.present:
+        for sink, outputs in self.expected(frames).outputs.items():
+            if sink in self._live.generated or sink[0] in self._live.shared:
                 continue
-            size = sum(map(len, outputs))
+            if self.peers[sink].present:
+                self._comes(rules, sink, outputs, over=over)
 
-            def came(
-                size: int = size, outputs: Sequence[bytes] = outputs, peer: SinkPeer = peer
-            ) -> bool:
-                # The size alone does not tell: an output that came in part counts in it, too.
-                return peer.size >= size and not missing(outputs, peer.stretches)
+    def generated(self, rules: tuple[str, ...]) -> None:
+        """Wait until all has come that no frame leads to."""
+        for sink, outputs in self._live.generated.items():
+            self._comes(rules, sink, outputs, over=False)
 
-            wait_until(came, self.patience)
-            if over:
-                wait_until(lambda peer=peer: not peer.connections, self.patience)  # type: ignore[misc]
-            if problem := missing(outputs, peer.stretches):
-                self.broken(rule, f"sink {sink}: {problem[:400]}")
+    def _comes(
+        self, rules: tuple[str, ...], sink: SinkId, outputs: Sequence[bytes], *, over: bool
+    ) -> None:
+        peer, size = self.peers[sink], sum(map(len, outputs))
+        # The size alone does not tell: an output that came in part counts in it, too.
+        wait_until(lambda: peer.size >= size and not peer.missing(outputs), self.patience)
+        if over:
+            wait_until(lambda: not peer.connections, self.patience)
+        if problem := peer.missing(outputs):
+            rules = _RECOVERY if self._restarted else rules
+            self.broken(rules, f"sink {sink}: {problem[:400]}")
 
-    def on_connections_of_their_own(self, name: str) -> None:
+    def on_connections_of_their_own(self, pipeline: str) -> None:
         """Wait until each of a pipeline's sinks has brought its outputs to one address (sink-2)."""
-        outputs = [b"".join(o) for sink, o in self.expected().outputs.items() if sink[0] == name]
-        peer = self.peers[name, 0]
+        outputs = [
+            b"".join(o) for sink, o in self.expected().outputs.items() if sink[0] == pipeline
+        ]
+        peer = self.peers[pipeline, 0]
         wait_until(lambda: peer.size >= sum(map(len, outputs)), self.patience)
-        if sorted(peer.stretches) != sorted(outputs):
-            came = [f"{stretch[:60]!r}" for stretch in peer.stretches]
-            self.broken("sink-2", f"{len(outputs)} sinks are at one address, and there came {came}")
+        if sorted(peer.brought) != sorted(outputs):
+            came = [f"{data[:60]!r}" for data in peer.brought]
+            self.broken(("sink-2",), f"{len(outputs)} sinks have one address; there came {came}")
 
-    # -- how it ends -------------------------------------------------------------------------
+    # -- how it ends -----------------------------------------------------------------------------
 
-    def stopped(self) -> Summary:
-        """Stop, and return the summary of a run that has delivered all (stop-1)."""
-        summary = self.ended("stop-1", 0, stop=True)
-        self.counted_all(summary)
-        return summary
+    def finished(self) -> None:
+        """Half-close all connections, stop, and compare all outputs and counts (stop-1)."""
+        for sink in self.peers:
+            self.peers[sink].come_back()
+        for sender in list(self.senders):
+            self.finish(sender)
+        summary = self.ended(("stop-1",), 0, stop=True)
+        # The peers may not have read all that the engine has delivered.
+        self.delivered(("sink-3", "order-2"), over=True)
+        if not self._restarted:
+            self.counted_all(summary)
 
-    def counted_all(self, summary: Summary) -> None:
-        """Compare what was received and delivered with what the summary says (stop-1)."""
-        self.counted("stop-1", "received", summary.received, Counter(s for s, _ in self.log))
-        outputs = {sink: len(outputs) for sink, outputs in self.expected().outputs.items()}
-        self.counted("stop-1", "written", summary.written, outputs)
-
-    def ended(self, rule: str, exit_code: int, *, stop: bool = False) -> Summary:
+    def ended(self, rules: tuple[str, ...], exit_code: int, *, stop: bool = False) -> Summary:
         """Wait until the run has ended, by itself or by a stop, and return its summary."""
         if stop:
             self.note("stop")
             self.handle.stop()
         summary = self.handle.wait(self.patience)
         if summary is None:
-            self.broken(rule, f"the run has not ended within {self.patience:g} s")
+            self.broken(rules, f"the run has not ended within {self.patience:g} s")
         if summary.exit_code != exit_code:
-            self.broken(
-                rule, f"exit code {summary.exit_code}, not {exit_code}; problem: {summary.problem}"
-            )
+            said = f"exit code {summary.exit_code}, not {exit_code}; problem: {summary.problem}"
+            self.broken(rules, said)
         return summary
 
+    def counted_all(self, summary: Summary) -> None:
+        """Compare what was received, dropped and delivered with what the summary says."""
+        received = Counter(source for source, _ in self.log)
+        self.counted(("stop-1",), "received", summary.received, received)
+        refused = {source: self._refused[source] for source in self._refused}
+        for rules, sources in (
+            (("frame-3", "frame-4"), refused),
+            (("frame-4",), self._dropped.keys() - refused),
+        ):
+            dropped = {source: summary.dropped_frames.get(source, 0) for source in sources}
+            wanted = {source: (self._dropped + self._refused)[source] for source in sources}
+            self.counted(rules, "dropped frames", dropped, wanted)
+        outputs = {sink: len(outputs) for sink, outputs in self.expected().outputs.items()}
+        self.counted(("stop-1",), "written", summary.written, outputs)
+
     def counted(
-        self, rule: str, what: str, found: Mapping[Any, int], wanted: Mapping[Any, int]
+        self,
+        rules: tuple[str, ...],
+        what: str,
+        counts: Mapping[Any, int],
+        wanted: Mapping[Any, int],
     ) -> None:
         """Compare counts of a summary; a count that is missing is 0."""
-        is_, must = ({k: n for k, n in counts.items() if n} for counts in (found, wanted))
+        is_, must = ({k: n for k, n in some.items() if n} for some in (counts, wanted))
         if is_ != must:
-            self.broken(rule, f"the summary's {what}: {is_}, and there were {must}")
+            self.broken(rules, f"the summary's {what}: {is_}, and there were {must}")
 
     def note(self, step: str) -> None:
         """Note what is done; a failure shows it."""
         self._story.append(step)
 
-    def broken(self, rule: str, text: str) -> NoReturn:
-        """End the run: `rule` is broken.
+    def broken(self, rules: Sequence[str], text: str) -> NoReturn:
+        """End the run.
 
         Raises:
             BrokenRuleError: always.
         """
-        raise BrokenRuleError(rule, text, self._story)
-
-    def _built(self) -> Application:
-        builder = wallaroo.ApplicationBuilder("edges")
-        for name, pipe in self._pipes.items():
-            config = wallaroo.TCPSourceConfig(_HOST, 0, pipe.decoder, max_size=pipe.max_size)
-            builder.new_pipeline(name, config).to(_check)
-            for step in pipe.steps:
-                builder.to(step)
-            builder.to_sinks(
-                [
-                    wallaroo.TCPSinkConfig(
-                        *self.peers[name, 0 if pipe.one_address else number].address,
-                        _loud_line if number else _line,
-                    )
-                    for number in range(pipe.sinks)
-                ]
-            )
-        return builder.build()
+        raise BrokenRuleError(rules, text, self._story)

@@ -1,0 +1,333 @@
+"""The applications of live runs. Their user code is plain: only their edges are special.
+
+Payloads and outputs are bytes. A payload decides what a component does with it: `UNREADABLE` is
+refused by the decoder, `BAD` by the computation, `UNWRITABLE` by the encoder; `QUIT` ends the
+process; of `MUCH` come many items.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import wallaroo
+from wallaroo.topology import Application, SinkId
+
+Address: TypeAlias = tuple[str, int]
+
+UNREADABLE, BAD, UNWRITABLE, QUIT, MUCH = b"unreadable", b"bad", b"unwritable", b"quit", b"much"
+
+MAX_SIZE = 8
+"""Bytes of the largest payload that the source ``signed`` of `INPUT` takes."""
+
+SHORT = wallaroo.milliseconds(200)
+"""The size of the windows by arrival time that are to fire."""
+
+NUMBERS = [b"%d\n" % number for number in range(1, 201)]
+"""Outputs of the generator of `RECOVERY`."""
+
+_HOST = "127.0.0.1"
+_LONG = wallaroo.days(40_000)  # a window that is open until the year 2079
+_ITEMS = 300  # that come of `MUCH`: more bytes than an engine may deliver at once
+_ITEM = 4_000  # bytes of each
+_PAUSE = 0.005  # seconds that the generator takes for a number, so that kills come in between
+
+
+@dataclass(frozen=True)
+class LiveApplication:
+    """An application of a live run.
+
+    Args:
+        build: makes it, of the addresses of its sinks.
+        sinks: those that have an address of their own.
+        shared: pipelines all of whose sinks are at the address of the first.
+        generated: what sinks get that no frame leads to.
+    """
+
+    build: Callable[[Mapping[SinkId, Address]], Application]
+    sinks: tuple[SinkId, ...]
+    shared: frozenset[str] = frozenset()
+    generated: Mapping[SinkId, list[bytes]] = field(default_factory=dict)
+
+    def check(self, check: Callable[[Application], None]) -> None:
+        """Let an engine look at it before it is served; what that raises is raised."""
+        check(self.build(dict.fromkeys(self.sinks, (_HOST, 1))))
+
+
+# -- user code -------------------------------------------------------------------------------
+
+
+def _decoded(payload: bytes) -> Any:
+    if type(payload) is not bytes or payload == UNREADABLE:  # decode-1
+        raise ValueError("this payload cannot be read")
+    return payload
+
+
+@wallaroo.decoder(header_length=1, length_fmt="B")
+def _one(payload: bytes) -> Any:
+    return _decoded(payload)
+
+
+@wallaroo.decoder(header_length=2, length_fmt=">H")
+def _two(payload: bytes) -> Any:
+    return _decoded(payload)
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">i")
+def _signed(payload: bytes) -> Any:
+    return _decoded(payload)
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def _plain(payload: bytes) -> Any:
+    return _decoded(payload)
+
+
+@wallaroo.decoder(header_length=8, length_fmt="<Q")
+def _eight(payload: bytes) -> Any:
+    return _decoded(payload)
+
+
+@wallaroo.encoder
+def _line(message: Any) -> bytes:
+    return bytes(message) + b"\n"
+
+
+@wallaroo.encoder
+def _loud_line(message: Any) -> bytes:
+    if message == UNWRITABLE:
+        raise ValueError("this message cannot be written")
+    return bytes(message) + b"!\n"
+
+
+@wallaroo.computation(name="check")
+def _check(message: Any) -> Any:
+    if message == BAD:
+        raise ValueError("this message is bad")
+    if message == QUIT:
+        sys.exit("this message ends the run")
+    return message
+
+
+@wallaroo.computation_multi(name="multiply")
+def _multiply(message: Any) -> Any:
+    if message != MUCH:
+        return [message]
+    return [b"%d." % number + b"m" * _ITEM for number in range(_ITEMS)]
+
+
+@wallaroo.computation_multi(name="bytes")
+def _bytes(message: Any) -> Any:
+    return [bytes([byte]) for byte in message]
+
+
+class _Met:
+    """The last messages that an entity has met, and how many it has met in all."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.last: list[bytes] = []
+
+
+@wallaroo.state_computation(name="remember")
+def _remember(message: bytes, met: _Met) -> Any:
+    met.number += 1
+    met.last = [*met.last, message][-3:]
+    return b"%d %s" % (met.number, b"|".join(met.last)), True
+
+
+@wallaroo.state_computation(name="remember for a day", state=_Met, expire_after=wallaroo.days(1))
+def _remember_a_day(message: bytes, met: _Met) -> Any:
+    return _remember(message, met)[0]
+
+
+@wallaroo.partition
+def _by_message(message: bytes) -> Any:
+    return message
+
+
+@wallaroo.partition
+def _all_together(_message: bytes) -> Any:
+    return b"all"
+
+
+@wallaroo.key_extractor
+def _letter(message: bytes) -> Any:
+    return message[:1]
+
+
+def _own_time(message: bytes) -> int:
+    return int(message.split()[1])
+
+
+class _Gathered:
+    """Keeps a window's payloads; gives a line with its start, end and payloads."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def name(self) -> str:
+        return self._name
+
+    def initial_accumulator(self) -> list[bytes]:
+        return []
+
+    def update(self, payload: bytes, payloads: list[bytes]) -> list[bytes]:
+        return [*payloads, payload]
+
+    def combine(self, earlier: list[bytes], later: list[bytes]) -> list[bytes]:
+        return [*earlier, *later]
+
+    def output(self, key: bytes, payloads: list[bytes], window: Any) -> bytes:
+        return b"%d %d %s" % (window.start, window.end, b",".join(payloads))
+
+
+class _Upwards:
+    def initial_value(self) -> Any:
+        return 1
+
+    def apply(self, last: Any) -> Any:
+        time.sleep(_PAUSE)
+        return last + 1 if last < len(NUMBERS) else None
+
+
+@wallaroo.encoder
+def _number(message: Any) -> bytes:
+    return b"%d\n" % message
+
+
+# -- pipelines ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pipe:
+    """A pipeline; each has a step that checks payloads.
+
+    Args:
+        decoder: its source's.
+        steps: computations behind the one that checks.
+        key: finds the entity of a state step behind these; `None`: there is no such step.
+        max_size: the largest payload that its source takes, in bytes.
+        sinks: how many; the first one's encoder never fails.
+        one_address: its sinks share an address.
+    """
+
+    decoder: Any = _plain
+    steps: tuple[Any, ...] = ()
+    key: Any = None
+    max_size: int = 1 << 20
+    sinks: int = 1
+    one_address: bool = False
+
+
+def _of_pipes(**pipes: Pipe) -> LiveApplication:
+    def build(addresses: Mapping[SinkId, Address]) -> Application:
+        builder = wallaroo.ApplicationBuilder("live")
+        for name, pipe in pipes.items():
+            config = wallaroo.TCPSourceConfig(_HOST, 0, pipe.decoder, max_size=pipe.max_size)
+            builder.new_pipeline(name, config).to(_check)
+            for step in pipe.steps:
+                builder.to(step)
+            if pipe.key is not None:
+                builder.to_state_partition(_remember, _Met, "met", pipe.key)
+            at = [addresses[name, 0 if pipe.one_address else n] for n in range(pipe.sinks)]
+            encoders = [_line, *[_loud_line] * (pipe.sinks - 1)]
+            builder.to_sinks(
+                [
+                    wallaroo.TCPSinkConfig(*address, encoder)
+                    for address, encoder in zip(at, encoders, strict=True)
+                ]
+            )
+        return builder.build()
+
+    return LiveApplication(
+        build,
+        tuple(
+            (name, number)
+            for name, pipe in pipes.items()
+            for number in range(1 if pipe.one_address else pipe.sinks)
+        ),
+        shared=frozenset(name for name, pipe in pipes.items() if pipe.one_address),
+    )
+
+
+PLAIN: tuple[LiveApplication, ...] = (
+    _of_pipes(first=Pipe(key=_by_message, sinks=2)),
+    _of_pipes(first=Pipe(key=_all_together), second=Pipe(_two, key=_all_together)),
+    _of_pipes(first=Pipe(_eight, (_bytes,)), second=Pipe(sinks=2)),
+)
+"""Without findings, so that both modes keep the rules."""
+
+INPUT = _of_pipes(
+    one=Pipe(_one),
+    two=Pipe(_two),
+    signed=Pipe(_signed, max_size=MAX_SIZE),
+    many=Pipe(),
+    eight=Pipe(_eight),
+)
+"""Sources with headers of several widths."""
+
+SINKS = _of_pipes(
+    together=Pipe(sinks=2, one_address=True),
+    much=Pipe(steps=(_multiply,)),
+    late=Pipe(),
+    broken=Pipe(),
+    bulk=Pipe(),
+)
+"""Sinks that are slow, break off, share an address or come late."""
+
+LETTERS = _of_pipes(checked=Pipe(sinks=2), away=Pipe(sinks=2))
+CHECKED = _of_pipes(checked=Pipe(sinks=2))
+
+
+# -- windows ---------------------------------------------------------------------------------
+
+FRAMES, NUMBERED = "frames", "numbers"
+"""The source of frames, and the generator, of the applications with windows."""
+
+
+def _of_steps(steps: list[Any], event_time: Any, generator: Any = None) -> LiveApplication:
+    """Return steps over one keyed source, each with a sink; and a generator, if there is one."""
+    sinks: tuple[SinkId, ...] = tuple((FRAMES, number) for number in range(len(steps)))
+    generated: dict[SinkId, list[bytes]] = {} if generator is None else {(NUMBERED, 0): NUMBERS}
+
+    def build(addresses: Mapping[SinkId, Address]) -> Application:
+        config = wallaroo.TCPSourceConfig(_HOST, 0, _plain, event_time=event_time)
+        keyed: Any = wallaroo.source(FRAMES, config).key_by(_letter)
+        ends = [
+            keyed.to(step).to_sink(wallaroo.TCPSinkConfig(*addresses[sink], _line))
+            for sink, step in zip(sinks, steps, strict=True)
+        ]
+        for sink in generated:
+            source: Any = wallaroo.source(sink[0], wallaroo.GenSourceConfig(generator))
+            ends.append(source.to_sink(wallaroo.TCPSinkConfig(*addresses[sink], _number)))
+        return wallaroo.build_application("live", *ends)
+
+    return LiveApplication(build, (*sinks, *generated), generated=generated)
+
+
+RECOVERY = _of_steps(
+    [
+        wallaroo.range_windows(10).with_slide(4).over(_Gathered("ranges")),
+        wallaroo.session_windows(5).with_delay(5).over(_Gathered("sessions")),
+        wallaroo.count_windows(3).over(_Gathered("counts")),
+        _remember_a_day,
+    ],
+    _own_time,
+    _Upwards(),
+)
+"""Event times are in the frames, so what must come out does not depend on when they arrive."""
+
+TIME = _of_steps(
+    [
+        wallaroo.range_windows(SHORT).over(_Gathered("ranges")),
+        wallaroo.session_windows(SHORT).over(_Gathered("sessions")),
+        wallaroo.count_windows(1_000).with_timeout(SHORT).over(_Gathered("counts")),
+        wallaroo.range_windows(_LONG).over(_Gathered("never")),
+    ],
+    None,
+)
+"""Windows by arrival time; those of the last step do not fire before the year 2079."""

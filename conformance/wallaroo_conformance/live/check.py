@@ -1,0 +1,224 @@
+"""Checks the rules that only a live server can keep or break: scenarios, then random steps."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from wallaroo.cli.logs import logging_to
+from wallaroo.engine import Engine, Isolation, load_engine
+from wallaroo.errors import UnsupportedTopology
+from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.judge.results import Failure, LawResult, Status, fits
+from wallaroo_conformance.live.random_steps import RandomSteps
+from wallaroo_conformance.live.run import BrokenRuleError, LiveRun, Setting
+from wallaroo_conformance.live.scenarios import IN_FIRST_MODE, IN_LAST_MODE, TOUR, Scenario
+from wallaroo_conformance.search.running import crash
+
+_LAWS: Mapping[str, str] = {
+    "frame-1": "the frames depend on the bytes alone, never on how TCP divided them",
+    "frame-2": "over TCP too, a frame of length 0 is a frame like any other",
+    "frame-3": "a header that claims too much closes that connection; others go on",
+    "frame-4": "a frame that a connection's end leaves incomplete is dropped and counted; an "
+    "engine that dies closes nothing in order",
+    "frame-5": "frames of several connections are sequenced in the order received",
+    "order-2": "each sink gets one exact byte string, live as well",
+    "sink-2": "two sinks at one address have a connection each",
+    "sink-3": "a sink that went away gets every output, from an output's first byte",
+    "dead-1": "dead letters of a live run are counted, and are added at the end of the file",
+    "dead-2": "live too, a dead letter harms no output of other messages",
+    "dead-3": "live too, SystemExit ends the run with exit 1, names the step, and delivers the "
+    "outputs before it",
+    "dead-4": "live too, --on-error stop delivers exactly the outputs before the first dead "
+    "letter; exit 1",
+    "time-1": "a window that time alone makes due fires, though nothing comes any more",
+    "time-5": "a stop ends no source: windows that are open do not fire, and are counted",
+    "stop-1": "a stop processes what was received, delivers, counts; exits with 0, or 1 if it "
+    "gave up",
+    "recover-1": "after a kill and a restart each frame has had its effect on state once",
+    "recover-2": "after a kill and a restart sinks have every output; what comes again are the "
+    "last ones, in their order",
+}
+
+LIVE_LAWS: Mapping[str, Law] = {
+    rule: Law(rule, "live", says) for rule, says in _LAWS.items()
+}
+"""What must hold for a live server: one law for each rule."""
+
+PATIENCE = 120.0
+"""Seconds for which each thing is waited for, at most."""
+
+_SECONDS = 20.0  # for random steps
+_STEPS = 10
+_MOST_RUNS = 24
+_LAST_LINES = 12  # of the server's messages that are shown
+
+
+def check_live(
+    engine: Engine,
+    rules: str,
+    random_seed: int,
+    *,
+    patience: float = PATIENCE,
+    log: Path | None = None,
+) -> tuple[list[LawResult], list[Failure]]:
+    """Check the rules that fit the pattern `rules` on the engine's live server.
+
+    Recovery is checked only if the engine claims it, windows if it does not refuse them. No single
+    thing may take longer than `patience` seconds. What the servers print goes to the file `log`, if
+    there is one.
+    """
+    left_out = (
+        {} if engine.capabilities().live else dict.fromkeys(_LAWS, "it does not claim to serve")
+    )
+    count: Counter[str] = Counter()
+    failure: Failure | None = None
+    if engine.capabilities().live and any(fits(rule, rules) for rule in _LAWS):
+        printed = io.StringIO()
+        failure = _run_all(engine, random_seed, patience, printed, count, left_out)
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text(printed.getvalue(), encoding="utf-8")
+    unsupported = {rule: why for rule, why in left_out.items() if not count[rule]}
+    own = _LAWS.keys() & engine.capabilities().unsupported_rules
+    unsupported |= dict.fromkeys(own, "by its own account")
+    results = [
+        _result(law, count[law.rule], unsupported.get(law.rule), failure)
+        for law in LIVE_LAWS.values()
+        if fits(law.rule, rules)
+    ]
+    if failure is None or failure.rule in unsupported or not fits(failure.rule, rules):
+        return results, []
+    return results, [failure]
+
+
+def _run_all(
+    engine: Engine,
+    random_seed: int,
+    patience: float,
+    printed: io.StringIO,
+    count: Counter[str],
+    left_out: dict[str, str],
+) -> Failure | None:
+    """Run everything; return what broke.
+
+    Runs are counted by rule in `count`; `left_out` gets the reasons why some are left out.
+    """
+    modes = modes_of(engine)
+    capabilities = engine.capabilities()
+    # For an engine that always logs, a checkpoint makes no difference to the rest.
+    tours = modes[1:] if capabilities.recovery and capabilities.always_logs else modes
+    runs = [
+        *[(TOUR, mode) for mode in tours],
+        *[(scenario, modes[0]) for scenario in IN_FIRST_MODE],
+        *[(scenario, modes[-1]) for scenario in IN_LAST_MODE],
+    ]
+    reference = load_engine("reference")
+    tour_seconds: list[float] = []
+    try:
+        with _captured(printed):
+            for scenario, mode in runs:
+                if why := _left_out(scenario, engine):
+                    left_out |= dict.fromkeys(scenario.rules, why)
+                    continue
+                begun = time.monotonic()
+                setting = Setting(engine, reference, mode, patience)
+                with LiveRun(
+                    setting,
+                    scenario.application,
+                    recovers=scenario.recovers,
+                    letters=scenario.letters,
+                    **scenario.options,
+                ) as run:
+                    scenario.script(run)
+                if scenario.script is TOUR.script:
+                    tour_seconds.append(time.monotonic() - begun)
+                count.update(scenario.rules)
+            took = sum(tour_seconds) / max(1, len(tour_seconds))
+            _random_steps(Setting(engine, reference, modes[0], patience), random_seed, took)
+    except Exception as error:  # noqa: BLE001 - what an engine's server raises is its answer
+        broken = _first(error)
+        rules = broken.rules if isinstance(broken, BrokenRuleError) else ("stop-1",)
+        text = broken.text if isinstance(broken, BrokenRuleError) else crash(broken).error
+        last = [f"  {line}" for line in printed.getvalue().splitlines()[-_LAST_LINES:]]
+        text = "\n".join([text, "the server said:", *last])
+        return Failure(tuple([LIVE_LAWS[rule] for rule in rules]), None, text=text)
+    return None
+
+
+def modes_of(engine: Engine) -> list[Isolation]:
+    """Return the modes that an engine has, `trusting` last: `wallaroo run` mostly uses that."""
+    return sorted(engine.capabilities().isolation)
+
+
+def _left_out(scenario: Scenario, engine: Engine) -> str:
+    capabilities = engine.capabilities()
+    if scenario.recovers and not capabilities.recovery:
+        return "it does not claim to recover"
+    try:
+        scenario.application.check(engine.check)
+    except UnsupportedTopology as refused:
+        return f"it refuses the application: {refused}"
+    return scenario.left_out(capabilities)
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return what broke, also if Hypothesis cannot repeat it: timing differs from run to run."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+@contextlib.contextmanager
+def _captured(printed: io.StringIO) -> Iterator[None]:
+    """Keep what servers print and log in this process while the block runs.
+
+    They are attacked on purpose, so their messages about it are of no interest in a check's output.
+    """
+    root = logging.getLogger()
+    handlers, root.handlers = root.handlers, [logging.StreamHandler(printed)]
+    try:
+        with logging_to(printed, "info", as_json=False), contextlib.redirect_stderr(printed):
+            yield
+    finally:
+        root.handlers = handlers
+
+
+def _random_steps(setting: Setting, random_seed: int, took: float) -> None:
+    """Take random steps in as many runs as there is time for, of `took` seconds each."""
+
+    class OfThisEngine(RandomSteps):
+        pass
+
+    OfThisEngine.setting = setting
+    OfThisEngine.modes = modes_of(setting.engine)
+    runs = max(1, min(_MOST_RUNS, int(_SECONDS / max(took, 0.01))))
+    run_state_machine_as_test(
+        seed(random_seed)(OfThisEngine),
+        settings=settings(
+            max_examples=runs,
+            stateful_step_count=_STEPS,
+            phases=[Phase.generate],
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def _result(law: Law, count: int, beyond: str | None, failure: Failure | None) -> LawResult:
+    if beyond is not None:
+        return LawResult(law.rule, law.name, law.says, "unsupported", 0, 1, beyond)
+    if failure is not None and failure.rule == law.rule:
+        return LawResult(law.rule, law.name, law.says, "broken", count)
+    note = f"hidden by {failure.rule}" if failure is not None and not count else ""
+    status: Status = "kept" if count else "not exercised"
+    return LawResult(law.rule, law.name, law.says, status, count, note=note)
