@@ -48,9 +48,7 @@ _LAWS: Mapping[str, str] = {
     "last ones, in their order",
 }
 
-LIVE_LAWS: Mapping[str, Law] = {
-    rule: Law(rule, "live", says) for rule, says in _LAWS.items()
-}
+LIVE_LAWS: Mapping[str, Law] = {rule: Law(rule, "live", says) for rule, says in _LAWS.items()}
 """What must hold for a live server: one law for each rule."""
 
 PATIENCE = 120.0
@@ -84,6 +82,8 @@ def check_live(
     if engine.capabilities().live and any(fits(rule, rules) for rule in _LAWS):
         printed = io.StringIO()
         failure = _run_all(engine, random_seed, patience, printed, count, left_out)
+        if failure is not None:
+            failure = failure.filed(rules)
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
             log.write_text(printed.getvalue(), encoding="utf-8")
