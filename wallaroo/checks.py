@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from wallaroo.errors import WallarooParameterError
 
+C = TypeVar("C")
 Call = Callable[..., Any]
 
 _NUMBERS = ("no argument", "one argument", "two arguments, (data, state)", "three arguments")
@@ -20,6 +21,18 @@ _ARGUMENTS = {
     ("combine", 2): "two arguments, (earlier, later)",
     ("output", 2): "two arguments, (key, accumulator)",
 }
+
+
+def checked_at(where: str, of: Callable[[object], C], component: object) -> C:
+    """Return `of(component)`; the error of its refusal says where the component stands.
+
+    Raises:
+        WallarooParameterError: it is refused.
+    """
+    try:
+        return of(component)
+    except WallarooParameterError as error:
+        raise WallarooParameterError(f"{where}: {error}") from error.__cause__
 
 
 def name_of(component: object) -> str:

@@ -7,9 +7,10 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, overload
 
 from wallaroo import kinds
+from wallaroo.checks import checked_at
 from wallaroo.components import (
     Decoder,
     Encoder,
@@ -23,8 +24,6 @@ from wallaroo.components import (
 from wallaroo.errors import AddressArgumentError, WallarooParameterError
 from wallaroo.frames import DEFAULT_MAX_SIZE
 from wallaroo.times import duration
-
-C = TypeVar("C")
 
 _HIGHEST_PORT = 65535
 _DIGITS = len(str(_HIGHEST_PORT))
@@ -122,7 +121,7 @@ class TCPSourceConfig(Generic[kinds.Message]):
             raise WallarooParameterError(f"{what}: max_size is a number of bytes, not {max_size!r}")
         object.__setattr__(self, "host", _host(what, host))
         object.__setattr__(self, "port", _port(what, port))
-        object.__setattr__(self, "decoder", _component(what, decoder_of, decoder))
+        object.__setattr__(self, "decoder", checked_at(what, decoder_of, decoder))
         object.__setattr__(self, "max_size", max_size)
         _set_time(self, what, event_time, idle_after)
 
@@ -181,7 +180,7 @@ class GenSourceConfig(Generic[kinds.Message]):
         if len(given) == len(("name", "generator")) and isinstance(given[0], str):
             given = given[1:]
         (generator,) = _arguments(what, given, named, ("generator",))
-        object.__setattr__(self, "generator", _component(what, generator_of, generator))
+        object.__setattr__(self, "generator", checked_at(what, generator_of, generator))
         object.__setattr__(self, "decoder", None)
         _set_time(self, what, event_time, idle_after)
 
@@ -219,7 +218,7 @@ class TCPSinkConfig(Generic[kinds.Taken]):
         _without_effect("TCPSinkConfig", () if parallelism is None else ("parallelism",))
         object.__setattr__(self, "host", _host("TCPSinkConfig", host))
         object.__setattr__(self, "port", _port("TCPSinkConfig", port))
-        object.__setattr__(self, "encoder", _component("TCPSinkConfig", encoder_of, encoder))
+        object.__setattr__(self, "encoder", checked_at("TCPSinkConfig", encoder_of, encoder))
 
     @property
     def address(self) -> str:
@@ -320,7 +319,7 @@ def _without_effect(what: str, names: Iterable[str]) -> None:
 
 def _set_time(config: Any, what: str, event_time: Any, idle_after: Any) -> None:
     if event_time is not None:
-        event_time = _component(what, event_time_of, event_time)
+        event_time = checked_at(what, event_time_of, event_time)
     if idle_after is not None:
         duration(f"{what}: idle_after", idle_after)
     object.__setattr__(config, "event_time", event_time)
@@ -342,10 +341,3 @@ def _port(what: str, port: object) -> int:
             f"{what}: a port is a number from 0 to {_HIGHEST_PORT}, not {port!r:.80}"
         )
     return number
-
-
-def _component(what: str, of: Callable[[object], C], component: object) -> C:
-    try:
-        return of(component)
-    except WallarooParameterError as error:
-        raise WallarooParameterError(f"{what}: {error}") from error.__cause__

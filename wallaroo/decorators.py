@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, Never, ParamSpec, TypeVar, overload
+from typing import Any, ClassVar, Generic, Never, ParamSpec, TypeVar, overload
 
 from wallaroo import kinds
 from wallaroo.components import OwnState, decoder_format
@@ -40,10 +40,13 @@ class Decorated(Generic[P, R]):
     __name__: str
     __qualname__: str
     __wrapped__: Callable[P, R]
+    _methods: ClassVar[tuple[str, ...]] = ()  # what engines call, each of which is the function
 
     def __init__(self, function: Callable[P, R]) -> None:
         functools.update_wrapper(self, function)
         self._function = function
+        for method in self._methods:
+            setattr(self, method, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the plain function."""
@@ -60,11 +63,13 @@ class Decorated(Generic[P, R]):
 class DecodingFunction(Decorated[P, R]):
     """A decorated decoder."""
 
+    _methods = ("decode",)
+    decode: Callable[P, R]
+
     def __init__(self, function: Callable[P, R], header_length: int, length_fmt: str) -> None:
         super().__init__(function)
         self._header_length = header_length
         self.payload_length = StructLength(decoder_format(length_fmt, header_length))
-        self.decode = function
 
     def header_length(self) -> int:
         """Return the header's length, in bytes."""
@@ -74,25 +79,22 @@ class DecodingFunction(Decorated[P, R]):
 class EncodingFunction(Decorated[P, R]):
     """A decorated encoder."""
 
-    def __init__(self, function: Callable[P, R]) -> None:
-        super().__init__(function)
-        self.encode = function
+    _methods = ("encode",)
+    encode: Callable[P, R]
 
 
 class PartitioningFunction(Decorated[P, R]):
     """A decorated partition function."""
 
-    def __init__(self, function: Callable[P, R]) -> None:
-        super().__init__(function)
-        self.partition = function
+    _methods: ClassVar[tuple[str, ...]] = ("partition",)
+    partition: Callable[P, R]
 
 
 class KeyExtractingFunction(PartitioningFunction[P, R]):
     """A decorated key extractor."""
 
-    def __init__(self, function: Callable[P, R]) -> None:
-        super().__init__(function)
-        self.extract_key = function
+    _methods = ("partition", "extract_key")
+    extract_key: Callable[P, R]
 
 
 class _Named(Decorated[P, R]):
@@ -110,17 +112,15 @@ class _Named(Decorated[P, R]):
 class ComputingFunction(_Named[P, R]):
     """A decorated computation or state computation."""
 
-    def __init__(self, function: Callable[P, R], name: str) -> None:
-        super().__init__(function, name)
-        self.compute = function
+    _methods = ("compute",)
+    compute: Callable[P, R]
 
 
 class MultiComputingFunction(_Named[P, R]):
     """A decorated multi computation or multi state computation."""
 
-    def __init__(self, function: Callable[P, R], name: str) -> None:
-        super().__init__(function, name)
-        self.compute_multi = function
+    _methods = ("compute_multi",)
+    compute_multi: Callable[P, R]
 
 
 class OwnStateFunction(ComputingFunction[P, R], Generic[P, R, S]):

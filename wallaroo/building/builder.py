@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Never, TypeVar, overload
 
@@ -16,7 +16,7 @@ from wallaroo.building.declarations import (
     described,
     refuse_same_address,
 )
-from wallaroo.checks import declared_name, name_of
+from wallaroo.checks import checked_at, declared_name, name_of
 from wallaroo.components import (
     PartitionFunction,
     computation_of,
@@ -31,7 +31,6 @@ from wallaroo.operations import Operation, Stateful, Stateless, Windowed
 from wallaroo.topology import Application, Node, Sink, Source, StatePartition, Step
 from wallaroo.windows import WindowedAggregation, refuse_bare
 
-C = TypeVar("C")
 State = TypeVar("State")
 K = TypeVar("K", bound=Key)
 
@@ -123,7 +122,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
                 f"{where}: expected a state and its name beside the computation. "
                 f"Write: .to_stateful({name_of(computation)}, STATE, STATE_NAME)"
             )
-        builder = self._try(where, state_builder_of, state)
+        builder = checked_at(where, state_builder_of, state)
         partition = self._declarations.checked(
             where, state_name, builder, (SINGLE_KEY,), expire_after=expire_after
         )
@@ -150,7 +149,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
             expire_after: nanoseconds after its last visit at which an entity is gone (key-4).
         """
         where = self._where("to_state_partition", computation)
-        route = self._try(where, partition_function_of, partition_function)
+        route = checked_at(where, partition_function_of, partition_function)
         listed = () if partition_keys is None else checked_keys(where, partition_keys, u64=False)
         return self._keyed(where, computation, state, state_name, route, listed, expire_after)
 
@@ -165,7 +164,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
     ) -> ApplicationBuilder:
         """Add a step as `to_state_partition` does, with keys `0 <= key < 2**64` (route-5)."""
         where = self._where("to_state_partition_u64", computation)
-        route = self._try(where, partition_function_of, partition_function)
+        route = checked_at(where, partition_function_of, partition_function)
         listed = () if partition_keys is None else checked_keys(where, partition_keys, u64=True)
         return self._keyed(
             where, computation, state, state_name, route, listed, expire_after, u64=True
@@ -193,7 +192,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
             )
         route = None
         if partition_function is not None:
-            route = self._try(where, partition_function_of, partition_function)
+            route = checked_at(where, partition_function_of, partition_function)
         name = window.aggregation.name if state_name is None else state_name
         if not isinstance(name, str) or not name:
             raise WallarooParameterError(
@@ -246,8 +245,8 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
                 f"{where}: in this form a window step is given its partition function. Write: "
                 ".to_window(WINDOW, PARTITION_FUNCTION, STATE_NAME)"
             )
-        self._try(where, partial(refuse_bare, call="to_window"), component)
-        computation = self._try(where, computation_of, component)
+        checked_at(where, partial(refuse_bare, call="to_window"), component)
+        computation = checked_at(where, computation_of, component)
         return self._step(Stateless(computation, parallel))
 
     def _keyed(
@@ -262,7 +261,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         *,
         u64: bool = False,
     ) -> ApplicationBuilder:
-        builder = self._try(where, state_builder_of, state)
+        builder = checked_at(where, state_builder_of, state)
         keys = listed or None  # an empty list, the published default, means any key (route-3)
         partition = self._declarations.checked(
             where, state_name, builder, keys, u64=u64, expire_after=expire_after
@@ -276,7 +275,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         partition: StatePartition,
         route: PartitionFunction | None,
     ) -> ApplicationBuilder:
-        computation = self._try(where, state_computation_of, component)
+        computation = checked_at(where, state_computation_of, component)
         if not computation.pair:
             raise WallarooParameterError(
                 f"{where}: {computation.name!r} names its own state, which is the form for "
@@ -333,9 +332,3 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
                 "nor done(). Write: .to_sink(wallaroo.TCPSinkConfig(HOST, PORT, ENCODER)) or "
                 ".done()"
             )
-
-    def _try(self, where: str, of: Callable[[object], C], component: object) -> C:
-        try:
-            return of(component)
-        except WallarooParameterError as error:
-            raise WallarooParameterError(f"{where}: {error}") from error.__cause__

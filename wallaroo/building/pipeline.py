@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -35,7 +35,7 @@ from wallaroo.building.declarations import (
     described,
     refuse_same_address,
 )
-from wallaroo.checks import name_of
+from wallaroo.checks import checked_at, name_of
 from wallaroo.components import (
     computation_of,
     own_state_of,
@@ -59,7 +59,6 @@ from wallaroo.operations import (
 from wallaroo.topology import Application, Node, Sink, Source, Step
 from wallaroo.windows import WindowedAggregation, refuse_bare
 
-C = TypeVar("C")
 M = TypeVar("M")
 N = TypeVar("N")
 S = TypeVar("S")
@@ -121,7 +120,7 @@ class Pipeline(Generic[kinds.Message, kinds.MessageKey]):
             windowed = Windowed(step.windows, record, record.name, None, keyed=self._keyed)
             return self._next(windowed, keyed=True)
         if own_state_of(step) is not None:
-            computation = _try(where, state_computation_of, step)
+            computation = checked_at(where, state_computation_of, step)
             own = own_state_of(step)
             assert own is not None
             return self._next(Stateful(computation, own.name, None, self._keyed), keyed=True)
@@ -148,7 +147,9 @@ class Pipeline(Generic[kinds.Message, kinds.MessageKey]):
             key_extractor: made by ``@wallaroo.key_extractor``, or any partition function.
         """
         where = self._where("key_by", key_extractor)
-        return self._next(KeyBy(_try(where, partition_function_of, key_extractor)), keyed=True)
+        return self._next(
+            KeyBy(checked_at(where, partition_function_of, key_extractor)), keyed=True
+        )
 
     def collect(self: Pipeline[M, Any]) -> Pipeline[M, tuple[()]]:
         """Return the pipeline with messages that all have one key, `()` (key-2)."""
@@ -192,7 +193,7 @@ class Pipeline(Generic[kinds.Message, kinds.MessageKey]):
         return f"<wallaroo pipeline {self._name!r}>"
 
     def _stateless(self, where: str, step: Any, *, parallel: bool) -> Pipeline[Any, Any]:
-        _try(where, refuse_bare, step)
+        checked_at(where, refuse_bare, step)
         try:
             computation = computation_of(step)
         except WallarooParameterError as error:
@@ -358,7 +359,7 @@ class _Building:
         own = own_state_of(operation.computation.component)
         assert own is not None  # `Pipeline.to` has made a state computation of no other kind
         where = f"{where}, step {operation.name!r}"
-        builder = _try(where, state_builder_of, own.state)
+        builder = checked_at(where, state_builder_of, own.state)
         partition = self.declarations.checked(
             where, own.name, builder, None, expire_after=own.expire_after
         )
@@ -375,10 +376,3 @@ def _leading_to(pipelines: tuple[Pipeline, ...]) -> list[Pipeline]:
             found[pipeline._call] = pipeline
             rest += pipeline._inputs
     return [found[call] for call in sorted(found)]
-
-
-def _try(where: str, of: Callable[[Any], C], component: object) -> C:
-    try:
-        return of(component)
-    except WallarooParameterError as error:
-        raise WallarooParameterError(f"{where}: {error}") from error.__cause__

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 from wallaroo.cli.arguments import address, count, seconds
 from wallaroo.config import format_address
@@ -75,7 +75,7 @@ def register(subparsers: Subparsers) -> None:
 
 def receive(options: argparse.Namespace) -> int:
     """Run the command."""
-    form = Framed if options.framed else Raw if options.raw else Lines
+    form = framed if options.framed else raw if options.raw else lines
     with contextlib.ExitStack() as stack:
         output: IO[bytes] = sys.stdout.buffer
         if options.output is not None:
@@ -88,101 +88,60 @@ Messages: TypeAlias = list[bytes] | bytes
 """A list of messages, as they are written; or bytes, each of which is one message."""
 
 
-class Form(Protocol):
+@dataclass(frozen=True)
+class Form:
     """How one connection's bytes become messages.
 
-    Attributes:
-        held: bytes kept of an incomplete message.
+    Args:
+        receive: returns the messages that bytes complete; raises `WallarooError` if they are wrong.
+        end: returns the messages that the connection's end completes; raises likewise.
+        held: returns how many bytes of an incomplete message are kept.
     """
 
-    @property
-    def held(self) -> int:
-        """See above."""
-
-    def feed(self, data: bytes) -> Messages:
-        """Return the messages that `data` completes."""
-
-    def end(self) -> Messages:
-        """Return the messages that the connection's end completes."""
+    receive: Callable[[bytes], Messages]
+    end: Callable[[], Messages]
+    held: Callable[[], int]
 
 
-class Lines:
-    """Messages end with a newline; the last line of a connection gets one if it has none."""
+def lines() -> Form:
+    """Return a form whose messages end with a newline; the last line gets one if it has none."""
+    parser = LineParser(_LARGEST)
 
-    def __init__(self) -> None:
-        self._parser = LineParser(_LARGEST)
-
-    @property
-    def held(self) -> int:
-        """Bytes of a line whose newline has not come."""
-        return self._parser.held
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that `data` completes.
-
-        Raises:
-            WallarooError: a line is too long.
-        """
+    def receive(data: bytes) -> list[bytes]:
         try:
-            return [line + b"\n" for line in self._parser.feed(data)]
+            return [line + b"\n" for line in parser.feed(data)]
         except TooLongError as error:
             raise WallarooError(
                 f"it sent {_LARGEST:,} bytes without a newline; for bytes that are not "
                 "text use --raw or --framed"
             ) from error
 
-    def end(self) -> list[bytes]:
-        """Return the last line, if it has no newline."""
-        return [line + b"\n" for line in self._parser.end()]
+    return Form(receive, lambda: [line + b"\n" for line in parser.end()], lambda: parser.held)
 
 
-class Framed:
-    """Messages are frames; each payload is written with a newline after it."""
+def framed() -> Form:
+    """Return a form whose messages are frames; a payload is written with a newline after it."""
+    parser = FrameParser(max_size=_LARGEST)
 
-    def __init__(self) -> None:
-        self._parser = FrameParser(max_size=_LARGEST)
-
-    @property
-    def held(self) -> int:
-        """Bytes of an incomplete frame."""
-        return self._parser.pending
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Return the payloads that `data` completes.
-
-        Raises:
-            FrameError: the bytes are not a frame.
-        """
-        payloads = self._parser.feed(data)
-        if self._parser.error is not None and not payloads:
-            raise self._parser.error
+    def receive(data: bytes) -> list[bytes]:
+        payloads = parser.feed(data)
+        if parser.error is not None and not payloads:
+            raise parser.error
         return [payload + b"\n" for payload in payloads]
 
-    def end(self) -> list[bytes]:
-        """Return nothing.
-
-        Raises:
-            WallarooError: the connection ended inside a frame, or its bytes are not frames.
-        """
-        if self._parser.error is not None:
-            raise self._parser.error
-        if self._parser.pending:
-            raise WallarooError(f"it ended {self._parser.pending} bytes into a frame")
+    def end() -> list[bytes]:
+        if parser.error is not None:
+            raise parser.error
+        if parser.pending:
+            raise WallarooError(f"it ended {parser.pending} bytes into a frame")
         return []
 
+    return Form(receive, end, lambda: parser.pending)
 
-class Raw:
-    """Every byte is a message."""
 
-    held = 0
-
-    def feed(self, data: bytes) -> bytes:
-        """Return `data`."""
-        return data
-
-    def end(self) -> bytes:
-        """Return nothing."""
-        return b""
+def raw() -> Form:
+    """Return a form in which every byte is a message."""
+    return Form(lambda data: data, lambda: b"", lambda: 0)
 
 
 @dataclass
@@ -228,13 +187,13 @@ class Receiver:
         self.output.flush()
         enough = self.expected is None or self.received >= self.expected
         of = "" if self.expected is None else f" of {self.expected:,}"
-        what = "bytes" if self.form is Raw else "messages"
+        what = "bytes" if self.form is raw else "messages"
         print(f"received {self.received:,}{of} {what}", file=sys.stderr)
         if self.refused:
             print(f"refused {self.refused:,} connections", file=sys.stderr)
         return 0 if enough and not self.broken else 1
 
-    def take(self, messages: Messages) -> None:
+    def write(self, messages: Messages) -> None:
         """Write messages, as many as are still expected."""
         if self._ended.done():
             return
@@ -286,8 +245,8 @@ class _Connection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         try:
-            self._receiver.take(self._form.feed(data))
-            self._hold(self._form.held)
+            self._receiver.write(self._form.receive(data))
+            self._hold(self._form.held())
             if self._receiver.held > _MOST_HELD:
                 raise WallarooError(
                     "its message is not complete, and the incomplete messages of all connections "
@@ -305,7 +264,7 @@ class _Connection(asyncio.Protocol):
             return
         self._hold(0)
         try:
-            self._receiver.take(self._form.end())
+            self._receiver.write(self._form.end())
         except WallarooError as error:
             self._complain(error)
 
