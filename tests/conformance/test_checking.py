@@ -17,9 +17,7 @@ from wallaroo_conformance.judge.results import (
     Report,
 )
 from wallaroo_conformance.search.budget import Budget
-from wallaroo_mutants.engine import MutantEngine
-from wallaroo_mutants.interpreters import TellsOfStopElsewhere
-from wallaroo_mutants.stateful import IgnoresFlag
+from wallaroo_mutants.catalogue import broken
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Case
@@ -105,16 +103,13 @@ def test_rules_that_are_not_asked_for_are_not_reported() -> None:
     assert set(report.rules) == {*[f"state-{number}" for number in range(1, 10)], "order-2"}
 
 
-class BreaksTwo(TellsOfStopElsewhere, IgnoresFlag):
-    """Breaks dead-4, which is met soon, and state-4."""
-
-
 @pytest.mark.parametrize(
     ("rules", "found"), [("dead-4", ["dead-4"]), ("state-4", ["state-4"]), ("frame-2", [])]
 )
 def test_fail_fast_looks_for_the_rules_that_are_asked_for(rules: str, found: list[str]) -> None:
     check = Check(Budget(600), counterexamples=None, fail_fast=True, rules=rules)
-    report = check_engine(MutantEngine("breaks two", BreaksTwo, ()), check)
+    # dead-4 is met soon
+    report = check_engine(broken("stop told elsewhere", "flag ignored"), check)
     assert [failure.rule for failure in report.failures] == found
     assert report.exit_code == (BROKEN if found else KEPT)
     assert (report.first_failure is None) == (not found)

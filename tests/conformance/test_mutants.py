@@ -12,27 +12,20 @@ from killing_many import kills
 from wallaroo_conformance.cases.counterexamples import Counterexample, stored
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.results import INCOMPLETE
-from wallaroo_conformance.killing import Kill, Mutant, kill, kill_by
+from wallaroo_conformance.killing import Kill, Mutant, installed_mutants, kill, kill_by
 from wallaroo_conformance.search.budget import Budget
-from wallaroo_mutants.catalogue import BROKEN_HARNESS, EQUIVALENT, REFERENCE_MUTANTS
-from wallaroo_mutants.compiling import COMPILED_MUTANTS
-from wallaroo_mutants.compiling_windows import COMPILED_WINDOW_MUTANTS
-from wallaroo_mutants.edges import EDGE_MUTANTS
-from wallaroo_mutants.language import LANGUAGE_MUTANTS
-from wallaroo_mutants.recovering import RECOVERY_EQUIVALENT, RECOVERY_MUTANTS
-from wallaroo_mutants.second_part import SECOND_PART_MUTANTS
-from wallaroo_mutants.spark import SPARK_EQUIVALENT, SPARK_MUTANTS
+from wallaroo_mutants.__main__ import main
+from wallaroo_mutants.patching import Change, Patch, PatchError
+
+from wallaroo.keys import is_u64
 
 BUDGET = Budget(5_000)
-MUTANTS = (
-    *(*REFERENCE_MUTANTS, *COMPILED_MUTANTS, *SPARK_MUTANTS),
-    *(*EDGE_MUTANTS, *RECOVERY_MUTANTS, *LANGUAGE_MUTANTS),
-    *(*SECOND_PART_MUTANTS, *COMPILED_WINDOW_MUTANTS),
-)
+ALL = [mutant for mutant in installed_mutants() if not mutant.slow]
+MUTANTS = [mutant for mutant in ALL if mutant.rule]
+SURVIVORS = [mutant for mutant in ALL if not mutant.rule and not mutant.incomplete]
 SHOWN_BY_CASES, SHOWN_LIVE, SHOWN_BY_MISTAKES = (
     [mutant for mutant in MUTANTS if mutant.shown_by == by] for by in ("cases", "live", "language")
 )
-SURVIVORS = (*EQUIVALENT, SPARK_EQUIVALENT, RECOVERY_EQUIVALENT)
 
 SEARCHED = (
     "None passed on",  # in the tour of all operators
@@ -109,14 +102,43 @@ def test_an_equivalent_mutant_survives(mutant: Mutant) -> None:
 
 
 def test_a_broken_harness_is_no_verdict() -> None:
-    report = check_engine(BROKEN_HARNESS.make(), Check(Budget(100), counterexamples=None))
+    [harness] = [mutant for mutant in ALL if mutant.incomplete]
+    report = check_engine(harness.make(), Check(Budget(100), counterexamples=None))
     assert report.exit_code == INCOMPLETE
     assert "was given" in report.problems[0]
-    assert kill(BROKEN_HARNESS).ok
+    assert kill(harness).ok
+
+
+def test_every_patch_applies(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main() == 0, capsys.readouterr().out
 
 
 def test_there_are_enough_mutants() -> None:
-    assert len(MUTANTS) >= 30
-    assert len(SPARK_MUTANTS) >= 10
+    assert len(MUTANTS) >= 270
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
     assert set(SEARCHED) <= {mutant.name for mutant in SHOWN_BY_CASES}
+
+
+@pytest.mark.parametrize(
+    ("function", "before", "after", "problem"),
+    [
+        ("wallaroo.keys:is_u64", "is_not_there", "", "is gone"),
+        ("wallaroo.keys:identity", "return", "", "occurs"),
+        ("wallaroo.keys:is_u65", "key", "", "no such function"),
+        ("wallaroo.locks:is_u64", "key", "", "no such module"),
+        ("wallaroo.keys:is_u64", "return type(key)", "return )", "no Python"),
+    ],
+)
+def test_a_patch_that_does_not_fit_says_why(
+    function: str, before: str, after: str, problem: str
+) -> None:
+    patch = Patch("a mutant", (Change(function, before, after),))
+    with pytest.raises(PatchError, match=f"mutant 'a mutant', {function}: .*{problem}"):
+        patch.put()
+
+
+def test_a_patch_is_in_place_only_inside_its_block() -> None:
+    patch = Patch("a mutant", (Change("wallaroo.keys:is_u64", "", "return 'patched'"),))
+    with patch.in_place(), patch.in_place():
+        assert is_u64(0) == "patched"
+    assert is_u64(0) is True

@@ -12,7 +12,7 @@ _TRIES = 3  # some show only at a moment that a busy machine may miss, such as a
 _AT_A_TIME = 6  # each waits up to three seconds for something that never comes
 _IMPORTED = [
     *("wallaroo_conformance.killing", "wallaroo_reference.serving.server"),
-    *("wallaroo_mutants.catalogue", "wallaroo_mutants.edges", "wallaroo_mutants.spark"),
+    *("wallaroo_mutants.catalogue", "wallaroo_mutants.spark"),
 ]
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from wallaroo_conformance.cases.counterexamples import STORED, Counterexample, read_counterexample
 from wallaroo_conformance.report.case_page import case_page
-from wallaroo_mutants.engine import MutantEngine
-from wallaroo_mutants.interpreters import FiltersFalsy
+from wallaroo_mutants.catalogue import broken
 from webdriver import Browser
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -29,7 +28,7 @@ def test_the_page_of_a_case_can_be_looked_at(tmp_path: Path) -> None:
     stored = read_counterexample(STORED / "compute-1-falsy-7f0b305cda.json")
     example = Counterexample(stored.case, stored.rule, stored.law, note=NASTY)
     page = tmp_path / "case.html"
-    page.write_text(case_page(example, MutantEngine("a mutant", FiltersFalsy), path=NASTY))
+    page.write_text(case_page(example, broken("falsy filtered"), path=NASTY))
     backs = set()
     with Browser() as browser:
         for look in ({}, {"dark": True}, {"width": 390, "height": 1600}):

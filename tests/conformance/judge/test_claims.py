@@ -18,8 +18,7 @@ from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_conformance.search.replaying import replayed
-from wallaroo_mutants.engine import MutantEngine
-from wallaroo_mutants.stateful import IgnoresFlag
+from wallaroo_mutants.catalogue import broken
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Capabilities, Case
@@ -136,17 +135,11 @@ class NoDeadLetters(ReferenceEngine):
         return replace(super().run(case), dead_letters=())
 
 
-class Impulsive(MutantEngine):
-    """It keeps what a computation left, whatever the flag says, and says so."""
-
-    def capabilities(self) -> Capabilities:
-        return replace(super().capabilities(), unsupported_rules=frozenset({"state-4"}))
-
-
 def test_a_replayed_case_says_nothing_where_what_differs_is_not_claimed() -> None:
     step = StepSpec("note_in_secret")
     case = ConformanceCase((PipelineSpec(steps=(step,)),), (SINGLE,), (Input(0, b"a"),))
-    found = replayed(Counterexample(case), Impulsive("impulsive", IgnoresFlag))
+    unclaimed = Capabilities(frozenset({"isolated"}), unsupported_rules=frozenset({"state-4"}))
+    found = replayed(Counterexample(case), broken("flag ignored", claims=unclaimed))
     assert found.failure is None
     assert "state-4" in found.beyond
 

@@ -14,14 +14,13 @@ from wallaroo_conformance.cases.counterexamples import STORED, Counterexample, r
 from wallaroo_conformance.judge.results import INCOMPLETE, KEPT
 from wallaroo_conformance.report.case_page import case_page
 from wallaroo_conformance.search.following import followed, shown
-from wallaroo_mutants.engine import MutantEngine
-from wallaroo_mutants.interpreters import FiltersFalsy
+from wallaroo_mutants.catalogue import broken
 from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
 
 from wallaroo.cli.main import main
 
 FALSY = STORED / "compute-1-falsy-7f0b305cda.json"
-MUTANT = MutantEngine("a mutant", FiltersFalsy)
+MUTANT = broken("falsy filtered")
 
 
 def test_the_way_of_the_messages_ends_where_the_engines_part() -> None:
@@ -32,7 +31,7 @@ def test_the_way_of_the_messages_ends_where_the_engines_part() -> None:
     before, behind = page.split("What is behind it", 1)
     assert before.count("≠ here they part") == 1
     assert "gives" in before
-    assert "wallaroo replay case.json --engine a mutant" in page
+    assert "wallaroo replay case.json --engine falsy filtered" in page
     assert "compute-1: Only None filters" in page
     assert "What came out" in behind
     assert "<svg" in page
