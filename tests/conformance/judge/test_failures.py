@@ -13,17 +13,13 @@ from wallaroo_conformance.judge.results import BROKEN, Failure
 from wallaroo_conformance.report.html import html
 from wallaroo_conformance.report.showing import failure_text
 from wallaroo_conformance.search.budget import Budget
-from wallaroo_mutants.catalogue import REFERENCE_MUTANTS
-from wallaroo_mutants.engine import MutantEngine
-from wallaroo_mutants.interpreters import TellsOfStopElsewhere
-from wallaroo_mutants.stateful import IgnoresFlag
+from wallaroo_mutants.catalogue import broken
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
 
 CHECK = Check(Budget(1_500, top_up=0), counterexamples=None)
-MUTANTS = {mutant.name: mutant for mutant in REFERENCE_MUTANTS}
 FACTS = frozenset({Fact.DECODED, Fact.ENTITY_BUILT, Fact.STATE_CHANGED, Fact.ENTITIES})
 
 
@@ -85,12 +81,8 @@ def test_a_case_is_not_reduced_to_one_that_differs_in_another_way() -> None:
     assert len(failures) > len(told)
 
 
-class BreaksTwo(TellsOfStopElsewhere, IgnoresFlag):
-    """Breaks dead-4 and state-4."""
-
-
 def test_two_faults_of_one_engine_are_two_failures() -> None:
-    report = check_engine(MutantEngine("breaks two", BreaksTwo, ()), CHECK)
+    report = check_engine(broken("stop told elsewhere", "flag ignored"), CHECK)
     named = [failure.rules for failure in report.failures]
     assert any("dead-4" in rules and "state-4" not in rules for rules in named)
     assert any("state-4" in rules and "dead-4" not in rules for rules in named)
@@ -130,7 +122,7 @@ def test_fail_fast_reports_one_failure_and_when_it_was_met() -> None:
         return [], []
 
     report = check_engine(
-        MUTANTS["stop told elsewhere"].make(),  # which is met soon
+        broken("stop told elsewhere"),  # which is met soon
         Check(counterexamples=None, live=check_live, fail_fast=True),
     )
     assert len(report.failures) == 1
@@ -141,7 +133,10 @@ def test_fail_fast_reports_one_failure_and_when_it_was_met() -> None:
     assert report.first_failure < report.seconds
 
 
-@pytest.mark.parametrize("name", ["stop missed at an encoder", "items sent while consuming"])
-def test_the_rule_that_a_fault_breaks_is_among_those_named_first(name: str) -> None:
-    report = check_engine(MUTANTS[name].make(), replace(CHECK, fail_fast=True))
-    assert MUTANTS[name].rule in report.failures[0].rules[:3]
+@pytest.mark.parametrize(
+    ("rule", "name"),
+    [("dead-4", "stop missed at an encoder"), ("compute-2", "items sent while consuming")],
+)
+def test_the_rule_that_a_fault_breaks_is_among_those_named_first(rule: str, name: str) -> None:
+    report = check_engine(broken(name), replace(CHECK, fail_fast=True))
+    assert rule in report.failures[0].rules[:3]
