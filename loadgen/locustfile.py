@@ -9,7 +9,7 @@ as a program is the same command with them.
 
 import sys
 
-from wallaroo_loadgen.with_locust.plane import LoadUser, install
+from wallaroo_loadgen.with_locust.runs import LoadUser, install
 
 install()
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from wallaroo_loadgen.common.schedule import HELP, Schedule
-from wallaroo_loadgen.workloads.catalogue import build
+from wallaroo_loadgen.workloads.plan import build
 from wallaroo_loadgen.workloads.protocol import IGNORED, UNMATCHED, Options
 
 from wallaroo.frames import FrameParser

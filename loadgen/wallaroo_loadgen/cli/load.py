@@ -28,8 +28,7 @@ from wallaroo_loadgen.presentation.files import (
     write_junit,
 )
 from wallaroo_loadgen.presentation.terminal import LiveView, console, print_result, print_search
-from wallaroo_loadgen.workloads.catalogue import MAKERS
-from wallaroo_loadgen.workloads.plan import Plan
+from wallaroo_loadgen.workloads.plan import MAKERS, Plan
 
 if TYPE_CHECKING:
     from wallaroo_loadgen.presentation.live import LiveServer

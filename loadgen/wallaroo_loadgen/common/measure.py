@@ -50,9 +50,19 @@ def decode(text: str) -> HdrHistogram:
     return HdrHistogram.decode(text.encode("ascii"))
 
 
-def add(hist: HdrHistogram, text: str) -> None:
-    """Add an encoded histogram to another."""
-    hist.decode_and_add(text.encode("ascii"))
+def encode_new(hist: HdrHistogram) -> str | None:
+    """Return a histogram as `encode` does and empty it; `None` when it is empty."""
+    if not hist.get_total_count():
+        return None
+    text = encode(hist)
+    hist.reset()
+    return text
+
+
+def add(hist: HdrHistogram, text: str | None) -> None:
+    """Add an encoded histogram to another; `None` is an empty one."""
+    if text is not None:
+        hist.decode_and_add(text.encode("ascii"))
 
 
 def recorded(hist: HdrHistogram) -> tuple[Int64s, Int64s, Int64s]:
@@ -135,20 +145,20 @@ class Timeline:
         found, counts = np.unique(cells, return_counts=True)
         self.maps[name].reshape(-1)[found] += counts
 
-    def take(self) -> dict[str, Any]:
+    def flush(self) -> dict[str, Any]:
         """Return what was added since the last call, sparse, and forget it."""
-        taken: dict[str, Any] = {}
+        new: dict[str, Any] = {}
         for name, values in [*self.series.items(), *self.maps.items()]:
             flat = values.reshape(-1)
             cells = np.flatnonzero(flat)
             if len(cells):
-                taken[name] = [cells.tolist(), flat[cells].tolist()]
+                new[name] = [cells.tolist(), flat[cells].tolist()]
                 flat[cells] = 0
-        return taken
+        return new
 
-    def merge(self, taken: dict[str, Any]) -> None:
-        """Add what another timeline's `take` gave."""
-        for name, (cells, counts) in taken.items():
+    def merge(self, new: dict[str, Any]) -> None:
+        """Add what another timeline's `flush` gave."""
+        for name, (cells, counts) in new.items():
             values = self.series[name] if name in self.series else self.maps[name]
             values.reshape(-1)[cells] += np.array(counts, dtype=np.int64)
 

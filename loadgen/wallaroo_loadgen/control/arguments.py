@@ -10,7 +10,7 @@ from pathlib import Path
 from wallaroo_loadgen.common.config import RunConfig, address
 from wallaroo_loadgen.common.schedule import ScheduleError
 from wallaroo_loadgen.control.verdict import SLO, SLOError
-from wallaroo_loadgen.workloads.catalogue import MAKERS
+from wallaroo_loadgen.workloads.plan import MAKERS
 from wallaroo_loadgen.workloads.protocol import WorkloadError
 
 _RUN_TICKS = 100  # run numbers a second: two commands started one after the other differ

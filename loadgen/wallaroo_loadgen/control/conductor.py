@@ -2,7 +2,7 @@
 
     listening → prepared → connected → (start) … sent → (drain) … drained → closed
 
-A node is a child process, or a Locust worker that has some. The conductor sends commands, takes
+A node is a child process, or a Locust worker that has some. The conductor sends commands, adds up
 reports, and never looks at a message.
 """
 
@@ -16,18 +16,75 @@ from typing import Any
 
 import psutil
 
+from wallaroo_loadgen.common.measure import Timeline, add, histogram
 from wallaroo_loadgen.common.schedule import NS
-from wallaroo_loadgen.control.collector import Collector
-from wallaroo_loadgen.control.node import RECEIVER, ChildNode, Node
+from wallaroo_loadgen.control.nodes import Node
 from wallaroo_loadgen.workloads.plan import Plan
 
 _START_NS = NS // 2  # from the command to the start, so that every node is ready by then
 _SPAWN_SECONDS = 30.0  # for an interpreter with its imports on a busy machine
 _LOOK_SECONDS = 0.1
+_INTERRUPTED = "interrupted before the first message was sent"
 
 
 class RunError(Exception):
     """The run could not be made or ended early; the message says why, for the user."""
+
+
+class Collector:
+    """What all nodes of a run have reported: exact counts, merged histograms, one timeline.
+
+    Counters in a report are totals of its node, histograms and timelines are what is new.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.latency = histogram()
+        self.lateness = histogram()
+        self.own = histogram()
+        self.timeline = Timeline(plan.bin_ns, plan.bins)
+        self.sent = [0] * len(plan.streams)
+        self.closed: dict[str, str] = {}
+        self.busy: dict[str, float] = {}
+        self.priority: dict[str, str] = {}
+        self.received: dict[str, Any] = {}
+        self._held_back: dict[str, int] = {}
+
+    def add(self, node: str, report: dict[str, Any]) -> None:
+        """Add a `writes` or `outputs` report."""
+        self.busy[node] = report["busy"]
+        self.timeline.merge(report["timeline"])
+        if report["kind"] == "writes":
+            for stream, count in report["sent"].items():
+                self.sent[int(stream)] = count
+            self._held_back[node] = report["held_back"]
+            self.closed.update(report["closed"])
+            add(self.lateness, report["lateness"])
+            add(self.own, report["own"])
+        else:
+            self.received = report
+            add(self.latency, report["latency"])
+
+    def counts(self) -> dict[str, int]:
+        """Return every count of the run.
+
+        `held_back` are measured messages that were due while the target's back-pressure held their
+        sender up.
+        """
+        streams = self.plan.workload.streams
+        expected = sum(
+            stream.expected(count) for stream, count in zip(streams, self.sent, strict=True)
+        )
+        names = ("received", "distinct", "repeated", "reordered", "unmatched", "early", "held_up")
+        counts = {name: int(self.received.get(name, 0)) for name in (*names, "sinks_closed")}
+        return {
+            "scheduled": sum(schedule.total for schedule in self.plan.streams),
+            "sent": sum(self.sent),
+            "expected": expected,
+            "missing": expected - counts["distinct"],
+            "held_back": sum(self._held_back.values()),
+            **counts,
+        }
 
 
 class Conductor:
@@ -50,7 +107,7 @@ class Conductor:
         self.phase = "starting"
         self.listening: tuple[str, int] | None = None
         self.started_ns: int | None = None
-        self._times = processor_times()
+        self._times = _processor_times()
         self._stop = threading.Event()
         self._on_report = on_report
         self._failed = failed
@@ -58,7 +115,7 @@ class Conductor:
         self._reported: dict[str, set[str]] = {}
 
     def inbox(self, node: str, report: dict[str, Any]) -> None:
-        """Take a node's report; may be called from any thread."""
+        """Queue a node's report; may be called from any thread."""
         self._inbox.put((node, report))
 
     def stop(self) -> None:
@@ -72,7 +129,7 @@ class Conductor:
 
     def stolen(self) -> float:
         """Return the part of the processors' time that the hypervisor has taken since the start."""
-        (stolen, total), (stolen_then, total_then) = processor_times(), self._times
+        (stolen, total), (stolen_then, total_then) = _processor_times(), self._times
         return (stolen - stolen_then) / max(total - total_then, 1)
 
     def run(
@@ -103,9 +160,9 @@ class Conductor:
             sender.send({"command": "connect"})
         self._await("connected", senders, config.wait + _SPAWN_SECONDS)
         if self._stop.is_set():
-            raise RunError("interrupted before the first message was sent")
+            raise RunError(_INTERRUPTED)
         self.started_ns = time.time_ns() + _START_NS
-        self._times = processor_times()
+        self._times = _processor_times()
         for node in (receiver, *senders):
             node.send({"command": "start", "at": self.started_ns})
         self.phase = "sending"
@@ -119,11 +176,10 @@ class Conductor:
     def _send_all(self, senders: Sequence[Node]) -> None:
         """Wait until all is sent, or the time for it is over, or the run is to stop."""
         assert self.started_ns is not None
-        config = self.plan.config
-        limit = self.plan.schedule.seconds + config.drain
+        limit = self.plan.schedule.seconds + self.plan.config.drain
         stopped_at: float | None = None
-        while not self._all_reported("sent", senders):
-            self._take(_LOOK_SECONDS)
+        while self._without("sent", senders):
+            self._receive()
             elapsed = (time.time_ns() - self.started_ns) / NS
             if stopped_at is None and (self._stop.is_set() or elapsed > limit):
                 stopped_at = elapsed
@@ -134,31 +190,31 @@ class Conductor:
 
     def _await(self, kind: str, nodes: Sequence[Node], seconds: float | None) -> None:
         deadline = None if seconds is None else time.monotonic() + seconds
-        while not self._all_reported(kind, nodes):
-            self._take(_LOOK_SECONDS)
-            if self._stop.is_set() and kind != "drained":
-                raise RunError("interrupted before the first message was sent")
-            failure = None if kind == "drained" else self._failed()
-            if failure is not None:
-                raise RunError(failure)
+        while silent := self._without(kind, nodes):
+            self._receive()
+            if kind != "drained":
+                if self._stop.is_set():
+                    raise RunError(_INTERRUPTED)
+                failure = self._failed()
+                if failure is not None:
+                    raise RunError(failure)
             if deadline is not None and time.monotonic() > deadline:
-                silent = [
-                    node.name for node in nodes if kind not in self._reported.get(node.name, ())
-                ]
                 raise RunError(f"not {kind} within {seconds:g} s: {', '.join(silent)}")
 
-    def _all_reported(self, kind: str, nodes: Sequence[Node]) -> bool:
-        return all(kind in self._reported.get(node.name, ()) for node in nodes)
+    def _without(self, kind: str, nodes: Sequence[Node]) -> list[str]:
+        """Return the nodes that have not reported this."""
+        return [node.name for node in nodes if kind not in self._reported.get(node.name, ())]
 
-    def _take(self, seconds: float) -> None:
+    def _receive(self) -> None:
+        """Wait a moment for a report."""
         try:
-            node, report = self._inbox.get(timeout=seconds)
+            node, report = self._inbox.get(timeout=_LOOK_SECONDS)
         except queue.Empty:
             return
         kind = report["kind"]
         self._reported.setdefault(node, set()).add(kind)
         if kind in {"writes", "outputs"}:
-            self.collector.take(node, report)
+            self.collector.add(node, report)
             self._on_report()
         elif kind == "ready":
             self.collector.priority[node] = report["priority"]
@@ -171,7 +227,7 @@ class Conductor:
             raise RunError(f"the {node} process ended by itself (exit {report['code']})")
 
 
-def processor_times() -> tuple[float, float]:
+def _processor_times() -> tuple[float, float]:
     """Return the time stolen from this machine's processors, and their whole time, in seconds."""
     times = psutil.cpu_times()
     total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
@@ -182,26 +238,3 @@ def _plain(message: str) -> str:
     """Return a child's error; without its class if the message is written for the user."""
     name, _, text = message.partition(": ")
     return text if name in {"ConnectionError", "TimeoutError"} else message
-
-
-def run_here(
-    conductor: Conductor, on_listening: Callable[[tuple[str, int]], None] = lambda _: None
-) -> None:
-    """Make the run with child processes of this one.
-
-    Raises:
-        RunError: as `Conductor.run`.
-    """
-    plan = conductor.plan
-    nodes: list[Node] = [ChildNode(plan, None, conductor.inbox)]
-    try:
-        nodes += [
-            ChildNode(plan, process, conductor.inbox)
-            for process in range(plan.config.processes)
-            if plan.streams_of(process)
-        ]
-        assert nodes[0].name == RECEIVER
-        conductor.run(nodes[0], nodes[1:], on_listening)
-    finally:
-        for node in nodes:
-            node.close()

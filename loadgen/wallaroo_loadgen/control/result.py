@@ -19,8 +19,7 @@ from hdrh.histogram import HdrHistogram
 
 from wallaroo_loadgen.common.measure import Timeline, decode, encode, summary
 from wallaroo_loadgen.common.schedule import NS, Floats
-from wallaroo_loadgen.control.collector import Collector
-from wallaroo_loadgen.control.conductor import Conductor
+from wallaroo_loadgen.control.conductor import Collector, Conductor
 
 FORMAT = "wallaroo-load/1"
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import dataclasses
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 
 from wallaroo_loadgen.common.config import Address, RunConfig
 from wallaroo_loadgen.control.application import Application
-from wallaroo_loadgen.control.conductor import Conductor, RunError, run_here
+from wallaroo_loadgen.control.conductor import Conductor, RunError
+from wallaroo_loadgen.control.nodes import ChildNode, Inbox, Node
 from wallaroo_loadgen.control.own_figures import OwnFigures
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.verdict import SLO, judge
 from wallaroo_loadgen.workloads.plan import Plan
+
+NodeStarter = Callable[[Plan, int | None, Inbox], Node]
+"""Starts the receiver (`None`) or a sender process by its number."""
 
 
 class Session:
@@ -26,6 +31,7 @@ class Session:
         watch: called as a run goes on, and with each new conductor.
         on_listening: called with the address of the listener, at every run.
         own_figures: where the application gives its own figures (`wallaroo run --metrics`).
+        start_node: starts a process of a run; by default a child of this process.
     """
 
     def __init__(
@@ -35,12 +41,14 @@ class Session:
         watch: Callable[[Conductor], None] = lambda _: None,
         on_listening: Callable[[tuple[str, int]], None] = lambda _: None,
         own_figures: Address | None = None,
+        start_node: NodeStarter = ChildNode,
     ) -> None:
         self._own_figures = own_figures
         self._application = application
         self._slos = slos
         self._watch = watch
         self._on_listening = on_listening
+        self._start_node = start_node
         self._runs = 0
         self._listen: tuple[str, int] | None = None
         self.interrupted = False
@@ -61,11 +69,12 @@ class Session:
             lambda: self._watch(conductor),
             failed=lambda: None if self._application is None else self._application.failed,
         )
+        self._watch(conductor)
         failure = None
         own = None if self._own_figures is None else OwnFigures(self._own_figures)
-        with _Interrupt(conductor):
+        with _stopped_by_signals(conductor):
             try:
-                run_here(conductor, self._listening)
+                self._lead(conductor)
             except RunError as error:
                 failure = str(error)
         self.interrupted = self.interrupted or conductor.stopped
@@ -78,6 +87,19 @@ class Session:
         judge(result, self._slos)
         return result
 
+    def _lead(self, conductor: Conductor) -> None:
+        """Start the processes, lead them through the run, and end them."""
+        plan = conductor.plan
+        senders = [number for number in range(plan.config.processes) if plan.streams_of(number)]
+        nodes: list[Node] = []
+        try:
+            for process in (None, *senders):
+                nodes.append(self._start_node(plan, process, conductor.inbox))
+            conductor.run(nodes[0], nodes[1:], self._listening)
+        finally:
+            for node in nodes:
+                node.close()
+
     def _listening(self, address: tuple[str, int]) -> None:
         self._listen = address
         self._on_listening(address)
@@ -88,23 +110,21 @@ class Session:
                 raise RunError(f"the application cannot be started: {error}") from None
 
 
-class _Interrupt:
-    """Ctrl-C and SIGTERM end the run early, with a result; the second one ends it at once."""
+@contextmanager
+def _stopped_by_signals(conductor: Conductor) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the run early, with a result; the second one ends it at once."""
 
-    def __init__(self, conductor: Conductor) -> None:
-        self._conductor = conductor
-        self._before: dict[int, object] = {}
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._handle)
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type] # what signal() gave us
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._conductor.stopped:
+    def stop(number: int, frame: FrameType | None) -> None:
+        if conductor.stopped:
             raise KeyboardInterrupt
-        self._conductor.stop()
+        conductor.stop()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,4 +1,7 @@
-"""From outputs and the times they came to latencies and exact counts."""
+"""From outputs and the times they came to latencies and exact counts.
+
+Counts of loss, repetition and order are exact, in bounded memory (`ReceivedNumbers`).
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from wallaroo_loadgen.common.measure import Timeline, encode, histogram, record
+from wallaroo_loadgen.common.measure import Timeline, encode_new, histogram, record
 from wallaroo_loadgen.common.schedule import Int64s
-from wallaroo_loadgen.dataplane.received import ReceivedNumbers
 from wallaroo_loadgen.workloads.plan import Plan
 from wallaroo_loadgen.workloads.protocol import IGNORED
 
 _AT_ONCE = 100_000  # outputs; bounds the memory of one batch's arrays
 _QUIET_SECONDS = 0.5  # after the last expected output: repetitions may come a little later
+_SMALLEST = 4096  # flags of received outputs
 
 
 class Analysis:
-    """Takes batches of outputs, reports what is new, and says when all have come.
+    """Counts batches of outputs, reports what is new, and says when all have come.
 
     Args:
         plan: the run's.
@@ -44,8 +47,8 @@ class Analysis:
         self._last_output = time.monotonic()
         self.finished = False
 
-    def take(self, batch: Sequence[tuple[int, list[bytes]]]) -> None:
-        """Take outputs with the monotonic time (ns) at which they were read."""
+    def receive(self, batch: Sequence[tuple[int, list[bytes]]]) -> None:
+        """Add outputs with the monotonic time (ns) at which they were read."""
         outputs: list[bytes] = []
         times: list[int] = []
         counts: list[int] = []
@@ -115,8 +118,6 @@ class Analysis:
 
     def report(self) -> dict[str, Any]:
         """Return totals, and the new values of histogram and timeline since the last report."""
-        latency = encode(self._latency) if self._latency.get_total_count() else None
-        self._latency.reset()
         distinct = self._distinct
         repeated = sum(seen.repeated for seen in self._seen)
         return {
@@ -128,6 +129,64 @@ class Analysis:
             "example": self._example,
             "ignored": self._ignored,
             "early": self._early,
-            "latency": latency,
-            "timeline": self._timeline.take(),
+            "latency": encode_new(self._latency),
+            "timeline": self._timeline.flush(),
         }
+
+
+class ReceivedNumbers:
+    """Which outputs of a stream have come: flags that follow them; all before the first have come.
+
+    Args:
+        limit: the most outputs between the earliest missing and the latest that came; when there
+            are more, the earliest count as lost for good (and as repeated, should they come).
+    """
+
+    def __init__(self, limit: int = 1 << 22) -> None:
+        self.distinct = 0
+        self.repeated = 0
+        self.reordered = 0
+        self._limit = limit
+        self._base = 0
+        self._highest = -1
+        self._flags = np.zeros(min(_SMALLEST, limit), dtype=np.bool_)
+
+    def add(self, numbers: Int64s) -> Int64s:
+        """Add the next outputs' numbers; return the places in `numbers` of those new."""
+        if not len(numbers):
+            return numbers
+        before = np.maximum.accumulate(np.concatenate([[self._highest], numbers]))
+        self.reordered += int(np.count_nonzero(numbers < before[:-1]))
+        self._highest = int(before[-1])
+        self._reach(self._highest)
+        _, places = np.unique(numbers, return_index=True)
+        places = np.sort(places)
+        places = places[numbers[places] >= self._base]
+        fresh: Int64s = places[~self._flags[numbers[places] - self._base]]
+        self._flags[numbers[fresh] - self._base] = True
+        self.distinct += len(fresh)
+        self.repeated += len(numbers) - len(fresh)
+        return fresh
+
+    def _reach(self, number: int) -> None:
+        """Let there be a flag for `number`."""
+        if number - self._base < len(self._flags):
+            return
+        full = np.flatnonzero(~self._flags)
+        self._move(int(full[0]) if len(full) else len(self._flags))
+        needed = number - self._base + 1
+        if needed > self._limit:
+            self._move(needed - self._limit)
+            needed = self._limit
+        if needed > len(self._flags):
+            size = min(self._limit, 1 << (needed - 1).bit_length())
+            flags = np.zeros(size, dtype=np.bool_)
+            flags[: len(self._flags)] = self._flags
+            self._flags = flags
+
+    def _move(self, by: int) -> None:
+        """Let the flags start `by` later."""
+        kept = self._flags[by:].copy()
+        self._flags[:] = False
+        self._flags[: len(kept)] = kept
+        self._base += by

@@ -15,13 +15,14 @@ import json
 import os
 import queue
 import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
-from wallaroo_loadgen.common.config import RunConfig
+from wallaroo_loadgen.common.config import Address, RunConfig
 from wallaroo_loadgen.workloads.plan import Plan
 
 Command = dict[str, Any]
@@ -32,6 +33,7 @@ REPORT_SECONDS = 0.25
 _PR_SET_TIMERSLACK = 29
 _SWITCH_SECONDS = 50e-6
 _HIGHER_PRIORITY = -10
+_AGAIN_SECONDS = 0.1  # between attempts to connect
 
 
 class Child:
@@ -110,3 +112,26 @@ def raise_priority() -> str:
 def monotonic_start(wall_ns: int) -> int:
     """Return the monotonic time (ns) of a wall-clock time agreed on by several processes."""
     return time.monotonic_ns() + wall_ns - time.time_ns()
+
+
+def connect(to: Address, wait: float) -> socket.socket:
+    """Connect, trying again for `wait` seconds while nobody listens.
+
+    Raises:
+        ConnectionError: when nobody listens in that time.
+    """
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            sock = socket.create_connection(to, timeout=max(0.1, deadline - time.monotonic()))
+        except OSError as error:
+            if time.monotonic() >= deadline:
+                host, port = to
+                reason = error.strerror or str(error)
+                message = f"nobody listens at {host}:{port} (waited {wait:g} s): {reason}"
+                raise ConnectionError(message) from None
+            time.sleep(_AGAIN_SECONDS)
+        else:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.settimeout(None)
+            return sock

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
-from wallaroo_loadgen.dataplane.connection import connect
+from wallaroo_loadgen.dataplane.child import connect
 from wallaroo_loadgen.workloads.plan import Plan
 
 _PROBE_SECONDS = 0.5

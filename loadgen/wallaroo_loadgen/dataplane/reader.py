@@ -9,12 +9,12 @@ import time
 from collections import deque
 
 _READ = 1 << 18  # bytes
-_MOST_PENDING = 1 << 26  # bytes that are read and not yet taken
+_MOST_PENDING = 1 << 26  # bytes that are read and not yet fetched
 _LOOK_SECONDS = 0.05  # between looks whether to stop
 _ACCEPT_AGAIN_SECONDS = 0.5
 _NOTHING_LEFT = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
-Chunk = tuple[int, int, bytes]
+Read = tuple[int, int, bytes]
 """Connection, monotonic time of the read in ns, bytes; no bytes mean that it ended."""
 
 
@@ -27,7 +27,7 @@ class Reader:
     Attributes:
         accepted: how many connections there were.
         closed: how many of them have ended.
-        held_up: how often the reading had to wait for `take`.
+        held_up: how often the reading had to wait for `read_so_far`.
         accept_error: why a connection could not be accepted, once that has happened.
     """
 
@@ -36,19 +36,19 @@ class Reader:
         self.closed = 0
         self.held_up = 0
         self.accept_error: str | None = None
-        self._chunks: deque[Chunk] = deque()
-        self._taken = 0
-        self._read = 0
+        self._reads: deque[Read] = deque()
+        self._fetched = 0
+        self._bytes = 0
         self._selector = selectors.DefaultSelector()
         self._listener = listener
         self._accept_from = 0.0  # the monotonic time at which the listener is looked at again
         self._stopping = False
 
-    def take(self) -> list[Chunk]:
-        """Return the chunks read since the last call."""
-        taken = [self._chunks.popleft() for _ in range(len(self._chunks))]
-        self._taken += sum(len(data) for _, _, data in taken)
-        return taken
+    def read_so_far(self) -> list[Read]:
+        """Return what was read since the last call."""
+        fetched = [self._reads.popleft() for _ in range(len(self._reads))]
+        self._fetched += sum(len(data) for _, _, data in fetched)
+        return fetched
 
     def stop(self) -> None:
         """Let the thread end soon."""
@@ -67,9 +67,9 @@ class Reader:
                 elif not self._accept():
                     self._selector.unregister(self._listener)
                     listening = False
-            if self._read - self._taken > _MOST_PENDING:
+            if self._bytes - self._fetched > _MOST_PENDING:
                 self.held_up += 1
-                while self._read - self._taken > _MOST_PENDING and not self._stopping:
+                while self._bytes - self._fetched > _MOST_PENDING and not self._stopping:
                     time.sleep(0.001)
         self._listener.close()
         for key in list(self._selector.get_map().values()):
@@ -85,12 +85,12 @@ class Reader:
             return
         except OSError:
             data = b""
-        self._chunks.append((key.data, time.monotonic_ns(), data))
+        self._reads.append((key.data, time.monotonic_ns(), data))
         if not data:
             self.closed += 1
             self._selector.unregister(sock)
             sock.close()
-        self._read += len(data)
+        self._bytes += len(data)
 
     def _accept(self) -> bool:
         """Accept a connection; return False when this process has no file or memory left for one.

@@ -1,7 +1,7 @@
 """The receiver process: takes the outputs that the application's sink sends, and matches them.
 
 One thread does nothing but read and note the time (`reader`). This one splits the bytes into
-outputs (`outputs`), matches them and records latencies (`analysis`), up to some hundred thousand at
+outputs, matches them and records latencies (`analysis`), up to some hundred thousand at
 a time, a few times a second. The bytes between the two threads are bounded. A run in which the
 bound was reached is invalid, because the reading had to wait.
 """
@@ -13,15 +13,63 @@ import socket
 import threading
 import time
 from collections.abc import Iterable
+from typing import Protocol
 
+from wallaroo.frames import FrameParser
+from wallaroo.overriding import override
 from wallaroo_loadgen.dataplane.analysis import Analysis
 from wallaroo_loadgen.dataplane.child import REPORT_SECONDS, Child, monotonic_start, serve
-from wallaroo_loadgen.dataplane.outputs import Splitter, splitter
 from wallaroo_loadgen.dataplane.preparation import Preparation
 from wallaroo_loadgen.dataplane.reader import Reader
 from wallaroo_loadgen.workloads.plan import Plan
+from wallaroo_loadgen.workloads.protocol import Framing
 
-_TAKE_SECONDS = 0.05
+_LOOK_SECONDS = 0.05
+_LARGEST_OUTPUT = 1 << 24  # bytes
+
+
+class Splitter(Protocol):
+    """Splits one connection's bytes into outputs."""
+
+    def split(self, data: bytes) -> list[bytes]:
+        """Return the outputs that these bytes complete."""
+
+
+class LineSplitter(Splitter):
+    """Outputs are lines, without their line feeds."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    @override
+    def split(self, data: bytes) -> list[bytes]:
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        if len(self._rest) > _LARGEST_OUTPUT:
+            lines.append(self._rest)
+            self._rest = b""
+        return lines
+
+
+class FrameSplitter(Splitter):
+    """Outputs are frames; other bytes become one output that matches nothing."""
+
+    def __init__(self) -> None:
+        self._parser = FrameParser(max_size=_LARGEST_OUTPUT)
+        self._reported = False
+
+    @override
+    def split(self, data: bytes) -> list[bytes]:
+        payloads = self._parser.feed(data)
+        if self._parser.error is not None and not self._reported:
+            self._reported = True
+            payloads.append(f"not a frame: {self._parser.error}".encode())
+        return payloads
+
+
+def splitter(framing: Framing) -> Splitter:
+    """Return a splitter for a new connection."""
+    return LineSplitter() if framing == "lines" else FrameSplitter()
 
 
 def body(child: Child, plan: Plan) -> None:
@@ -48,7 +96,7 @@ def body(child: Child, plan: Plan) -> None:
     reported = started = time.monotonic()
     used = 0.0
     while True:
-        command = child.command(_TAKE_SECONDS) or {"command": None}
+        command = child.command(_LOOK_SECONDS) or {"command": None}
         match command["command"]:
             case "prepare":
                 preparation = Preparation(plan)
@@ -62,10 +110,10 @@ def body(child: Child, plan: Plan) -> None:
             case "close":
                 break
         batch: list[tuple[int, list[bytes]]] = []
-        for connection, at, data in reader.take():
+        for connection, at, data in reader.read_so_far():
             if connection not in splitters:
                 splitters[connection] = splitter(plan.workload.framing)
-            batch.append((at, splitters[connection].feed(data)))
+            batch.append((at, splitters[connection].split(data)))
         if preparation is not None:
             preparation.step(_flat(batch), reader.accepted, reader.accept_error)
             if preparation.done:
@@ -73,7 +121,7 @@ def body(child: Child, plan: Plan) -> None:
                 preparation = None
                 child.report("prepared")
         elif analysis is not None:
-            analysis.take(batch)
+            analysis.receive(batch)
             if analysis.finished or time.monotonic() - reported >= REPORT_SECONDS:
                 reported = time.monotonic()
                 busy = (time.process_time() - used) / max(reported - started, 0.1)

@@ -4,7 +4,7 @@ A stream's thread sleeps until its next message is due, then writes every messag
 one call. When the target does not take it (the socket's buffer is full), it waits and writes on:
 the schedule is never stretched, so back-pressure shows as lateness. It keeps three numbers for each
 write: how many messages it completed, since when the socket was free, and when it was done. Another
-process computes the lateness from them (`control/lateness`), so that this does not delay the next
+process computes the lateness from them (`control/nodes`), so that this does not delay the next
 write.
 """
 
@@ -23,8 +23,7 @@ from collections import deque
 import numpy as np
 
 from wallaroo_loadgen.common.schedule import NS, StreamSchedule
-from wallaroo_loadgen.dataplane.child import REPORT_SECONDS, Child, monotonic_start, serve
-from wallaroo_loadgen.dataplane.connection import connect
+from wallaroo_loadgen.dataplane.child import REPORT_SECONDS, Child, connect, monotonic_start, serve
 from wallaroo_loadgen.workloads.plan import Plan
 from wallaroo_loadgen.workloads.protocol import Stream
 
@@ -124,7 +123,7 @@ class StreamSender:
         numbers = np.arange(first, first + len(block.ends))
         return block.data, block.ends.tolist(), self._schedule.intended(numbers).tolist()
 
-    def take_writes(self) -> str:
+    def flush_writes(self) -> str:
         """Return the writes since the last call, as base64 of native 64-bit integers."""
         flat = array("q")
         for _ in range(len(self.writes)):
@@ -185,7 +184,7 @@ def body(child: Child, plan: Plan) -> None:
             busy = (time.process_time() - used) / max(time.monotonic() - started, 0.1)
             child.report(
                 "writes",
-                streams={str(stream.number): stream.take_writes() for stream in streams},
+                streams={str(stream.number): stream.flush_writes() for stream in streams},
                 closed={str(stream.number): stream.closed for stream in streams if stream.closed},
                 busy=busy,
             )

@@ -13,46 +13,83 @@ import time
 from typing import Any
 
 import gevent
+from locust import runners
 from locust.env import Environment
 
+from wallaroo.overriding import override
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.control import arguments as args
-from wallaroo_loadgen.control.node import ChildNode
+from wallaroo_loadgen.control.nodes import ChildNode, Inbox, Node, node_name
 from wallaroo_loadgen.workloads.plan import Plan
 
-REPORTS = "wallaroo_reports"
-"""The name of a worker's reports, in a message of their own and in Locust's."""
-
 _COMMAND = "wallaroo_command"
+_REPORTS = "wallaroo_reports"  # a worker's, in a message of their own and in Locust's
 _PROGRESS = {"writes", "outputs"}
 _PATIENCE = 30.0
 
 logger = logging.getLogger("wallaroo.load")
 
 
-class RemoteNode:
+class RemoteNode(Node):
     """A child process of a Locust worker, as the conductor sees it."""
 
-    def __init__(
-        self,
-        runner: Any,
-        client: str,
-        process: int | None,
-        config: RunConfig,
-    ) -> None:
-        self.name = "receiver" if process is None else f"sender {process}"
+    def __init__(self, runner: Any, client: str, process: int | None, config: RunConfig) -> None:
+        self.name = node_name(process)
         self.client = client
         self._runner = runner
         self.send({"command": "spawn", "config": config.to_json(), "process": process})
 
+    @override
     def send(self, command: dict[str, Any]) -> None:
-        """Pass a command on."""
         with contextlib.suppress(KeyError):  # the worker is gone; the conductor is told so
             self._runner.send_message(_COMMAND, {"node": self.name, **command}, self.client)
 
+    @override
     def close(self) -> None:
-        """Let the worker end it."""
         self.send({"command": "close"})
+
+
+class Workers:
+    """In the master: the workers that take part in a run, the first with the lowest index."""
+
+    def __init__(self, environment: Any) -> None:
+        self._runner = environment.runner
+        self._clients: list[str] = []
+        self._nodes: list[RemoteNode] = []
+        self._inbox: Inbox = lambda node, report: None
+        self._runner.register_message(_REPORTS, self._message)
+        environment.events.worker_report.add_listener(self._report)
+
+    def gather(self) -> int:
+        """Let the workers that are there take part in the next run; return how many send."""
+        clients = self._runner.clients
+        ready = [client.id for client in (*clients.ready, *clients.spawning, *clients.running)]
+        self._clients = sorted(dict.fromkeys(ready), key=self._runner.get_worker_index)
+        self._nodes = []
+        return max(1, len(self._clients))
+
+    def start_node(self, plan: Plan, process: int | None, inbox: Inbox) -> Node:
+        """Let a worker start a sender, or the first one the receiver; here if there is none."""
+        self._inbox = inbox
+        if not self._clients:
+            return ChildNode(plan, process, inbox)
+        node = RemoteNode(self._runner, self._clients[process or 0], process, plan.config)
+        self._nodes.append(node)
+        return node
+
+    def report_lost(self) -> None:
+        """Tell the conductor of workers that are lost, so that it does not wait for them."""
+        for node in self._nodes:
+            client = self._runner.clients.get(node.client)
+            if client is None or client.state == runners.STATE_MISSING:
+                self._inbox(node.name, {"kind": "gone", "code": "its worker is lost"})
+
+    def _report(self, client_id: str, data: dict[str, Any]) -> None:
+        for name, report in data.get(_REPORTS, ()):
+            self._inbox(name, report)
+
+    def _message(self, environment: Environment, msg: Any, **_: Any) -> None:
+        self._report("", {_REPORTS: msg.data["reports"]})
 
 
 class WorkerSide:
@@ -98,14 +135,11 @@ class WorkerSide:
         elif report["kind"] == "sent":
             logger.info("%s: %d messages sent", name, self._sent[name])
         if report["kind"] not in _PROGRESS:
-            self._runner.send_message(REPORTS, {"reports": self._take()})
-
-    def _take(self) -> list[tuple[str, dict[str, Any]]]:
-        taken, self._pending = self._pending, []
-        return taken
+            self._runner.send_message(_REPORTS, {"reports": self._pending})
+            self._pending = []
 
     def _add_to_report(self, client_id: str, data: dict[str, Any]) -> None:
-        data[REPORTS] = self._take()
+        data[_REPORTS], self._pending = self._pending, []
 
     def _wait_for_nodes(self, **_: Any) -> None:
         """Before this worker ends, also by Ctrl-C, wait until its run is drained."""

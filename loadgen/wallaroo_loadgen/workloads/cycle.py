@@ -1,14 +1,27 @@
-"""For workloads that repeat a cycle of messages: which output belongs to which message."""
+"""Streams that repeat a cycle of messages: which output belongs to which message.
+
+Messages of one size may carry their own number: rows of bytes patched a column at a time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wallaroo.frames import frames
+from wallaroo.overriding import override
 from wallaroo_loadgen.common.schedule import Int64s
 from wallaroo_loadgen.workloads.protocol import UNMATCHED, Block, Matched, WorkloadError
+
+Rows = NDArray[np.uint8]
+
+_DIGITS = np.frombuffer(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-", dtype=np.uint8
+)
+_VALUES = np.full(256, -1, dtype=np.int64)
+_VALUES[_DIGITS] = np.arange(64)
 
 
 class Cycle:
@@ -80,6 +93,68 @@ class CycleStream:
     def cause(self, outputs: Int64s) -> Int64s:
         """Return the messages that cause these outputs."""
         return self.cycle.cause(outputs)
+
+
+class NumberedStream(CycleStream):
+    """A stream whose messages repeat a cycle of equally long payloads, each with its own number.
+
+    Args:
+        payloads: one cycle, all of one length.
+        outputs: how many outputs each causes.
+        at: where in the payload the number goes.
+        width: of the number, in base-64 digits.
+        source: which of the workload's sources it sends to.
+        share: its part of the rate.
+    """
+
+    def __init__(
+        self,
+        payloads: Sequence[bytes],
+        outputs: Sequence[int],
+        *,
+        at: int,
+        width: int,
+        source: int,
+        share: float,
+    ) -> None:
+        super().__init__(payloads, outputs, source, share)
+        self._rows: Rows = np.frombuffer(self._data, dtype=np.uint8).reshape(len(payloads), -1)
+        self.payloads: Rows = self._rows[:, 4:]
+        self._columns = slice(at + 4, at + 4 + width)
+        self._width = width
+
+    @override
+    def block(self, first: int, count: int) -> Block:
+        start = first % self.cycle.length
+        rows = self._rows[start : start + count].copy()
+        rows[:, self._columns] = to_digits(np.arange(first, first + len(rows)), self._width)
+        return Block(rows.tobytes(), np.arange(1, len(rows) + 1) * rows.shape[1])
+
+
+def to_digits(numbers: Int64s, width: int) -> Rows:
+    """Return each number as `width` printable digits to the base 64."""
+    shifts = np.arange(width - 1, -1, -1) * 6
+    digits: Rows = _DIGITS[(numbers[:, None] >> shifts) & 63]
+    return digits
+
+
+def from_digits(digits: Rows) -> Int64s:
+    """Return the numbers that `to_digits` wrote, or -1 where there is something else."""
+    values = _VALUES[digits]
+    shifts = np.arange(digits.shape[1] - 1, -1, -1) * 6
+    numbers: Int64s = (np.maximum(values, 0) << shifts).sum(axis=1)
+    return np.where((values >= 0).all(axis=1), numbers, -1)
+
+
+def rows_of(outputs: list[bytes], size: int) -> tuple[Rows, Int64s]:
+    """Return the outputs of exactly `size` bytes as rows, and which of the list they are."""
+    data = b"".join(outputs)
+    lengths = np.fromiter(map(len, outputs), dtype=np.int64, count=len(outputs))
+    fits = lengths == size
+    which = np.flatnonzero(fits)
+    if len(which) < len(outputs):
+        data = b"".join([outputs[index] for index in which])
+    return np.frombuffer(data, dtype=np.uint8).reshape(-1, size), which
 
 
 def matched(count: int) -> Matched:

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from wallaroo.frames import frame
-from wallaroo_loadgen.workloads.cycle import matched
-from wallaroo_loadgen.workloads.numbered import NumberedStream, from_digits, rows_of
+from wallaroo_loadgen.workloads.cycle import NumberedStream, from_digits, matched, rows_of
 from wallaroo_loadgen.workloads.protocol import IGNORED, Framing, Matched, Options
 
 _HEAD = struct.Struct(">IH")  # the run and the stream; the number follows
@@ -38,7 +37,7 @@ class Echo:
         self.streams = [
             NumberedStream(
                 [self._payload(stream)] * cycle,
-                np.ones(cycle, dtype=np.int64),
+                [1] * cycle,
                 at=_HEAD.size,
                 width=_DIGITS,
                 source=0,

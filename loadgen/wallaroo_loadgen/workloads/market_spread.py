@@ -17,8 +17,13 @@ from pathlib import Path
 import numpy as np
 
 from wallaroo.frames import frames
-from wallaroo_loadgen.workloads.cycle import CycleStream, matched
-from wallaroo_loadgen.workloads.numbered import NumberedStream, from_digits, rows_of
+from wallaroo_loadgen.workloads.cycle import (
+    CycleStream,
+    NumberedStream,
+    from_digits,
+    matched,
+    rows_of,
+)
 from wallaroo_loadgen.workloads.protocol import IGNORED, Framing, Matched, Options, WorkloadError
 
 ORDERS, QUOTES = 0, 1
@@ -64,7 +69,7 @@ class MarketSpread:
         self._orders = [
             self._order_stream(stream, (1 - quotes) / ordering) for stream in range(ordering)
         ]
-        self.streams: list[NumberedStream | CycleStream] = [
+        self.streams: list[CycleStream] = [
             *self._orders,
             *(self._quote_stream(quotes / quoting) for _ in range(quoting)),
         ]
@@ -72,7 +77,7 @@ class MarketSpread:
     def _order_stream(self, stream: int, share: float) -> NumberedStream:
         picked = self._random.integers(len(self._symbols), size=_CYCLE)
         payloads = [self._order(self._account + stream, int(index)) for index in picked]
-        outputs = (picked >= self._accepted).astype(np.int64)
+        outputs = (picked >= self._accepted).astype(np.int64).tolist()
         return NumberedStream(
             payloads, outputs, at=_ID_AT, width=_ID_DIGITS, source=ORDERS, share=share
         )

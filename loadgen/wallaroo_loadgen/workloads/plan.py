@@ -1,11 +1,31 @@
-"""The plan made from a configuration: the workload, and when each message is due."""
+"""The plan of a run: its workload, by name or from a file, and when each message is due."""
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.common.schedule import NS, Schedule, StreamSchedule
-from wallaroo_loadgen.workloads.catalogue import build
-from wallaroo_loadgen.workloads.protocol import Options, Workload, WorkloadError
+from wallaroo_loadgen.workloads.echo import Echo
+from wallaroo_loadgen.workloads.log_status import LogStatus
+from wallaroo_loadgen.workloads.market_spread import MarketSpread
+from wallaroo_loadgen.workloads.protocol import Framing, Options, Workload, WorkloadError
+from wallaroo_loadgen.workloads.replay import Replay
+from wallaroo_loadgen.workloads.word_count import WordCount
+
+MAKERS: Mapping[str, Callable[[Options], Workload]] = {
+    "echo": Echo,
+    "log_status": LogStatus,
+    "market_spread": MarketSpread,
+    "replay": Replay,
+    "word_count": WordCount,
+}
+"""Workloads by name."""
 
 _MOST_BINS = 240  # columns of a plot over time; this bounds the memory of a plot
 
@@ -50,3 +70,62 @@ class Plan:
     def streams_of(self, process: int) -> list[int]:
         """Return the streams that sender process `process` serves."""
         return list(range(process, len(self.streams), self.config.processes))
+
+
+def build(name: str, options: Options) -> Workload:
+    """Make a workload by its name (one of `MAKERS`) or from a file that ends in `.py`.
+
+    Raises:
+        WorkloadError: when there is no such workload, or it does not work; the message says where.
+    """
+    if name.endswith(".py"):
+        return _check(name, _from_file(Path(name), options))
+    maker = MAKERS.get(name)
+    if maker is None:
+        there_are = ", ".join(sorted(MAKERS))
+        raise WorkloadError(f"no workload is called {name!r}; there are {there_are}, or a file.py")
+    return maker(options)
+
+
+def _from_file(path: Path, options: Options) -> Any:
+    if not path.is_file():
+        raise WorkloadError(f"no workload file {path}")
+    path = path.resolve()
+    spec = importlib.util.spec_from_file_location(f"_wallaroo_load_{zlib.crc32(bytes(path))}", path)
+    if spec is None or spec.loader is None:
+        raise WorkloadError(f"{path} cannot be loaded as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+        maker = getattr(module, "workload", None)
+        if not callable(maker):
+            raise WorkloadError(f"{path} has no function workload(options)")
+        return maker(options)
+    except WorkloadError:
+        raise
+    except Exception as error:
+        raise WorkloadError(f"{_place(path, error)}: {type(error).__name__}: {error}") from error
+
+
+def _place(path: Path, error: Exception) -> str:
+    """Return FILE:LINE of the deepest frame of `error` that is in the user's file."""
+    line = error.lineno if isinstance(error, SyntaxError) else None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"{path}:{line}" if line else str(path)
+
+
+def _check(name: str, made: Any) -> Workload:
+    for attribute in ("sources", "framing", "streams", "match", "preparation", "probe", "answers"):
+        if not hasattr(made, attribute):
+            raise WorkloadError(f"{name}: what workload(options) returns has no {attribute!r}")
+    if made.framing not in get_args(Framing):
+        raise WorkloadError(f"{name}: framing is 'lines' or 'frames', not {made.framing!r}")
+    if not made.streams:
+        raise WorkloadError(f"{name}: there are no streams, so nothing would be sent")
+    result: Workload = made
+    return result

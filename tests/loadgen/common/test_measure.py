@@ -69,8 +69,8 @@ def test_timelines_add_up_and_survive_json() -> None:
     one.count("sent", np.array([0, 999, 1000, 99_999]))
     other.count("sent", np.array([2500]), np.array([7]))
     other.spread("latency", np.array([0, 0, 4999]), np.array([10, 10, 1_000_000]))
-    one.merge(other.take())
-    assert other.take() == {}
+    one.merge(other.flush())
+    assert other.flush() == {}
     back = Timeline.from_json(one.to_json())
     assert back.series["sent"].tolist() == [2, 1, 7, 0, 1]
     assert back.maps["latency"].sum(axis=1).tolist() == [2, 0, 0, 0, 1]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from wallaroo_loadgen.dataplane import outputs
-from wallaroo_loadgen.dataplane.outputs import splitter
+from wallaroo_loadgen.dataplane import receiver
+from wallaroo_loadgen.dataplane.receiver import splitter
 
 from wallaroo.frames import frames
 
@@ -16,22 +16,22 @@ from wallaroo.frames import frames
 def test_outputs_depend_on_the_bytes_alone(framing: str, data: bytes, size: int) -> None:
     split = splitter(framing)
     chunks = [data[start : start + size] for start in range(0, len(data), size)]
-    assert [out for chunk in chunks for out in split.feed(chunk)] == [b"one", b"", b"three"]
+    assert [out for chunk in chunks for out in split.split(chunk)] == [b"one", b"", b"three"]
 
 
 def test_a_line_that_does_not_end_is_an_output_once_it_is_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(outputs, "_LARGEST_OUTPUT", 10)
+    monkeypatch.setattr(receiver, "_LARGEST_OUTPUT", 10)
     split = splitter("lines")
-    assert split.feed(b"x" * 10) == []
-    assert split.feed(b"x") == [b"x" * 11]
-    assert split.feed(b"a\n") == [b"a"]
+    assert split.split(b"x" * 10) == []
+    assert split.split(b"x") == [b"x" * 11]
+    assert split.split(b"a\n") == [b"a"]
 
 
 def test_bytes_that_are_no_frame_are_one_output_which_says_so() -> None:
     split = splitter("frames")
-    (ok, told) = split.feed(frames([b"ok"]) + b"\xff\xff\xff\xff")
+    (ok, told) = split.split(frames([b"ok"]) + b"\xff\xff\xff\xff")
     assert ok == b"ok"
     assert told.startswith(b"not a frame: ")
-    assert split.feed(frames([b"more"])) == []
+    assert split.split(frames([b"more"])) == []

@@ -36,12 +36,12 @@ wait(lambda: reader.accept_error is not None)
 print(reader.accept_error, reader.accepted)
 for client in clients:
     client.sendall(b"x")
-chunks = []
-wait(lambda: chunks.extend(reader.take()) or chunks)  # the one it has is read meanwhile
+reads = []
+wait(lambda: reads.extend(reader.read_so_far()) or reads)  # the one it has is read meanwhile
 time.sleep(1)
 print("asked too often" if listener.asked > 10 else "waits")
 resource.setrlimit(resource.RLIMIT_NOFILE, (spare + 20, most))
-wait(lambda: chunks.extend(reader.take()) or len(chunks) == 3)
+wait(lambda: reads.extend(reader.read_so_far()) or len(reads) == 3)
 print("all", reader.accepted)
 reader.stop()
 thread.join()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from wallaroo_loadgen.dataplane.received import ReceivedNumbers
+from wallaroo_loadgen.dataplane.analysis import ReceivedNumbers
 
 
 @given(st.lists(st.lists(st.integers(0, 60), max_size=20), max_size=12))

@@ -134,17 +134,17 @@ def test_ctrl_c_leaves_a_partial_report(
 INTERRUPTED_THERE = """
 import os, signal
 from wallaroo_loadgen.control.conductor import Collector
-from wallaroo_loadgen.with_locust.plane import LoadUser, install
+from wallaroo_loadgen.with_locust.runs import LoadUser, install
 
 install()
-taken = Collector.take
+added = Collector.add
 
-def take(self, node, report):
-    Collector.take = taken
+def add(self, node, report):
+    Collector.add = added
     os.kill(os.getpid(), signal.SIGINT)
-    taken(self, node, report)
+    added(self, node, report)
 
-Collector.take = take
+Collector.add = add
 """
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from wallaroo_loadgen.dataplane.outputs import splitter
-from wallaroo_loadgen.workloads.catalogue import build
+from wallaroo_loadgen.dataplane.receiver import splitter
+from wallaroo_loadgen.workloads.plan import build
 from wallaroo_loadgen.workloads.protocol import IGNORED, UNMATCHED, Options, Workload, WorkloadError
 
 from wallaroo import testing
@@ -55,7 +55,7 @@ def outputs_of(name: str, workload: Workload, inputs: list[tuple[int, bytes]]) -
     pipelines = list(application.sources)
     result = testing.run(application, [(pipelines[source], item) for source, item in inputs])
     assert result.dead_letters == []
-    return splitter(workload.framing).feed(b"".join(result.output))
+    return splitter(workload.framing).split(b"".join(result.output))
 
 
 @pytest.mark.parametrize("name", sorted(CASES))

@@ -3,12 +3,11 @@
 Users are not messages: an event for each message would measure Locust. However many users there
 are, the rate follows the schedule, and the run is over when the schedule is. Without workers this
 process has the child processes that send and receive; with workers each of them has a sender, and
-the first the receiver too (`workers`). The conductor is that of `wallaroo load`.
+the first the receiver too (`workers`). The run itself is a `Session`'s, as in `wallaroo load`.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import logging
 import signal
@@ -21,18 +20,18 @@ from locust.env import Environment
 from rich.console import Console
 
 from wallaroo_loadgen.control import arguments as args
-from wallaroo_loadgen.control.conductor import Conductor, RunError, run_here
+from wallaroo_loadgen.control.conductor import Conductor
+from wallaroo_loadgen.control.nodes import ChildNode
 from wallaroo_loadgen.control.result import Result
-from wallaroo_loadgen.control.verdict import exit_code, judge
+from wallaroo_loadgen.control.session import Session
+from wallaroo_loadgen.control.verdict import exit_code
 from wallaroo_loadgen.presentation.files import write_hdr, write_json
 from wallaroo_loadgen.presentation.pages import write_html
 from wallaroo_loadgen.presentation.terminal import print_result
-from wallaroo_loadgen.with_locust.access import check_requests
 from wallaroo_loadgen.with_locust.options import add_options
+from wallaroo_loadgen.with_locust.page import add_tab, check_requests
 from wallaroo_loadgen.with_locust.stats import fill, use_true_percentiles
-from wallaroo_loadgen.with_locust.web import add_tab
-from wallaroo_loadgen.with_locust.workers import REPORTS, RemoteNode, WorkerSide
-from wallaroo_loadgen.workloads.plan import Plan
+from wallaroo_loadgen.with_locust.workers import Workers, WorkerSide
 
 logger = logging.getLogger("wallaroo.load")
 
@@ -64,21 +63,17 @@ class Control:
         self.conductor: Conductor | None = None
         self._environment: Any = environment  # its runner and options are set by now
         self._running: gevent.Greenlet | None = None
+        self._workers: Workers | None = None
+        if isinstance(environment.runner, runners.MasterRunner):
+            self._workers = Workers(environment)
         hooks: Any = environment.events
         hooks.test_start.add_listener(self._start)
         hooks.test_stopping.add_listener(self._stop)
         hooks.quitting.add_listener(self._quit)
-        hooks.worker_report.add_listener(self._worker_report)
-        runner = environment.runner
-        if isinstance(runner, runners.MasterRunner):
-            runner.register_message(REPORTS, self._worker_message)
 
     def result(self) -> Result | None:
         """Return the figures so far."""
-        conductor = self.conductor
-        if conductor is None:
-            return None
-        return Result.of(conductor)
+        return None if self.conductor is None else Result.of(self.conductor)
 
     def _start(self, **_: Any) -> None:
         if self._running is None or self._running.ready():
@@ -96,88 +91,41 @@ class Control:
     def _run(self) -> None:
         environment = self._environment
         options = environment.parsed_options
+        looking = gevent.spawn(self._look_on)
         try:
-            workers = self._workers()
-            config = args.config(options, options.workload, processes=max(1, len(workers)))
-            slos = args.slos(options)
-            conductor = self.conductor = Conductor(Plan(config))
+            processes = 1 if self._workers is None else self._workers.gather()
+            config = args.config(options, options.workload, processes=processes)
+            session = Session(
+                slos=args.slos(options),
+                watch=self._watch,
+                start_node=ChildNode if self._workers is None else self._workers.start_node,
+            )
+            result = session.run(config)
         except args.SETUP_ERRORS as error:
             logger.error("%s", error)  # noqa: TRY400 - one line for the user
             environment.process_exit_code = _USAGE
-            self._end()
-            return
-        failure = None
-        filling = gevent.spawn(self._fill_on)
-        try:
-            if workers:
-                self._run_remotely(conductor, workers)
-            else:
-                run_here(conductor)
-        except RunError as error:
-            failure = str(error)
+        else:
+            assert self.conductor is not None
+            fill(environment.stats, self.conductor, result)
+            self._report(result)
         finally:
-            filling.kill()
-        result = Result.of(conductor, failure)
-        judge(result, slos)
-        fill(environment.stats, conductor, result)
-        self._say(options, result)
+            looking.kill()
         self._end()
 
-    def _workers(self) -> list[str]:
-        """Return the workers that take part, the first with the lowest index."""
-        runner = self._environment.runner
-        if not isinstance(runner, runners.MasterRunner):
-            return []
-        clients = runner.clients
-        ready = [client.id for client in (*clients.ready, *clients.spawning, *clients.running)]
-        return sorted(dict.fromkeys(ready), key=runner.get_worker_index)
+    def _watch(self, conductor: Conductor) -> None:
+        self.conductor = conductor
 
-    def _run_remotely(self, conductor: Conductor, workers: list[str]) -> None:
-        runner = self._environment.runner
-        config = conductor.plan.config
-        receiver = RemoteNode(runner, workers[0], None, config)
-        senders = [
-            RemoteNode(runner, client, process, config)
-            for process, client in enumerate(workers)
-            if conductor.plan.streams_of(process)
-        ]
-        nodes = [receiver, *senders]
-        watching = gevent.spawn(self._watch_workers, conductor, nodes)
-        try:
-            conductor.run(receiver, senders)
-        finally:
-            watching.kill()
-            for node in nodes:
-                node.close()
-
-    def _watch_workers(self, conductor: Conductor, nodes: list[RemoteNode]) -> None:
-        """Tell the conductor of a worker that is lost, so that it does not wait for it."""
-        clients = self._environment.runner.clients
-        while True:
-            gevent.sleep(1)
-            for node in nodes:
-                client = clients.get(node.client)
-                if client is None or client.state == runners.STATE_MISSING:
-                    conductor.inbox(node.name, {"kind": "gone", "code": "its worker is lost"})
-
-    def _worker_report(self, client_id: str, data: dict[str, Any]) -> None:
-        self._take(data.get(REPORTS, ()))
-
-    def _worker_message(self, environment: Environment, msg: Any, **_: Any) -> None:
-        self._take(msg.data["reports"])
-
-    def _take(self, reports: Any) -> None:
-        if self.conductor is not None:
-            for name, report in reports:
-                self.conductor.inbox(name, report)
-
-    def _fill_on(self) -> None:
+    def _look_on(self) -> None:
+        """Show the figures while the run goes on, and end it if a worker is lost."""
         while True:
             gevent.sleep(_FILL_SECONDS)
+            if self._workers is not None:
+                self._workers.report_lost()
             if self.conductor is not None:
                 fill(self._environment.stats, self.conductor, None)
 
-    def _say(self, options: argparse.Namespace, result: Result) -> None:
+    def _report(self, result: Result) -> None:
+        options = self._environment.parsed_options
         print_result(Console(stderr=True), result)
         if options.load_json:
             write_json(Path(options.load_json), [result])
@@ -190,8 +138,7 @@ class Control:
     def _end(self) -> None:
         """End Locust's test too, and Locust itself when it has no page."""
         runner = self._environment.runner
-        options = self._environment.parsed_options
-        if options.headless:
+        if self._environment.parsed_options.headless:
             gevent.spawn(runner.quit)
         elif runner.state not in {runners.STATE_STOPPED, runners.STATE_STOPPING}:
             gevent.spawn(runner.stop)

@@ -1,23 +1,28 @@
-"""One more tab in Locust's web UI: the percentile table, and below it the report's plots, live.
+"""Locust's page: the requests that it refuses, and a tab with our figures.
 
-Locust lets a page add tabs with tables. The plots are a page of their own, shown in a frame under
-that table whenever the tab is the one looked at.
+The tab has the percentile table, and below it the report's plots, live. Locust lets a page add tabs
+with tables. The plots are a page of their own, shown in a frame under that table whenever the tab
+is the one looked at.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
-from flask import Response, request
+from flask import Response, jsonify, request
 from locust import runners
 from locust.web import WebUI
 
+from wallaroo.access import refusal
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.presentation.pages import live_figures, live_page
+from wallaroo_loadgen.with_locust.options import FieldError, check_form
 
+_REMEDY = "start Locust with --web-name, and with --web-host to listen to more than this machine"
 _TAB = "wallaroo"
 _PERCENTILES = (0, 50, 75, 90, 95, 99, 99.9, 99.99, 99.999, 100)
 _COLUMNS = (
@@ -26,6 +31,33 @@ _COLUMNS = (
     ("lateness", "Sender lateness (ms)"),
     ("own_lateness", "Own lateness (ms)"),
 )
+
+
+def check_requests(web_ui: WebUI, options: argparse.Namespace) -> None:
+    """Let a page refuse requests from elsewhere (403), and forms with forbidden fields."""
+    app: Any = web_ui.app  # there is one once Locust has started
+    bound = "" if options.web_host == "*" else options.web_host
+    names = {name.strip().lower() for name in (options.web_name or "").split(",") if name.strip()}
+
+    def check() -> Response | None:
+        refused = refusal(request.host, request.headers.get("Origin"), bound, names, _REMEDY)
+        if refused is None and request.endpoint == "locust.swarm":
+            try:
+                wrong = check_form(options, request.form)
+            except FieldError as error:
+                refused = str(error)
+            else:
+                return None if wrong is None else jsonify({"success": False, "message": wrong})
+        if refused is None:
+            return None
+        return Response(f"refused: {refused}\n", 403, mimetype="text/plain")
+
+    def protect(response: Response) -> Response:
+        response.headers["X-Frame-Options"] = "SAMEORIGIN"  # no other page may show ours as its own
+        return response
+
+    app.before_request(check)
+    app.after_request(protect)
 
 
 def add_tab(web_ui: WebUI, result: Callable[[], Result | None], base_path: str) -> None:
@@ -43,7 +75,7 @@ def add_tab(web_ui: WebUI, result: Callable[[], Result | None], base_path: str) 
         {"key": _TAB, "structure": [{"key": key, "title": title} for key, title in _COLUMNS]}
     ]
     templates = files("wallaroo_loadgen.with_locust") / "templates"
-    page = live_page()
+    plots = live_page()
     script = (templates / "tab.js").read_text(encoding="utf-8")
 
     def extend(response: Response) -> Response:
@@ -61,7 +93,7 @@ def add_tab(web_ui: WebUI, result: Callable[[], Result | None], base_path: str) 
 
     app.after_request(extend)
     for name, mimetype, content in (
-        ("plots", "text/html", lambda: page),
+        ("plots", "text/html", lambda: plots),
         ("tab.js", "text/javascript", lambda: script),
         ("figures", "application/json", lambda: json.dumps(live_figures(result()))),
     ):
