@@ -1,11 +1,13 @@
-"""A listener that runs, and what it has delivered."""
+"""A listener that runs, and what was received over it."""
 
 from __future__ import annotations
 
 import socket
+import threading
 
 import wallaroo
 from wallaroo.frames import frames
+from wallaroo.transport.interfaces import Receiver
 from wallaroo.transport.listener import Listener
 
 PAYLOADS = [b"one", b"", b"three", bytes(300), b"", b"x"]
@@ -21,20 +23,62 @@ def source(**options):
     return wallaroo.TCPSourceConfig("127.0.0.1", 0, decode, **options)
 
 
-class Edge:
-    """A listener, running, and what it has delivered."""
+class Received(Receiver):
+    """An engine's part that keeps what it receives.
 
-    def __init__(self, loop_thread, *names, **options):
-        self.thread = loop_thread
-        self.delivered: dict[str, list[bytes]] = {name: [] for name in names}
+    Args:
+        sequenced: called with what closes a connection in order; by default it does at once.
+    """
+
+    def __init__(self, sequenced=None):
         self.order: list[tuple[str, bytes]] = []
-        sources = {name: source() for name in names}
-        self.listener = Listener(sources, self.deliver, **options)
+        self.problem = None
+        self.ended = threading.Event()
+        self._sequenced = sequenced or (lambda close: close())
+
+    @property
+    def payloads(self):
+        return [payload for _, payload in self.order]
+
+    def receive(self, source, payloads):
+        self.order += [(source, payload) for payload in payloads]
+
+    def receive_records(self, records):
+        raise AssertionError(records)
+
+    def when_sequenced(self, close):
+        self._sequenced(close)
+
+    def sinks_have_room(self):
+        raise AssertionError
+
+    def input_ended(self, problem):
+        self.problem = problem
+        self.ended.set()
+
+    def outputs_broken(self, problem):
+        raise AssertionError(problem)
+
+
+class Edge(Received):
+    """A listener, running, and what was received over it."""
+
+    def __init__(self, loop_thread, *names, when_sequenced=None, **options):
+        super().__init__(when_sequenced)
+        self.thread = loop_thread
+        self.listener = Listener({name: source() for name in names}, self, **options)
         loop_thread.call(self.listener.start)
 
-    def deliver(self, name, payloads):
-        self.delivered[name] += payloads
-        self.order += [(name, payload) for payload in payloads]
+    @property
+    def received(self):
+        return self.listener.received
+
+    @property
+    def dropped(self):
+        return self.listener.connections.dropped
+
+    def of(self, name):
+        return [payload for source, payload in self.order if source == name]
 
     def connect(self, name="a"):
         return socket.create_connection(self.listener.addresses[name], timeout=20)

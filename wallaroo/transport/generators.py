@@ -17,9 +17,11 @@ from typing import Any
 from wallaroo.components import Generator
 from wallaroo.config import GenSourceConfig
 from wallaroo.generating import generate
+from wallaroo.overriding import override
 from wallaroo.records import End, Unportable, Value
-from wallaroo.topology import Source
+from wallaroo.topology import Source as SourceNode
 from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.interfaces import Receiver, Source
 from wallaroo.user_code.failure import describe_error
 
 _MOST = 64  # values handed on at once
@@ -127,32 +129,29 @@ def _read_back(blob: bytes) -> Any:
         ) from error
 
 
-class Generators:
+class Generators(Source):
     """The generator sources of an application. Methods belong to the loop's thread.
 
     Args:
         sources: all sources of the application; those of other kinds are left out.
-        take: takes records, in order; it may call `pause`.
+        receiver: gets records, in order.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
-
-    Attributes:
-        received: values per source.
     """
 
     def __init__(
         self,
-        sources: Mapping[str, Source],
-        take: Callable[[list[Value | End]], None],
+        sources: Mapping[str, SourceNode],
+        receiver: Receiver,
         clock: Callable[[], int],
     ) -> None:
-        self._take = take
+        self._receiver = receiver
         self._clock = clock
         self._generators: dict[str, Generator] = {}
         self._running: dict[str, Iterator[Value | End]] = {}
-        self.received: dict[str, int] = {}
+        self._received: dict[str, int] = {}
         for name, source in sources.items():
             if isinstance(source.config, GenSourceConfig):
-                self.received[name] = 0
+                self._received[name] = 0
                 self._generators[name] = source.config.generator
                 self._running[name] = generate(name, source.config.generator, clock)
         self._paused = False
@@ -174,21 +173,30 @@ class Generators:
                 values = generate(name, self._generators[name], self._clock, source.value())
                 self._running[name] = islice(values, source.behind, None)
 
+    @property
+    @override
+    def received(self) -> Mapping[str, int]:
+        return self._received
+
+    @override
     def start(self) -> None:
-        """Begin, in the running loop."""
         self._schedule()
 
+    @override
     def pause(self) -> None:
-        """Make nothing more until `resume`."""
         self._paused = True
 
+    @override
     def resume(self) -> None:
-        """Go on."""
         self._paused = False
         self._schedule()
 
-    def stop(self) -> None:
-        """Make nothing more; the sources do not end."""
+    @override
+    async def stop(self) -> None:
+        self.close()
+
+    @override
+    def close(self) -> None:  # the sources do not end: a restart goes on with them
         self._running.clear()
 
     def _schedule(self) -> None:
@@ -214,5 +222,5 @@ class Generators:
                 self._running.pop(name, None)
             if len(made) >= _MOST or time.monotonic() >= end:
                 break
-        self.received[name] += sum([isinstance(record, Value) for record in made])
-        self._take(made)
+        self._received[name] += sum([isinstance(record, Value) for record in made])
+        self._receiver.receive_records(made)

@@ -1,11 +1,12 @@
-"""TCP in: frames of many connections, delivered in batches to one callback.
+"""TCP in: frames of many connections, given to one `Receiver`.
 
-`deliver(source, payloads)` is called in the loop's thread with all the frames that one read
-completed, in the order of the bytes (frame-1, frame-5). A refused header closes its connection and
-no other (frame-3). An incomplete frame at a connection's end is dropped and counted (frame-4).
+It receives all the frames that one read completed, in the order of the bytes (frame-1, frame-5). A
+refused header closes its connection and no other (frame-3). An incomplete frame at a connection's
+end is dropped and counted (frame-4).
 
 An orderly close tells a sender that everything it sent before is sequenced. Every other end is a
-reset, also when the whole process ends (frame-4, `sockets`).
+reset, also when the whole process ends (frame-4). This and other options are set on the listening
+socket and inherited, so every connection has them from its first moment.
 
 The listener keeps one incomplete frame per connection and nothing else. An engine that cannot take
 more calls `pause`, and TCP's flow control slows the senders down.
@@ -17,26 +18,33 @@ import asyncio
 import errno
 import functools
 import logging
+import math
+import resource
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO, Any, TypeAlias
 
 from wallaroo.config import GenSourceConfig, TCPSourceConfig, format_address
 from wallaroo.engine import MAX_CONNECTIONS
 from wallaroo.errors import UnsupportedTopology, WallarooError
+from wallaroo.overriding import override
 from wallaroo.text import reason
-from wallaroo.topology import Source
-from wallaroo.transport.connection import Connection
-from wallaroo.transport.limits import ConnectionLimit, IdleSweep
-from wallaroo.transport.rate_limit import RateLimited
-from wallaroo.transport.sockets import listening
+from wallaroo.topology import Source as SourceNode
+from wallaroo.transport.connection import Connection, Connections, linger
+from wallaroo.transport.interfaces import Receiver, Source
 from wallaroo.transport.threads import in_child
 
-Deliver: TypeAlias = Callable[[str, list[bytes]], None]
 Address: TypeAlias = tuple[str, int]
 
-_READ = 64 * 1024  # bytes at a time
 _WITHOUT_ACCEPTING = 0.5  # seconds to wait when there are no file descriptors left
+_BACKLOG = 1024  # connections that may wait to be accepted
+_KEEPALIVE = (  # a sender whose machine is gone is noticed after about two minutes
+    ("TCP_KEEPIDLE", 60),  # seconds without a byte until the first probe
+    ("TCP_KEEPALIVE", 60),  # the same on macOS
+    ("TCP_KEEPINTVL", 15),  # seconds between probes
+    ("TCP_KEEPCNT", 4),  # probes without an answer
+)
+_KEPT_FILES = 64  # open files reserved for other uses; half of the limit if that is less
 
 _log = logging.getLogger("wallaroo.listener")
 
@@ -45,7 +53,7 @@ class ListenError(WallarooError):
     """The engine cannot listen on a source's address; says which and why."""
 
 
-def listening_sources(sources: Mapping[str, Source]) -> dict[str, TCPSourceConfig]:
+def listening_sources(sources: Mapping[str, SourceNode]) -> dict[str, TCPSourceConfig]:
     """Return the configurations of the sources that listen: all but generators.
 
     Raises:
@@ -62,7 +70,7 @@ def listening_sources(sources: Mapping[str, Source]) -> dict[str, TCPSourceConfi
     return configs
 
 
-class Listener:
+class Listener(Source):
     """Listens on the addresses of sources: bound when it is made, accepting once it is started.
 
     Call all methods in the thread of the loop it is started in (other threads use
@@ -70,11 +78,8 @@ class Listener:
 
     Args:
         sources: the sources by name.
-        deliver: called with a source's name and frames; it must not raise.
-        when_sequenced: called with a function `close`. It must call `close`, in the loop's thread,
-            once everything delivered before is sequenced. `close` then closes, in order, the
-            connection of a sender that has half-closed (frame-4). By default it is called at once.
-            If it is never called, the connection is reset at the end.
+        receiver: gets the frames. It also says when a sender that has half-closed may be told that
+            all is taken (frame-4); if it never does, the connection is reset at the end.
         addresses: addresses to listen on instead of the configured ones, for a restart.
         max_connections: connections at the same time, of all sources together; others are reset,
             logged and counted. The limit of open files may allow fewer.
@@ -82,10 +87,7 @@ class Listener:
 
     Attributes:
         addresses: where each source listens.
-        received: number of frames per source.
-        bytes_in: number of bytes per source, headers included.
-        open: number of connections per source, as of now.
-        dropped: number of incomplete and refused frames per source.
+        connections: those that are open, and what was received over each source's.
         refused: number of refused connections per source.
 
     Raises:
@@ -95,34 +97,19 @@ class Listener:
     def __init__(
         self,
         sources: Mapping[str, TCPSourceConfig],
-        deliver: Deliver,
+        receiver: Receiver,
         *,
-        when_sequenced: Callable[[Callable[[], None]], None] | None = None,
         addresses: Mapping[str, Address] | None = None,
         max_connections: int = MAX_CONNECTIONS,
         idle_timeout: float | None = None,
     ) -> None:
-        self.deliver = deliver
-        self.when_sequenced = when_sequenced or (lambda close: close())
         self.addresses: dict[str, Address] = {}
-        self.received = dict.fromkeys(sources, 0)
-        self.bytes_in = dict.fromkeys(sources, 0)
-        self.open = dict.fromkeys(sources, 0)
-        self.dropped = dict.fromkeys(sources, 0)
+        self.connections = Connections(sources, receiver, idle_timeout)
         self.refused = dict.fromkeys(sources, 0)
-        self.paused = False
-        self.troubles = RateLimited(_log)
-        # One buffer for all connections, as only one reads at a time: a new buffer for each small
-        # read would cost more than everything else.
-        self.buffer = memoryview(bytearray(_READ))
         self._sources = sources
         self._sockets: dict[str, socket.socket] = {}
-        # In the order in which they came, which a set would not keep: the same run, the same way.
-        self._connections: dict[Connection, None] = {}
         self._opening: dict[asyncio.Task[Any], None] = {}
-        self._all_closed: asyncio.Future[None] | None = None
-        self._limit = ConnectionLimit(max_connections)
-        self._sweep = IdleSweep(self._connections, idle_timeout)
+        self._limit = _ConnectionLimit(max_connections)
         try:
             for name, source in sources.items():
                 host, port = (addresses or {}).get(name, (source.host, source.port))
@@ -132,6 +119,11 @@ class Listener:
             self._stop_listening()
             raise
 
+    @property
+    @override
+    def received(self) -> Mapping[str, int]:
+        return self.connections.received
+
     def announce(self, stream: IO[str]) -> None:
         """Print ``source NAME listening on HOST:PORT`` for each source."""
         for name, address in self.addresses.items():
@@ -139,30 +131,25 @@ class Listener:
             stream.write(f"source {name} listening on {format_address(*address)}\n")
         stream.flush()
 
+    @override
     def start(self) -> None:
-        """Accept connections, in the running loop."""
         for name in self._sockets:
             self._start_accepting(name)
-        self._sweep.start()
+        self.connections.sweep()
 
+    @override
     def pause(self) -> None:
-        """Read nothing more from any connection until `resume`; `deliver` may call this."""
-        self.paused = True
-        for connection in self._connections:
-            connection.update_reading()
+        self.connections.pause(paused=True)
 
+    @override
     def resume(self) -> None:
-        """Read again."""
-        self.paused = False
-        for connection in self._connections:
-            connection.update_reading()
+        if self.connections.paused:
+            self.connections.pause(paused=False)
 
+    @override
     async def stop(self) -> None:
-        """Stop listening, read what senders have sent by now, and close all connections in order.
-
-        Bytes in the system's buffers count as received, because TCP has acknowledged them. They are
-        still delivered, later if `paused`; this returns when all of them are sequenced.
-        """
+        # Bytes in the system's buffers count as received, because TCP has acknowledged them. They
+        # are still received, later if it is paused.
         loop = asyncio.get_running_loop()
         for name, sock in self._sockets.items():
             loop.remove_reader(sock.fileno())
@@ -170,35 +157,17 @@ class Listener:
         self._stop_listening()
         if self._opening:
             await asyncio.gather(*self._opening, return_exceptions=True)
-        for connection in list(self._connections):
-            connection.finish()
-        if self._connections:
-            self._all_closed = loop.create_future()
-            await self._all_closed
+        await self.connections.finish()
 
+    @override
     def close(self) -> None:
-        """Stop listening and reset all connections; bytes not yet delivered are dropped."""
         loop = asyncio.get_running_loop()
         for sock in self._sockets.values():
             loop.remove_reader(sock.fileno())
         self._stop_listening()
         for task in self._opening:
             task.cancel()
-        for connection in list(self._connections):
-            connection.abort()
-        self.troubles.flush()
-
-    def opened(self, connection: Connection) -> None:
-        """Note a connection."""
-        self._connections[connection] = None
-        self.open[connection.source] += 1
-
-    def closed(self, connection: Connection) -> None:
-        """Forget a connection."""
-        self._connections.pop(connection, None)
-        self.open[connection.source] -= 1
-        if self._all_closed and not self._connections and not self._all_closed.done():
-            self._all_closed.set_result(None)
+        self.connections.abort()
 
     def _start_accepting(self, name: str) -> None:
         if (sock := self._sockets.get(name)) is not None:
@@ -219,7 +188,9 @@ class Listener:
                 if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                     raise
                 text = "source %s: cannot accept another connection: %s"
-                self.troubles.log(logging.ERROR, ("accept", name), text, name, reason(error))
+                self.connections.troubles.log(
+                    logging.ERROR, ("accept", name), text, name, reason(error)
+                )
                 loop.remove_reader(sock.fileno())
                 loop.call_later(_WITHOUT_ACCEPTING, self._start_accepting, name)
                 return
@@ -236,7 +207,7 @@ class Listener:
         """Reset a connection beyond the limit."""
         accepted.close()
         self.refused[name] += 1
-        self.troubles.log(
+        self.connections.troubles.log(
             logging.ERROR,
             ("too many", name),
             "source %s: a connection is refused: %d are open, %s",
@@ -253,19 +224,88 @@ class Listener:
     async def _open(self, name: str, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         config = self._sources[name]
-        await loop.connect_accepted_socket(lambda: Connection(self, name, config), sock)
+        await loop.connect_accepted_socket(lambda: Connection(self.connections, name, config), sock)
 
     def _stop_listening(self) -> None:
-        self._sweep.stop()
+        self.connections.stop_sweeping()
         for sock in self._sockets.values():
             sock.close()
         self._sockets.clear()
 
 
+class _ConnectionLimit:
+    """How many connections may be open at the same time.
+
+    Args:
+        most: what was asked for; the limit of open files may allow fewer.
+
+    Attributes:
+        most: the limit.
+        reason: why it is this number, for a log.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = min(most, _room_for_connections())
+        self.reason = (
+            "the most it takes (--max-connections)"
+            if self.most == most
+            else "as many as the limit of open files leaves room for (ulimit -n)"
+        )
+        self._open: list[socket.socket] = []  # some may be closed by now
+
+    def admit(self, sock: socket.socket) -> bool:
+        """Count a connection until its socket is closed; `False` if there is no room for it."""
+        if len(self._open) >= self.most:
+            self._open = [other for other in self._open if other.fileno() >= 0]
+        if len(self._open) >= self.most:
+            return False
+        self._open.append(sock)
+        return True
+
+
+def _room_for_connections() -> float:
+    """Return how many connections the limit of open files allows."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return math.inf
+    return max(1, limit - min(_KEPT_FILES, limit // 2))
+
+
 def _bound(source: str, host: str, port: int) -> socket.socket:
     try:
-        return listening(host, port)
+        return _listening(host, port)
     except OSError as error:
         raise ListenError(
             f"source {source} cannot listen on {format_address(host, port)}: {reason(error)}"
         ) from error
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens, does not block, and is closed in a forked child.
+
+    Raises:
+        OSError: the system refuses to listen on that address.
+    """
+    family, kind, protocol, _, address = _resolved(host, port)[0]
+    sock = socket.socket(family, kind, protocol)
+    in_child(sock.close)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        linger(sock, reset=True)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE:
+            if hasattr(socket, name):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        sock.bind(address)
+        sock.listen(_BACKLOG)  # last: connections inherit the options set before this
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _resolved(host: str, port: int) -> Sequence[Any]:
+    """Return the host's addresses, IPv4 first: what is printed is one address."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return sorted(found, key=lambda info: info[0] != socket.AF_INET)

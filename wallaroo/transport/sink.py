@@ -28,8 +28,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from wallaroo.config import format_address
+from wallaroo.overriding import override
 from wallaroo.text import reason
 from wallaroo.topology import SinkId
+from wallaroo.transport.interfaces import OutputSink
 from wallaroo.transport.rate_limit import RateLimited
 from wallaroo.transport.threads import in_child
 
@@ -95,8 +97,10 @@ class Chunk:
         return len(self.outputs), end
 
 
-class TCPSink:
+class TCPSink(OutputSink):
     """A sink's connection. Call all methods in the thread of the loop it is started in.
+
+    An output is delivered once the peer's kernel has acknowledged it.
 
     Args:
         sink: the sink's id, for log messages.
@@ -105,14 +109,6 @@ class TCPSink:
         limit: bytes from which it is full.
         backoff: pauses between attempts to connect.
         on_room: called when it was full and has room again.
-
-    Attributes:
-        written: number of outputs that the peer's kernel has acknowledged.
-        pending: number of outputs that are kept.
-        bytes_out: of all outputs that it was given.
-        connects: number of connections made.
-        full: whether to stop writing until `on_room` is called; outputs that are written
-            nevertheless are kept too.
     """
 
     def __init__(
@@ -151,17 +147,17 @@ class TCPSink:
         self._released = 0  # bytes of chunks that are no longer kept
 
     @property
+    @override
     def connected(self) -> bool:
-        """Whether there is a connection."""
         return self._sock is not None
 
+    @override
     def start(self) -> None:
-        """Begin to connect, in the running loop."""
         self._loop = asyncio.get_running_loop()
         self._connecting = self._loop.create_task(self._connect())
 
+    @override
     def write(self, outputs: Sequence[bytes]) -> None:
-        """Send outputs, now or once the peer is connected; the caller may reuse the list."""
         if self._kept:
             self._release()
         data = b"".join(outputs)
@@ -180,18 +176,18 @@ class TCPSink:
         if self._look is None and self._sock is not None:
             self._look = self._loop.call_later(_LOOK, self._on_look)
 
+    @override
     def look(self) -> None:
-        """Find out now what the peer's kernel has acknowledged."""
         self._release()
 
+    @override
     async def drain(self) -> None:
-        """Wait until the peer's kernel has acknowledged everything."""
         while self._kept:
             await asyncio.sleep(_HURRIED_LOOK)
             self._release()
 
+    @override
     def close(self) -> None:
-        """Close the connection; outputs that are still kept stay `pending`."""
         self._closed = True
         if self._connecting is not None:
             self._connecting.cancel()

@@ -6,13 +6,18 @@ Both block, so each has a thread of its own; both keep a bounded number of bytes
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
 from wallaroo.errors import FrameError
 from wallaroo.frames import payload_of_line
+from wallaroo.overriding import override
+from wallaroo.transport.interfaces import OutputSink, Receiver, Source
+from wallaroo.transport.threads import LoopThread
 
 _READ = 256 * 1024  # bytes at a time
 _LIMIT = 4 << 20  # bytes kept for a slow reader of the output
@@ -67,62 +72,89 @@ class TooLongError(FrameError):
         self.lines = lines
 
 
-class LineReader:
+class LineReader(Source):
     """Reads lines in a thread; their ends are as `wallaroo.frames.payload_of_line` has it.
+
+    What a blocked read gives after `stop` or `close` counts as not received.
 
     Args:
         stream: the stream to read.
+        source: name of the source that it stands in for.
         max_size: the longest accepted line, in bytes.
-        deliver: called with payloads, in that thread; it may block while no more can be taken.
-        ended: called at the end, in that thread, with an error's text or `None`.
-
-    Attributes:
-        stopped: `stop` has been called; a last delivery may still happen.
+        receiver: gets payloads, and is told of the end.
+        loop: the thread in which it receives.
     """
 
     def __init__(
-        self,
-        stream: IO[bytes],
-        max_size: int,
-        deliver: Callable[[list[bytes]], None],
-        ended: Callable[[str | None], None],
+        self, stream: IO[bytes], source: str, max_size: int, receiver: Receiver, loop: LoopThread
     ) -> None:
         self._read = getattr(stream, "read1", stream.read)
+        self._source = source
         self._parser = LineParser(max_size)
-        self._deliver = deliver
-        self._ended = ended
-        self.stopped = False
+        self._receiver = receiver
+        self._loop = loop
+        self._received = {source: 0}
+        self._stopped = False
+        self._may_read = threading.Event()
+        self._may_read.set()
         self._thread = threading.Thread(target=self._run, name="wallaroo-stdin", daemon=True)
 
+    @property
+    @override
+    def received(self) -> Mapping[str, int]:
+        return self._received
+
+    @override
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Deliver nothing more; a blocked read stays blocked."""
-        self.stopped = True
+    @override
+    def pause(self) -> None:
+        self._may_read.clear()
+
+    @override
+    def resume(self) -> None:
+        self._may_read.set()
+
+    @override
+    async def stop(self) -> None:
+        self._stopped = True
+
+    @override
+    def close(self) -> None:
+        self._stopped = True
+        self._may_read.set()
 
     def _run(self) -> None:
         problem: str | None = None
         try:
-            while not self.stopped and (data := self._read(_READ)):
-                if lines := self._parser.feed(data):
-                    self._deliver_payloads(lines)
-            if not self.stopped and (rest := self._parser.end()):
-                self._deliver_payloads(rest)
+            while not self._stopped and (data := self._read(_READ)):
+                self._deliver(self._parser.feed(data))
+            if not self._stopped:
+                self._deliver(self._parser.end())
         except TooLongError as error:
-            if error.lines:
-                self._deliver_payloads(error.lines)
-            problem = str(error)
+            self._deliver(error.lines)
+            problem = f"stdin: {error}"
         except (OSError, ValueError) as error:  # ValueError: the stream has been closed
-            problem = f"it cannot be read: {getattr(error, 'strerror', None) or error}"
-        self._ended(problem)
+            problem = f"stdin: it cannot be read: {getattr(error, 'strerror', None) or error}"
+        self._loop.post(self._receiver.input_ended, problem)
 
-    def _deliver_payloads(self, lines: list[bytes]) -> None:
-        self._deliver([payload_of_line(line) for line in lines])
+    def _deliver(self, lines: list[bytes]) -> None:
+        if not lines:
+            return
+        # Once the loop has ended, nobody takes lines or waits for this thread.
+        with contextlib.suppress(RuntimeError, concurrent.futures.CancelledError):
+            self._loop.call(self._receive, [payload_of_line(line) for line in lines])
+            self._may_read.wait()
+
+    def _receive(self, payloads: list[bytes]) -> None:
+        """Give payloads to the engine; in the loop's thread."""
+        if not self._stopped:
+            self._received[self._source] += len(payloads)
+            self._receiver.receive(self._source, payloads)
 
 
-class StreamSink:
+class StreamSink(OutputSink):
     """A sink that writes to a stream in a thread, one output per line.
 
     Call its methods in the thread of the loop it is started in.
@@ -132,13 +164,6 @@ class StreamSink:
         turn: a lock held while writing, for sinks that share a stream.
         on_room: called when it was full and has room again.
         on_broken: called with an error's text once nothing more can be written.
-
-    Attributes:
-        written: number of outputs written.
-        pending: number of outputs not written yet.
-        bytes_out: of all outputs that it was given.
-        connects: 1: the stream is there from the beginning.
-        full: whether to stop writing until `on_room` is called.
     """
 
     def __init__(
@@ -152,7 +177,7 @@ class StreamSink:
         self.written = 0
         self.pending = 0
         self.bytes_out = 0
-        self.connects = 1
+        self.connects = 1  # the stream is there from the beginning
         self.full = False
         self._stream = stream
         self._turn = turn or threading.Lock()
@@ -166,17 +191,18 @@ class StreamSink:
         self._thread = threading.Thread(target=self._run, name="wallaroo-stdout", daemon=True)
 
     @property
+    @override
     def connected(self) -> bool:
-        """Whether it can be written to."""
         return not self._broken
 
+    @override
     def start(self) -> None:
-        """Start the thread; it reports to the running loop."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
+    @override
     def write(self, outputs: Sequence[bytes]) -> None:
-        """Write outputs, each ending in a newline: its own, or one that is added."""
+        # Each ends in a newline: its own, or one that is added.
         data = b"".join([o if o.endswith(b"\n") else o + b"\n" for o in outputs])
         self.pending += len(outputs)
         self.bytes_out += len(data)
@@ -185,16 +211,17 @@ class StreamSink:
         self._queue.append((data, len(outputs)))
         self._queued.release()
 
+    @override
     def look(self) -> None:
-        """Do nothing: the thread reports what it has written."""
+        return  # the thread reports what it has written
 
+    @override
     async def drain(self) -> None:
-        """Wait until everything is written, or the stream is broken."""
         while self.pending and not self._broken:
             await asyncio.sleep(0.002)
 
+    @override
     def close(self) -> None:
-        """Let the thread end; outputs not written stay `pending`."""
         self._queue.append(None)
         self._queued.release()
 

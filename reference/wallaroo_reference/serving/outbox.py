@@ -13,7 +13,7 @@ from wallaroo.errors import WallarooError
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.dead_letters import DeadLetters
-from wallaroo.transport.edges import OutputSink
+from wallaroo.transport.interfaces import OutputSink
 
 LIMIT = 16 << 20
 """When this many bytes wait, nothing more is processed."""

@@ -21,11 +21,13 @@ from functools import partial
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
+from wallaroo.overriding import override
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import FILES
+from wallaroo.transport.interfaces import Receiver
 from wallaroo.transport.listener import Address
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo.transport.threads import LoopThread
@@ -70,8 +72,13 @@ def serve(
     return Server(application, make_machine, options, checkpoint=checkpoint)
 
 
-class Server:
-    """A served application: `wallaroo.engine.Handle`."""
+class Server(Receiver, Handle):
+    """A served application.
+
+    A sender is told that all was taken once the machine has processed it, or, with an input log,
+    once it is on disk: records that are sequenced and not processed are lost if the process dies
+    without one.
+    """
 
     def __init__(
         self,
@@ -165,16 +172,16 @@ class Server:
         return None
 
     @property
+    @override
     def addresses(self) -> Mapping[str, Address]:
-        """Where each source listens."""
         return self._edges.addresses
 
+    @override
     def progress(self) -> Progress:
-        """Return what it has done so far."""
         return self._edges.progress({} if self._durable is None else self._durable.details)
 
+    @override
     def wait(self, timeout: float | None = None) -> Summary | None:
-        """Wait until the run has ended, `timeout` seconds at most; `None`: it has not."""
         end = None if timeout is None else time.monotonic() + timeout
         while not self._done.wait(_LOOK if end is None else min(_LOOK, end - time.monotonic())):
             if self._is_stuck():
@@ -183,17 +190,17 @@ class Server:
                 return None
         return self._result
 
+    @override
     def stop(self) -> None:
-        """Ask for a clean stop (stop-1) and return at once."""
         self._clock.request()
 
+    @override
     def kill(self) -> None:
-        """End at once; the system may still send bytes that it already has."""
         self._thread.post(self._task.cancel)
         self._done.wait(_GRACE)
 
+    @override
     def restart(self) -> Handle:
-        """Start again on the same addresses, from the checkpoint if there is one."""
         return self._again(addresses=self.addresses)
 
     # -- all that follows runs in the server's thread ---------------------------------------------
@@ -249,39 +256,36 @@ class Server:
         self._done.set()
         asyncio.get_running_loop().stop()
 
-    def deliver(self, source: str, payloads: list[bytes]) -> None:
-        """See `wallaroo.transport.edges.Core`."""
+    @override
+    def receive(self, source: str, payloads: list[bytes]) -> None:
         if self._durable is not None:
             self._durable.deliver(source, payloads, self._now())
         else:
             self._feeder.deliver(source, payloads, self._now() if self._timed else 0)
 
+    @override
     def when_sequenced(self, close: Callable[[], None]) -> None:
-        """See `wallaroo.transport.edges.Core`.
-
-        Without a log, records that are sequenced and not processed are lost if the process dies.
-        """
         if self._durable is not None:
             self._durable.when_durable(close)
         else:
             self._feeder.when_processed(close)
 
+    @override
     def sinks_have_room(self) -> None:
-        """See `wallaroo.transport.edges.Core`."""
         self._feeder.sinks_have_room()
 
-    def take(self, records: list[Value | End]) -> None:
-        """See `wallaroo.transport.edges.Core`; once all sources have ended the run is over."""
+    @override
+    def receive_records(self, records: list[Value | End]) -> None:
         (self._feeder if self._durable is None else self._durable).take(records)
         self._ended({record.source for record in records if isinstance(record, End)})
 
+    @override
     def input_ended(self, problem: str | None) -> None:
-        """See `wallaroo.transport.edges.Core`: what stdin stands in for ends (time-5)."""
         if problem is not None:
             self._clock.input_ended(problem)
         ended = self._edges.listened_to & self._unended
         if not self._lasts or self._timed:
-            self.take([End(name, self._now()) for name in ended])
+            self.receive_records([End(name, self._now()) for name in ended])
         else:  # ending the source is not needed, and the next run on the checkpoint reads on
             self._ended(ended)
 
@@ -290,8 +294,8 @@ class Server:
         if not self._unended:
             self._clock.input_ended(None)
 
+    @override
     def outputs_broken(self, problem: str) -> None:
-        """See `wallaroo.transport.edges.Core`."""
         self._fail(problem)
         self._feeder.abandon()
 

@@ -19,11 +19,13 @@ from collections.abc import Callable, Mapping
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
+from wallaroo.overriding import override
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.interfaces import Receiver
 from wallaroo.transport.listener import Address
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.stop_clock import StopClock
@@ -60,8 +62,8 @@ _FIRST_BATCH = 60.0  # least seconds without progress for it, after the end of s
 _log = logging.getLogger("wallaroo.spark")
 
 
-class Server:
-    """A served application: `wallaroo.engine.Handle`.
+class Server(Receiver, Handle):
+    """A served application.
 
     Raises:
         CheckpointError: the checkpoint cannot be used.
@@ -104,12 +106,12 @@ class Server:
         self._thread.start()
 
     @property
+    @override
     def addresses(self) -> Mapping[str, Address]:
-        """Where each source listens."""
         return self._edges.addresses
 
+    @override
     def progress(self) -> Progress:
-        """Return what it has done so far."""
         return self._edges.progress(
             {
                 "batches": self._delivery.batches,
@@ -120,24 +122,24 @@ class Server:
             }
         )
 
+    @override
     def wait(self, timeout: float | None = None) -> Summary | None:
-        """Wait until the run has ended, `timeout` seconds at most; `None`: it has not."""
         self._done.wait(timeout)
         return self._result
 
+    @override
     def stop(self) -> None:
-        """Ask for a clean stop (stop-1) and return at once."""
         self._clock.request()
 
+    @override
     def kill(self) -> None:
-        """End at once: Spark's JVM is killed, and outputs on their way are dropped."""
         if not self._done.is_set():
             self._killed = True
             self._query.kill()
             self._done.wait()
 
+    @override
     def restart(self) -> Handle:
-        """Start again on the same addresses, from the checkpoint."""
         return Server(
             self._application,
             self._options,
@@ -290,25 +292,26 @@ class Server:
             self._ticking = loop.create_task(ticks)
         self._end_if_all_have_ended()
 
-    def deliver(self, source: str, payloads: list[bytes]) -> None:
-        """See `wallaroo.transport.edges.Core`."""
+    @override
+    def receive(self, source: str, payloads: list[bytes]) -> None:
         self._intake.deliver(source, payloads)
 
-    def take(self, records: list[Value | End]) -> None:
-        """See `wallaroo.transport.edges.Core`; once all sources have ended the run is over."""
+    @override
+    def receive_records(self, records: list[Value | End]) -> None:
         self._intake.take(records)
         self._unended -= {record.source for record in records if isinstance(record, End)}
         self._end_if_all_have_ended()
 
+    @override
     def when_sequenced(self, close: Callable[[], None]) -> None:
-        """See `wallaroo.transport.edges.Core`: what is sequenced here is on disk."""
         self._intake.when_sequenced(lambda: self._loop.post(close))
 
+    @override
     def sinks_have_room(self) -> None:
-        """See `wallaroo.transport.edges.Core`: `Delivery` waits for the sinks itself."""
+        return  # `Delivery` waits for the sinks itself
 
+    @override
     def input_ended(self, problem: str | None) -> None:
-        """See `wallaroo.transport.edges.Core`: what stdin stands in for ends (time-5)."""
         if problem is not None:
             self._clock.input_ended(problem)
         ended = self._edges.listened_to & self._unended
@@ -317,8 +320,8 @@ class Server:
         self._unended -= ended
         self._end_if_all_have_ended()
 
+    @override
     def outputs_broken(self, problem: str) -> None:
-        """See `wallaroo.transport.edges.Core`."""
         self._fail(problem)
 
     def _end_if_all_have_ended(self) -> None:

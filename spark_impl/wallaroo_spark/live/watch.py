@@ -15,8 +15,8 @@ from typing import Any
 from wallaroo.metrics.following import Followed, Visits
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import SinkId
-from wallaroo.transport.edges import OutputSink
 from wallaroo.transport.input_log import Kind, Run
+from wallaroo.transport.interfaces import OutputSink
 from wallaroo_spark.wire.job import Report
 
 _TOGETHER = 0.001  # seconds: reads that arrive within this count as one

@@ -18,7 +18,6 @@ from wallaroo.frames import FrameParser
 from wallaroo.transport import dead_letters, input_log, log_directory, log_format, private, sink
 from wallaroo.transport.connection import Connection
 from wallaroo.transport.input_log import InputLog, InputLogError
-from wallaroo.transport.listener import Listener
 from wallaroo.transport.log_directory import SecondNames
 from wallaroo.transport.log_file import LogFile
 from wallaroo.transport.sink import Chunk, TCPSink
@@ -110,11 +109,9 @@ def _unread(right: Any, connection: Connection) -> int:
     return 0
 
 
-@plant("server", "frames of one read change places", Listener, "opened")
-def _reversed(right: Any, listener: Listener, connection: Connection) -> None:
-    right(listener, connection)
-    deliver = listener.deliver
-    listener.deliver = lambda source, payloads: deliver(source, payloads[::-1])
+@plant("server", "frames of one read change places", FrameParser, "feed")
+def _reversed(right: Any, parser: FrameParser, data: bytes) -> Any:
+    return right(parser, data)[::-1]
 
 
 @plant("server", "a header that is cut is dropped", FrameParser, "feed", runs=500)

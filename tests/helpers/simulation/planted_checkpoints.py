@@ -20,7 +20,7 @@ from wallaroo_reference.serving.outbox import Outbox
 
 from simulation.planting import plant, without
 from wallaroo.records import Tick
-from wallaroo.transport import dead_letters, sockets
+from wallaroo.transport import dead_letters, listener
 from wallaroo.transport.dead_letters import DeadLetterFileError, DeadLetters
 from wallaroo.transport.input_log import InputLog
 
@@ -56,7 +56,7 @@ def _acknowledged(right: Any, journal: Journal, close: Callable[[], None]) -> No
     close()
 
 
-@plant(SUBJECT, "an end by a kill looks orderly", sockets, "_linger")
+@plant(SUBJECT, "an end by a kill looks orderly", listener, "linger")
 def _orderly(right: Any, sock: Any, *, reset: bool) -> None:
     right(sock, reset=False)
 

@@ -23,9 +23,9 @@ def test_frame_1_cut_at_every_byte(edge, eventually):
             sock.sendall(STREAM[cut:])
             sock.shutdown(socket.SHUT_WR)
             assert closed_by_peer(sock)
-    assert e.delivered["a"] == PAYLOADS * (len(STREAM) + 1)
-    assert e.listener.received == {"a": len(e.delivered["a"])}
-    assert e.listener.dropped == {"a": 0}
+    assert e.of("a") == PAYLOADS * (len(STREAM) + 1)
+    assert e.listener.received == {"a": len(e.of("a"))}
+    assert e.dropped == {"a": 0}
 
 
 def test_frame_3_a_claim_of_4_gib_closes_that_connection_alone(edge, eventually, caplog):
@@ -38,8 +38,8 @@ def test_frame_3_a_claim_of_4_gib_closes_that_connection_alone(edge, eventually,
         good.sendall(STREAM[5:])
         other.sendall(STREAM)
         eventually(lambda: len(e.order) == 2 * len(PAYLOADS) + 1)
-    assert e.delivered["a"] == [b"before", *PAYLOADS]
-    assert e.listener.dropped == {"a": 1, "b": 0}
+    assert e.of("a") == [b"before", *PAYLOADS]
+    assert e.dropped == {"a": 1, "b": 0}
     (record,) = [r for r in caplog.records if r.levelno == logging.ERROR]
     assert record.getMessage() == (
         "source a: header ff ff ff ff claims a payload of 4294967295 bytes; at most 1048576 are "
@@ -56,8 +56,8 @@ def test_frame_4_a_frame_the_connection_ends_in_is_dropped_and_counted(edge, eve
         sock.sendall(STREAM + STREAM[:2])
         sock.shutdown(socket.SHUT_WR)
         assert closed_by_peer(sock)
-    eventually(lambda: e.listener.dropped == {"a": 4})
-    assert e.delivered["a"] == 4 * PAYLOADS
+    eventually(lambda: e.dropped == {"a": 4})
+    assert e.of("a") == 4 * PAYLOADS
     assert "ended inside a frame; its 6 bytes are dropped (frame-4)" in caplog.text
 
 
@@ -68,7 +68,7 @@ def test_frame_4_a_reset_connection_is_one_that_ends(edge, eventually):
     eventually(lambda: len(e.order) == len(PAYLOADS))
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     sock.close()
-    eventually(lambda: e.listener.dropped == {"a": 1})
+    eventually(lambda: e.dropped == {"a": 1})
 
 
 def test_frame_4_a_half_closed_connection_stays_until_all_before_is_sequenced(
@@ -80,7 +80,7 @@ def test_frame_4_a_half_closed_connection_stays_until_all_before_is_sequenced(
         sock.sendall(STREAM)
         sock.shutdown(socket.SHUT_WR)
         eventually(lambda: closings)
-        assert e.delivered["a"] == PAYLOADS
+        assert e.of("a") == PAYLOADS
         sock.settimeout(0.05)
         with pytest.raises(TimeoutError):
             sock.recv(1)
@@ -159,7 +159,7 @@ def test_frame_5_frames_of_a_connection_keep_their_order(edge, eventually):
         sender.join()
     eventually(lambda: len(e.order) == 3 * len(payloads))
     for tag in (b"x", b"y", b"z"):
-        assert [p[1:] for p in e.delivered["a"] if p.startswith(tag)] == payloads
+        assert [p[1:] for p in e.of("a") if p.startswith(tag)] == payloads
 
 
 def test_dead_2_200_connections_at_once_one_of_them_sending_garbage(edge, eventually):
@@ -171,20 +171,20 @@ def test_dead_2_200_connections_at_once_one_of_them_sending_garbage(edge, eventu
     eventually(lambda: len(e.order) == 199 * 3)
     for sock in socks:
         sock.close()
-    assert sorted(set(e.delivered["a"]), key=int) == [b"%d" % n for n in range(200) if n != 77]
-    assert e.listener.dropped == {"a": 1}
+    assert sorted(set(e.of("a")), key=int) == [b"%d" % n for n in range(200) if n != 77]
+    assert e.dropped == {"a": 1}
 
 
 def test_one_connection_too_many_is_reset_and_the_others_go_on(edge, eventually, caplog):
     e = edge("a", "b", max_connections=2)
     with e.connect() as one, e.connect("b") as two:
-        eventually(lambda: len(e.listener._connections) == 2)
+        eventually(lambda: len(e.listener.connections) == 2)
         with pytest.raises(ConnectionResetError), e.connect() as three:
             three.recv(1)
         one.sendall(STREAM)
         two.close()
         eventually(lambda: len(e.order) == len(PAYLOADS))
-        eventually(lambda: len(e.listener._connections) == 1)
+        eventually(lambda: len(e.listener.connections) == 1)
         with e.connect() as four:
             four.sendall(STREAM)
             eventually(lambda: len(e.order) == 2 * len(PAYLOADS))
@@ -199,7 +199,7 @@ def test_dead_peers_are_noticed(edge, eventually):
     with e.connect() as sock:
         sock.sendall(STREAM)
         eventually(lambda: e.order)
-        (connection,) = e.listener._connections
+        (connection,) = e.listener.connections
         accepted = connection._transport.get_extra_info("socket")
         assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         if hasattr(socket, "TCP_KEEPIDLE"):
@@ -211,12 +211,12 @@ def test_frame_4_an_idle_connection_is_closed_and_makes_room(edge, eventually, c
     with e.connect() as silent:
         silent.sendall(STREAM + b"\0\0")
         assert told_that_all_is_taken(silent)
-        eventually(lambda: not e.listener._connections)
+        eventually(lambda: not e.listener.connections)
         with e.connect() as healthy:
             healthy.sendall(STREAM)
             healthy.shutdown(socket.SHUT_WR)
             assert told_that_all_is_taken(healthy)
-    assert e.delivered["a"] == 2 * PAYLOADS
-    assert e.listener.dropped == {"a": 1}
+    assert e.of("a") == 2 * PAYLOADS
+    assert e.dropped == {"a": 1}
     assert "has sent nothing for 0.05 s; the connection is closed (--idle-timeout)" in caplog.text
     assert "its 2 bytes are dropped (frame-4)" in caplog.text

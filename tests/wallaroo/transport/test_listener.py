@@ -9,7 +9,15 @@ import socket
 import threading
 
 import pytest
-from listening import PAYLOADS, STREAM, closed_by_peer, decode, source, told_that_all_is_taken
+from listening import (
+    PAYLOADS,
+    STREAM,
+    Received,
+    closed_by_peer,
+    decode,
+    source,
+    told_that_all_is_taken,
+)
 
 import wallaroo
 from wallaroo.errors import UnsupportedTopology
@@ -42,13 +50,14 @@ def test_while_paused_nothing_is_read_from_old_connections_or_new_ones(
 
 
 def test_pausing_in_the_middle_of_a_delivery_holds_a_flood_back(loop_thread, eventually):
-    held = []
+    class Pausing(Received):
+        def receive(self, source, payloads):
+            super().receive(source, payloads)
+            listener.pause()
 
-    def deliver(_name, payloads):
-        held.extend(payloads)
-        listener.pause()
-
-    listener = Listener({"a": source()}, deliver)
+    received = Pausing()
+    held = received.order
+    listener = Listener({"a": source()}, received)
     loop_thread.call(listener.start)
     flood = frames([bytes(1000)] * 20_000)
     sock = socket.create_connection(listener.addresses["a"])
@@ -80,26 +89,26 @@ def test_stop_1_what_was_received_before_the_stop_is_delivered(loop_thread, edge
         assert closed_by_peer(one)
         assert closed_by_peer(two)
     assert len(e.order) == 500 + len(PAYLOADS)
-    assert e.listener.dropped == {"a": 1}
+    assert e.dropped == {"a": 1}
     with pytest.raises(ConnectionRefusedError):
         e.connect()
 
 
 def test_stop_1_connections_that_wait_to_be_accepted_are_heard(loop_thread, eventually):
-    delivered = []
-    listener = Listener({"a": source()}, lambda _name, payloads: delivered.extend(payloads))
+    received = Received()
+    listener = Listener({"a": source()}, received)
     socks = [socket.create_connection(listener.addresses["a"]) for _ in range(50)]
     for sock in socks:
         sock.sendall(STREAM)
     eventually(lambda: not any(unacknowledged(sock) for sock in socks))
     loop_thread.run(listener.stop())
-    assert delivered == PAYLOADS * 50
+    assert received.payloads == PAYLOADS * 50
     for sock in socks:
         sock.close()
 
 
 def test_stop_1_connections_being_accepted_at_the_end_are_closed(loop_thread):
-    listener = Listener({"a": source()}, lambda _name, _payloads: None)
+    listener = Listener({"a": source()}, Received())
     socks = [socket.create_connection(listener.addresses["a"]) for _ in range(50)]
 
     async def end_while_accepting():
@@ -135,18 +144,18 @@ def test_a_port_in_use_is_one_line_and_closes_the_others(edge):
     taken = wallaroo.TCPSourceConfig(host, port, decode)
     message = f"source b cannot listen on {host}:{port}: Address already in use"
     with pytest.raises(ListenError, match=message):
-        Listener({"c": free, "b": taken}, print)
+        Listener({"c": free, "b": taken}, Received())
 
 
 def test_a_host_that_is_unknown_is_one_line():
     config = wallaroo.TCPSourceConfig("no such host", 0, decode)
     with pytest.raises(ListenError, match="source a cannot listen on no such host:0: "):
-        Listener({"a": config}, print)
+        Listener({"a": config}, Received())
 
 
 def test_a_name_is_listened_on_and_announced(edge):
     config = wallaroo.TCPSourceConfig("localhost", 0, decode)
-    listener = Listener({"my source": config}, print)
+    listener = Listener({"my source": config}, Received())
     port = listener.addresses["my source"][1]
     stream = io.StringIO()
     listener.announce(stream)

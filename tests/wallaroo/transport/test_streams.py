@@ -8,6 +8,7 @@ import os
 import threading
 
 import pytest
+from listening import Received
 
 from wallaroo.transport.streams import LineParser, LineReader, StreamSink, TooLongError
 
@@ -37,30 +38,24 @@ def test_frame_3_a_line_over_max_size_ends_the_stream(pieces):
     assert got + caught.value.lines == [b"ok"]
 
 
-def read(data, max_size=100):
-    lines, problems = [], []
-    done = threading.Event()
-
-    def ended(problem):
-        problems.append(problem)
-        done.set()
-
-    LineReader(io.BytesIO(data), max_size, lines.extend, ended).start()
-    assert done.wait(20)
-    return lines, problems[0]
-
-
-def test_the_reader_reads_to_the_end():
-    assert read(b"a\nb") == ([b"a", b"b"], None)
-    assert read(b"") == ([], None)
-    assert read(b"a\r\nb\rc\n\r\nd\r") == ([b"a", b"b\rc", b"", b"d"], None)
-
-
-def test_the_reader_tells_what_is_wrong_and_delivers_what_was_before():
-    assert read(b"a\nb\n" + bytes(101) + b"\nc\n") == (
-        [b"a", b"b"],
-        "a line is longer than 100 bytes (max_size)",
-    )
+@pytest.mark.parametrize(
+    ("data", "payloads", "problem"),
+    [
+        (b"a\nb", [b"a", b"b"], None),
+        (b"", [], None),
+        (b"a\r\nb\rc\n\r\nd\r", [b"a", b"b\rc", b"", b"d"], None),
+        (
+            b"a\nb\n" + bytes(101) + b"\nc\n",
+            [b"a", b"b"],
+            "stdin: a line is longer than 100 bytes (max_size)",
+        ),
+    ],
+)
+def test_the_reader_reads_to_the_end_or_to_what_is_wrong(loop_thread, data, payloads, problem):
+    received = Received()
+    LineReader(io.BytesIO(data), "a", 100, received, loop_thread).start()
+    assert received.ended.wait(20)
+    assert (received.payloads, received.problem) == (payloads, problem)
 
 
 @pytest.fixture
