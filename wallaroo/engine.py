@@ -14,10 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from wallaroo.errors import EngineNotFoundError
+from wallaroo.errors import EngineNotFoundError, UnsupportedTopology
 from wallaroo.findings import Finding
+from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
 from wallaroo.records import Frame, Record, with_times_that_never_decrease
-from wallaroo.topology import Application, SinkId
+from wallaroo.topology import Application, SinkId, Source, Step
 from wallaroo.trace import InputLog, Trace
 
 if TYPE_CHECKING:
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "wallaroo.engines"
 MAX_CONNECTIONS = 1024
 """Connections of senders that an engine accepts at the same time, by default."""
+
+_RULES = {
+    Branch: "graph-2",
+    Merge: "graph-3",
+    KeyBy: "key-1",
+    Collect: "key-2",
+    Windowed: "window-1",
+}
 
 Isolation: TypeAlias = Literal["isolated", "trusting"]
 OnError: TypeAlias = Literal["skip", "stop"]
@@ -328,3 +337,44 @@ def load_engine(name: str) -> Engine:
         return engine
     known = ", ".join(engine_names()) or "none"
     raise EngineNotFoundError(f"no engine is called {name!r}; installed: {known}")
+
+
+def rules_beyond_steps(application: Application) -> list[tuple[str, str]]:
+    """Return (rule, step) for what an application has beyond steps with and without state.
+
+    These are branches and merges, keys that stay with messages, event times, and windows.
+    """
+    found: list[tuple[str, str]] = []
+    for node in application.nodes:
+        if isinstance(node, Step):
+            operation = node.operation
+            if isinstance(operation, Stateful):
+                if not operation.computation.pair:
+                    found.append(("key-3", node.name))
+            elif not isinstance(operation, Stateless):
+                found.append((_RULES[type(operation)], node.name))
+        elif isinstance(node, Source):
+            if node.config.decoder is None:
+                found.append(("graph-4", node.pipeline))
+            if node.config.event_time is not None:
+                found.append(("time-2", node.pipeline))
+    for partition in application.partitions:
+        if partition.expire_after is not None:
+            found.append(("key-4", partition.name))
+    if application.codec is not None:
+        found.append(("key-5", application.name))
+    return found
+
+
+def refuse_beyond_steps(application: Application, engine: str) -> None:
+    """Refuse an application with anything beyond steps with and without state (build-2).
+
+    For an engine that does not run graphs, keys, time and windows yet.
+
+    Raises:
+        UnsupportedTopology: it does; names the first rule and step.
+    """
+    for rule, step in rules_beyond_steps(application):
+        raise UnsupportedTopology(
+            rule, step, f"{engine} does not run this yet. Write: --engine reference"
+        )

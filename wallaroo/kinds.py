@@ -68,48 +68,40 @@ class Encoder(Protocol[In]):
         """Return the output; text goes out as UTF-8."""
 
 
-class Computation(Protocol[In, Out]):
-    """A step without state; `None` filters (compute-1)."""
+class Named(Protocol):
+    """What has a name in the topology."""
 
     @abstractmethod
     def name(self) -> str:
         """Return the computation's name."""
+
+
+class Computation(Named, Protocol[In, Out]):
+    """A step without state; `None` filters (compute-1)."""
 
     @abstractmethod
     def compute(self, message: In, /) -> Out | None:
         """Return the message that goes on."""
 
 
-class MultiComputation(Protocol[In, Out]):
+class MultiComputation(Named, Protocol[In, Out]):
     """A step without state that gives any number of messages for one (compute-2)."""
-
-    @abstractmethod
-    def name(self) -> str:
-        """Return the computation's name."""
 
     @abstractmethod
     def compute_multi(self, message: In, /) -> Iterable[Out | None] | None:
         """Return the messages that go on."""
 
 
-class StateComputation(Protocol[In, StateIn, Out]):
+class StateComputation(Named, Protocol[In, StateIn, Out]):
     """A step with state (state-2)."""
-
-    @abstractmethod
-    def name(self) -> str:
-        """Return the computation's name."""
 
     @abstractmethod
     def compute(self, message: In, state: StateIn, /) -> tuple[Out | None, bool]:
         """Return the message that goes on, and whether the state has changed."""
 
 
-class MultiStateComputation(Protocol[In, StateIn, Out]):
+class MultiStateComputation(Named, Protocol[In, StateIn, Out]):
     """A step with state that gives any number of messages for one (state-2)."""
-
-    @abstractmethod
-    def name(self) -> str:
-        """Return the computation's name."""
 
     @abstractmethod
     def compute_multi(

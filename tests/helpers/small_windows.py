@@ -1,4 +1,4 @@
-"""Pipelines as small as tests of the rules' second part want them.
+"""Pipelines as small as tests of graphs, keys, time and windows want them.
 
 A payload such as ``b"a1 5"`` is an event: its name, and its event time in seconds. Its key is the
 first letter of the name.

@@ -9,9 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from wallaroo.engine import Isolation
+from wallaroo.engine import Isolation, rules_beyond_steps
 from wallaroo.errors import WallarooParameterError
-from wallaroo.parts import second_part_of
 from wallaroo.testing import Result
 from wallaroo.trace import NOT_COMPARED
 from wallaroo_docs.examples import RESULTS, Block, SpecExample, source_of
@@ -29,11 +28,11 @@ VISITS_A_PARTITION_TWICE = "order-1.2"
 
 
 def may_be_refused(example: SpecExample) -> bool:
-    """Whether an engine may refuse to run an example (build-2): it uses the rules' second part."""
+    """Whether an engine may refuse an example (build-2): it has graphs, keys, time or windows."""
     if example.name == VISITS_A_PARTITION_TWICE:
         return True
     module = _module(example)
-    return hasattr(module, "application") and bool(second_part_of(module.application))
+    return hasattr(module, "application") and bool(rules_beyond_steps(module.application))
 
 
 def results(example: SpecExample, engine: str) -> Mapping[Block, str]:
