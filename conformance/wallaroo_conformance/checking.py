@@ -23,7 +23,7 @@ from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.laws import ANSWERS
 from wallaroo_conformance.judge.oracle import Oracle, reference_oracle
 from wallaroo_conformance.judge.results import Failure, LawResult, Report, fits, versions
-from wallaroo_conformance.language.refusals import check_language
+from wallaroo_conformance.language import check_language
 from wallaroo_conformance.search.budget import PROFILES, Budget
 from wallaroo_conformance.search.running import MOST_CASES_A_JOB, HarnessError
 from wallaroo_conformance.search.search import MOST_FAILURES, Search, Watcher

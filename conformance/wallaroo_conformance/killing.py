@@ -18,7 +18,7 @@ from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import RULES, rule_id
-from wallaroo_conformance.language.refusals import check_language
+from wallaroo_conformance.language import check_language
 from wallaroo_conformance.live import PATIENCE, check_live
 from wallaroo_conformance.search.budget import PROFILES, Budget
 from wallaroo_conformance.search.generation import Part

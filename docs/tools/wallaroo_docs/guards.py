@@ -15,7 +15,7 @@ from wallaroo_conformance.judge.laws import ANSWERS, LAWS
 from wallaroo_conformance.judge.metamorphic import RELATIONS
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.killing import installed_mutants
-from wallaroo_conformance.language.refusals import LANGUAGE_LAWS
+from wallaroo_conformance.language import LANGUAGE_LAWS
 from wallaroo_conformance.live import LIVE_LAWS
 
 

@@ -1,0 +1,348 @@
+"""What holds for the language itself, whichever engine runs an application.
+
+Mistakes that must be refused when an application is built, with the words that each error must
+contain; and a few applications that must be built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import wallaroo
+from wallaroo.errors import WallarooParameterError
+from wallaroo_conformance.cases.operators import ENCODERS, STEPS
+from wallaroo_conformance.cases.operators.decoding import text
+from wallaroo_conformance.cases.operators.encoding import line
+from wallaroo_conformance.cases.operators.routing import by_text
+from wallaroo_conformance.cases.operators.states import Notebook, Stocked
+from wallaroo_conformance.cases.timed.aggregations import Number
+from wallaroo_conformance.cases.timed.operators import ByLetter, Same, component, state_computation
+from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.judge.results import Failure, LawResult, Status, fits
+
+_REFUSED = Law(
+    "build-1",
+    "refused",
+    "a mistake is refused by an error that says where, and what to write instead",
+)
+_LISTED = Law(
+    "route-3", "listed", "keys may be listed in any sequence, and an empty one lists none"
+)
+_AGREEING = Law("state-8", "agreeing", "builders and sets of keys that agree are not refused")
+_BUILT = Law(
+    "graph-1",
+    "built",
+    "everything that leads to one of the given pipelines is built, and nothing else",
+)
+_NAMED = Law("graph-5", "named", "two steps of one name are refused")
+_SIDES = Law("graph-3", "sides", "a merge of a side with a key and one without is refused")
+_FORMS = Law("key-3", "forms", "a state computation of the other form of the API is refused")
+_WINDOWS = Law("window-1", "refused", "impossible windows are refused")
+
+LANGUAGE_LAWS = (_REFUSED, _LISTED, _AGREEING, _BUILT, _NAMED, _SIDES, _FORMS, _WINDOWS)
+"""The laws of the language, which do not depend on an engine."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A mistake, and the words its error must contain.
+
+    Args:
+        name: the mistake.
+        build: makes it.
+        words: application, pipeline, step, and the line to write instead.
+    """
+
+    name: str
+    build: Callable[[], Any]
+    words: tuple[str, ...]
+
+    def problem(self) -> str | None:
+        """Return what is wrong with how the mistake is refused, or `None`."""
+        wrong = self._wrong()
+        return f"{self.name}: {wrong}" if wrong else None
+
+    def _wrong(self) -> str | None:
+        try:
+            self.build()
+        except WallarooParameterError as error:
+            missing = [word for word in self.words if word not in str(error)]
+            return f"the error does not say {missing}: {error}" if missing else None
+        except Exception as error:  # noqa: BLE001 - anything else is not what was promised
+            return f"{type(error).__name__} instead of WallarooParameterError: {error}"
+        return "it is not refused"
+
+
+Builder = wallaroo.ApplicationBuilder
+
+
+def _source(port: int = 0) -> wallaroo.TCPSourceConfig:
+    return wallaroo.TCPSourceConfig("127.0.0.1", port, text)
+
+
+def _sink() -> wallaroo.TCPSinkConfig:
+    return wallaroo.TCPSinkConfig("127.0.0.1", 1, line)
+
+
+def _begun() -> Builder:
+    return Builder("shop").new_pipeline("orders", _source())
+
+
+def _keyed(builder: Builder, **options: Any) -> Builder:
+    arguments = {"step": STEPS["count"], "state": Notebook, "keys": None, **options}
+    return builder.to_state_partition(
+        arguments["step"], arguments["state"], "books", by_text, arguments["keys"]
+    )
+
+
+def _shared(first: Any, second: Any) -> Any:
+    begun = first(_begun()).done().new_pipeline("returns", _source())
+    return second(begun).done().build()
+
+
+def _stream(name: str = "orders") -> Any:
+    return wallaroo.source(name, _source())
+
+
+def _range(size: Any = 10) -> Any:
+    return wallaroo.range_windows(size)
+
+
+def _of_pipelines() -> Any:
+    return state_computation("remember", "remember", "books", None)
+
+
+_WHERE = ("'shop'", "'orders'")
+_SHARED = ("'shop'", "'returns'", "'books'", "'orders'")
+
+_REFUSALS: Mapping[Law, tuple[Refusal, ...]] = {
+    _REFUSED: (
+        Refusal(
+            "a step before any pipeline",
+            lambda: Builder("shop").to(STEPS["identity"]),
+            ("'shop'", "identity", "new_pipeline"),
+        ),
+        Refusal(
+            "a step after the end",
+            lambda: _begun().done().to(STEPS["identity"]),
+            (*_WHERE, "identity", "ended"),
+        ),
+        Refusal(
+            "a pipeline with neither sink nor done()",
+            lambda: _begun().build(),
+            (*_WHERE, ".done()"),
+        ),
+        Refusal(
+            "two pipelines of one name",
+            lambda: _begun().done().new_pipeline("orders", _source()),
+            _WHERE,
+        ),
+        Refusal(
+            "two sources on one address",
+            lambda: (
+                Builder("shop")
+                .new_pipeline("orders", _source(7010))
+                .done()
+                .new_pipeline("returns", _source(7010))
+            ),
+            ("'shop'", "'returns'", "'orders'", "7010"),
+        ),
+        Refusal(
+            "a state computation given to to",
+            lambda: _begun().to(STEPS["count"]),
+            (*_WHERE, "count", "to_stateful"),
+        ),
+        Refusal(
+            "a computation given to to_stateful",
+            lambda: _begun().to_stateful(STEPS["identity"], Notebook, "books"),
+            (*_WHERE, "identity", ".to("),
+        ),
+        Refusal("an encoder given to to", lambda: _begun().to(ENCODERS["line"]), (*_WHERE, "line")),
+        Refusal(
+            "a plain function given to to",
+            lambda: _begun().to(lambda message: message),  # type: ignore[arg-type]  # to be refused
+            (*_WHERE, "@wallaroo.computation"),
+        ),
+        Refusal(
+            "a builder's class where an instance is meant",
+            lambda: _begun().to_stateful(STEPS["count"], Stocked, "books"),
+            (*_WHERE, "Stocked()"),
+        ),
+        Refusal(
+            "to_stateful with the computation alone",
+            lambda: _begun().to_stateful(STEPS["count"]),
+            (*_WHERE, "to_stateful(count, "),
+        ),
+        Refusal("repeated keys", lambda: _keyed(_begun(), keys=["a", "a"]), (*_WHERE, "'a'")),
+        Refusal(
+            "repeated keys, at a step whose function has another name",
+            lambda: _keyed(_begun(), keys=["a", "a"], step=STEPS["wrong_items_then_count"]),
+            (*_WHERE, "'wrong items, then count'", "'a'"),
+        ),
+        Refusal("keys in a text", lambda: _keyed(_begun(), keys="ab"), (*_WHERE, "list")),
+        Refusal("keys in a set", lambda: _keyed(_begun(), keys={"a", "b"}), (*_WHERE, "list")),
+        Refusal("keys without an end", lambda: _keyed(_begun(), keys=count()), (*_WHERE, "list")),
+        Refusal(
+            "a key that is not a key", lambda: _keyed(_begun(), keys=[True]), (*_WHERE, "bool")
+        ),
+        Refusal(
+            "a shared partition with other builders",
+            lambda: _shared(_keyed, lambda begun: _keyed(begun, state=Stocked(2))),
+            _SHARED,
+        ),
+        Refusal(
+            "a shared partition with unequal builders",
+            lambda: _shared(
+                lambda begun: _keyed(begun, state=Stocked(1)),
+                lambda begun: _keyed(begun, state=Stocked(2)),
+            ),
+            _SHARED,
+        ),
+        Refusal(
+            "a shared partition with other keys",
+            lambda: _shared(
+                lambda begun: _keyed(begun, keys=["a"]), lambda begun: _keyed(begun, keys=["b"])
+            ),
+            _SHARED,
+        ),
+        Refusal(
+            "a shared partition, 64-bit here and not there",
+            lambda: _shared(
+                _keyed,
+                lambda begun: begun.to_state_partition_u64(
+                    STEPS["count"], Notebook, "books", by_text
+                ),
+            ),
+            _SHARED,
+        ),
+    ),
+    _NAMED: (
+        Refusal(
+            "two steps of one name",
+            lambda: wallaroo.build_application(
+                "shop", _stream().to(Same("price")).to(Same("price")).done()
+            ),
+            ("'shop'", "'orders'", "'price'", "name="),
+        ),
+    ),
+    _SIDES: (
+        Refusal(
+            "one side with a key",
+            lambda: _stream().key_by(ByLetter("by_letter")).merge(_stream("returns")),
+            ("'returns'", "key_by"),
+        ),
+    ),
+    _FORMS: (
+        Refusal(
+            "a state computation of the builder in a pipeline",
+            lambda: _stream().to(STEPS["count"]),
+            ("'orders'", "count", "state="),
+        ),
+        Refusal(
+            "a state computation of pipelines in the builder",
+            lambda: (
+                wallaroo.ApplicationBuilder("shop")
+                .new_pipeline("orders", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
+                .to_stateful(_of_pipelines(), Notebook, "books")
+            ),
+            ("'orders'", "remember"),
+        ),
+    ),
+    _WINDOWS: (
+        Refusal("a range of nothing", lambda: _range(0), ("range",)),
+        Refusal("a negative duration", lambda: wallaroo.seconds(-1), ("-1",)),
+        Refusal("a slide beyond the range", lambda: _range().with_slide(11), ("11", "10")),
+        Refusal("too many panes", lambda: _range(10_007).with_slide(10_006), ("panes", "10006")),
+        Refusal(
+            "a delay given twice",
+            lambda: _range().with_delay(1).with_delay(2),
+            ("with_delay", "twice"),
+        ),
+        Refusal(
+            "sliding windows without combine",
+            lambda: _range().with_slide(5).over(Number("count")),
+            ("combine",),
+        ),
+        Refusal("a count of nothing", lambda: wallaroo.count_windows(0), ("count", "0")),
+        Refusal(
+            "sessions with an oldest window",
+            lambda: wallaroo.session_windows(5).with_late_data_policy("place-in-oldest-window"),
+            ("oldest",),
+        ),
+        Refusal(
+            "an aggregation without a window",
+            lambda: _stream().to(Number("count")),
+            ("'orders'", "over("),
+        ),
+    ),
+}
+
+
+def _agreeing_partitions() -> str | None:
+    """Return what is wrong where pipelines describe one partition in different ways (state-8)."""
+    try:
+        _shared(
+            lambda begun: _keyed(begun, state=Stocked(2), keys=["a", "b"]),
+            lambda begun: _keyed(begun, state=Stocked(2), keys=["b", "a"]),
+        )
+    except WallarooParameterError as error:
+        return f"builders of equal attributes and equal sets of keys are refused: {error}"
+    return None
+
+
+def _listed_keys() -> str | None:
+    """Return what is wrong with how keys may be listed (route-3)."""
+    try:
+        for keys in (["a"], ("a",), range(1)):
+            listed = _keyed(_begun(), keys=keys).done().build().partition["books"].keys
+            if listed != tuple(keys):
+                return f"{keys!r} lists {listed!r}"
+        nothing: tuple[Any, ...] = (None, [], (), range(0))
+        for none in nothing:
+            listed = _keyed(_begun(), keys=none).done().build().partition["books"].keys
+            if listed is not None:
+                return f"{none!r} lists {listed!r}, not any key"
+    except WallarooParameterError as error:
+        return f"keys in a sequence are refused: {error}"
+    return None
+
+
+def _all_built() -> str | None:
+    """Return what is wrong with the application built from two uses of a pipeline."""
+    begun = _stream()
+    one, other = begun.to(component("same", "one")), begun.to(component("same", "other"))
+    begun.to(component("same", "third"))
+    built = wallaroo.build_application("shop", one.to_sink(_sink()), other.to_sink(_sink()))
+    names = [step.name for step in built.steps if not step.name.startswith("branch")]
+    if names != ["one", "other"] or len(built.sinks) != len(names):
+        return f"of two branches with a sink each, the steps {names} were built"
+    return None
+
+
+_BUILDS: Mapping[Law, Callable[[], str | None]] = {
+    _LISTED: _listed_keys,
+    _AGREEING: _agreeing_partitions,
+    _BUILT: _all_built,
+}
+
+
+def check_language(rules: str) -> tuple[list[LawResult], list[Failure]]:
+    """Check build-1, and other rules about the two forms of the API."""
+    laws: list[LawResult] = []
+    failures: list[Failure] = []
+    for law in LANGUAGE_LAWS:
+        if not fits(law.rule, rules):
+            continue
+        if law in _BUILDS:
+            answers = [_BUILDS[law]()]
+        else:
+            answers = [refusal.problem() for refusal in _REFUSALS[law]]
+        problems = [problem for problem in answers if problem]
+        status: Status = "broken" if problems else "kept"
+        kept = len(answers) - len(problems)
+        laws.append(LawResult(law.rule, law.name, law.says, status, kept))
+        failures += [Failure((law,), None, text=problem) for problem in problems]
+    return laws, failures

@@ -1,1 +1,0 @@
-"""What holds for the language itself, whichever engine runs an application."""
