@@ -17,7 +17,7 @@ from wallaroo.loading import load_module
 from wallaroo.topology import Application
 from wallaroo.trace import InputLog
 from wallaroo_conformance.judge.results import BROKEN, KEPT
-from wallaroo_conformance.portability.check import Look, look
+from wallaroo_conformance.portability.check import look
 from wallaroo_conformance.portability.inputs import (
     PAYLOADS,
     GivenInput,
@@ -27,6 +27,7 @@ from wallaroo_conformance.portability.inputs import (
     drawn_inputs,
 )
 from wallaroo_conformance.portability.processes import PortabilityError, Subject
+from wallaroo_conformance.portability.results import Look
 from wallaroo_conformance.portability.showing import (
     application_form,
     application_html,

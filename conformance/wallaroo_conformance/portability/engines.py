@@ -11,8 +11,8 @@ from wallaroo.topology import Application
 from wallaroo.trace import InputLog, Trace
 from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.oracle import reference_oracle
-from wallaroo_conformance.portability.finding import AppFinding
 from wallaroo_conformance.portability.reducing import Smaller, reduced
+from wallaroo_conformance.portability.results import AppFinding
 from wallaroo_conformance.report.showing import trace_lines
 from wallaroo_conformance.search.running import crash
 

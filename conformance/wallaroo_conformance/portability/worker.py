@@ -14,15 +14,15 @@ import json
 import os
 import sys
 import time
-from dataclasses import replace
 from typing import Any
 
 from wallaroo.canonical import structure
 from wallaroo.engine import Case, Engine, load_engine
 from wallaroo.keys import BadKeyError, key_to_json
 from wallaroo.loading import load_application
-from wallaroo.topology import Application, ComponentUse
+from wallaroo.topology import Application
 from wallaroo.trace import InputLog, canonical_json
+from wallaroo.user_code.calls import Call, CallSite, instrument
 from wallaroo.user_code.failure import describe_error
 from wallaroo_conformance.pipe.streams import take_over_standard_streams
 
@@ -109,44 +109,36 @@ def log_to_json(log: InputLog) -> list[list[str]]:
 
 def _run(engine: Engine, application: Application, log: InputLog) -> dict[str, Any]:
     calls: list[list[Any]] = []
-    case = Case(watched(application, calls), log, options={"thorough": True})
+    case = Case(observed(application, calls), log, options={"thorough": True})
     trace = engine.run(case)
     findings = [finding.to_json() for finding in trace.findings]
     errors = [letter.error for letter in trace.dead_letters]
     return {"trace": trace.comparable(), "findings": findings, "calls": calls, "errors": errors}
 
 
-def watched(application: Application, calls: list[list[Any]]) -> Application:
-    """Return the application with calls that note what they gave: (step, key, result)."""
+def observed(application: Application, calls: list[list[Any]]) -> Application:
+    """Return the application; its calls note what they gave: (component, key, result)."""
     key: list[Any] = [None]
 
-    def watch(record: Any, name: str) -> Any:
+    def around(site: CallSite, call: Call) -> Call:
         def noted(*arguments: Any) -> Any:
-            result = record.call(*arguments)
-            calls.append([name, key[0], _shown(result)])
+            result = call(*arguments)
+            if site.method == "partition":
+                key[0] = _key(result)
+            else:
+                calls.append([site.component.name, key[0], _shown(result)])
             return result
 
-        return replace(record, call=noted)
+        return call if site.method == "build" else noted
 
-    def watch_route(record: Any) -> Any:
-        def noted(message: Any) -> Any:
-            result = record.call(message)
-            try:
-                key[0] = key_to_json(result)
-            except (BadKeyError, TypeError, AttributeError):
-                key[0] = None
-            return result
+    return instrument(application, around)
 
-        return replace(record, call=noted)
 
-    def noting(use: ComponentUse) -> Any:
-        if use.role == "builder":
-            return use.component
-        if use.role == "partition function":
-            return watch_route(use.component)
-        return watch(use.component, use.component.name)
-
-    return application.map_components(noting)
+def _key(found: Any) -> Any:
+    try:
+        return key_to_json(found)
+    except (BadKeyError, TypeError, AttributeError):
+        return None
 
 
 def _shown(result: Any) -> str:
