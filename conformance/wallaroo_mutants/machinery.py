@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import wallaroo_spark.bounded.runs
 import wallaroo_spark.plans.batch
@@ -35,23 +36,23 @@ from wallaroo_spark.worker.segments import MemoryMap
 
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
-from wallaroo_mutants.engine import Patch, patched
 
 _SHARDS = 2
 
 
 def run_here(cases: Sequence[Case]) -> list[Trace]:
     """Run cases by the Spark engine's code, without Spark."""
-    patches: tuple[Patch, ...] = (
-        (wallaroo_spark.bounded.runs, "run_batch", _run_batch),
-        (wallaroo_spark.bounded.runs, "_running_query", _running_query),
-        (wallaroo_spark.bounded.runs, "shipment_of_this_process", Shipment),
+    without_spark = patch.multiple(
+        wallaroo_spark.bounded.runs,
+        run_batch=_run_batch,
+        _running_query=_running_query,
+        shipment_of_this_process=Shipment,
     )
     # A worker remembers applications; in this process they would be those of other engines too.
     wallaroo_spark.worker.program.program_of.cache_clear()
     streams = sys.stdout, sys.stderr  # a worker replaces them and never puts them back
     try:
-        with patched(patches):
+        with without_spark:
             session: Any = SimpleNamespace(spark=None, cores=_SHARDS)
             return wallaroo_spark.bounded.runs.run_cases(session, cases)
     finally:
